@@ -1,20 +1,21 @@
 /**
- * The activity of the workflow `dailyCleanup`. It runs the steps batch by batch, and returns its progress every minute.
+ * The activity of the `dailyCleanup` workflow. It runs the cleanup steps in batches and returns its progress every
+ * minute.
  */
 import { cancellationSignal } from '@temporalio/activity';
 import type { Activities } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 export interface CleanupActivityDeps {
-  /** The steps in the order in which they run. */
+  /** The steps of the daily cleanup, in the order in which they run. */
   readonly steps: readonly CleanupStep[];
   readonly sliceMs?: number;
 }
 
 export interface CleanupStep {
-  /** An id, because it's stored in workflow histories. */
+  /** Workflow histories refer to the step by this name, so don't rename it. */
   readonly name: string;
-  /** Processes a batch and returns the number of rows in it, or 0 if there's nothing left to do. */
+  /** Processes one batch and returns its number of rows. Returns 0 if there's nothing left to do. */
   run(signal: AbortSignal): Promise<number>;
 }
 
@@ -25,8 +26,8 @@ export function createCleanupActivities({ steps, sliceMs = 60_000 }: CleanupActi
         const signal = cancellationSignal();
         const index = name === null ? 0 : steps.findIndex((step) => step.name === name);
         const step = steps[index];
-        // The step belongs to another version of the gateway, so we end the run. Tomorrow's run starts from the first
-        // step.
+        // Unknown step, e.g. because it's from another version. End the run here. Tomorrow's run starts from the
+        // beginning.
         if (!step) return { step: null, next: null, rows: 0 };
         const endAt = performance.now() + sliceMs;
         let rows = 0;

@@ -1,7 +1,7 @@
-/** Sends heartbeats, so that Temporal notices a dead worker before the activity times out. */
+/** Sends heartbeats so that Temporal notices a dead worker without waiting for the activity to time out. */
 import { heartbeat } from '@temporalio/activity';
 
-/** A third of the shortest heartbeat timeout in the workflows. */
+/** Workflows give activities a heartbeat timeout of 12 seconds or more, so at least three heartbeats fit into it. */
 const heartbeatIntervalMs = 4_000;
 
 export async function withHeartbeats<Result>(work: () => Promise<Result>): Promise<Result> {

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { BootstrapError } from './npm.js';
 
 /**
- * Like `parseArgs`, but throws a {@link BootstrapError} for invalid arguments.
+ * Does the same as `parseArgs`, but throws a {@link BootstrapError} for invalid arguments.
  * @template {import('node:util').ParseArgsConfig} Config
  * @param {Config} config
  */

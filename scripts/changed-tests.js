@@ -1,20 +1,21 @@
 /**
- * Selects the tests for a change, which are the tests that import a changed file directly or indirectly. The change is
- * the difference to the branch `main`, including uncommitted and new files. On `main` itself, it's everything that
- * isn't committed.
+ * Selects the tests that import a changed file, directly or indirectly. A file counts as changed if it differs from the
+ * `main` branch, even if it's new or not committed yet. On `main` itself, only uncommitted files count.
  *
- * Most tests of whole services reach every module, so we only take as many tests as run in about a minute. We start
- * with the changed tests and continue with the tests in the module's folder. The others follow in the order of how many
- * imports are in between.
+ * Tests of whole services reach most modules, so we only take as many tests as run in about a minute. We start with the
+ * changed tests and the tests in the module's folder, and continue with those that have the fewest imports in between.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { readDurations } from './test-durations.js';
 
-/** How long the selected files may take in total. Two of them run at a time. */
+/**
+ * Test files are selected until their durations add up to this. Two files run at a time, so the run takes about half as
+ * long.
+ */
 const maxSeconds = 80;
-/** Used for files without a recorded duration. */
+/** The duration that we assume for files without a recorded one. */
 const defaultSeconds = 0.5;
 const sourceRoots = ['src', 'workflows', 'activities', 'scripts', 'test'];
 
@@ -45,7 +46,7 @@ function readSources(root) {
 }
 
 /**
- * Returns the test files that reach a changed file through their imports, nearest first.
+ * Returns the test files whose imports lead to a changed file, nearest first.
  * @param {{ files: ReadonlyMap<string, string>, changed: readonly string[] }} tree `files` holds the text of every
  * source and test by its path
  * @returns {string[]}
@@ -71,7 +72,7 @@ export function rankTests({ files, changed }) {
 }
 
 /**
- * Takes tests in order until they would exceed `limit` seconds. It always takes the first one.
+ * Takes tests in order, up to `limit` seconds in total. Always takes the first one.
  * @param {number} limit
  * @param {readonly string[]} ranked
  * @param {Record<string, number>} durations
@@ -116,14 +117,14 @@ function invert(files) {
 function importsOf(path, text) {
   const relativePaths = text.matchAll(/(?:from|import|import\(|new URL\()\s*'(\.[^']+|[^'.][^'/]*\.ts)'/g);
   const imported = new Set([...relativePaths].map(([, target = '']) => join(dirname(path), target)));
-  // Tests start programs by their path from the root.
+  // Some tests start a program and build its path from these two strings, so there's no import to find.
   for (const [, folder, name] of text.matchAll(/'(src|scripts)', '([\w-]+\.[tj]s)'/g)) imported.add(join(folder ?? '', name ?? ''));
   return imported;
 }
 
 /**
- * If the file isn't a module (e.g. SQL, YAML, or a page of the docs), returns the modules that mention it or its
- * folder. Deleted modules don't need this, because their importers have changed too.
+ * If the file isn't a module (e.g. SQL, YAML, or documentation), returns the modules that mention the file or its
+ * folder. This isn't necessary for deleted modules, because their importers have changed too.
  * @param {string} path
  * @param {ReadonlyMap<string, string>} files
  */
@@ -153,7 +154,7 @@ function mergeBase(git) {
       const [base] = git('merge-base', 'HEAD', branch);
       if (base) return base;
     } catch {
-      // This clone doesn't have the branch.
+      // The clone doesn't have this branch, so try the next one.
     }
   }
   return 'HEAD';

@@ -1,7 +1,7 @@
 /**
- * Extracts what the commands in `src/cli` need to know about the API: the operations under `/provision`, each with a
- * flat list of the members of its query and body. `write-openapi.js` writes the result to
- * `src/cli/api-operations.json`, because a command would start too slowly if it had to build the whole API description.
+ * Extracts what the commands in `src/cli` need to know about the API. These are the operations under `/provision`, each
+ * with a flat list of the fields in its query and body. `write-openapi.js` writes the result to
+ * `src/cli/api-operations.json`, because building the whole API description would make commands slow to start.
  */
 
 /** @typedef {{ [name: string]: any }} Json */
@@ -44,7 +44,7 @@ export function describeCommandOperations(document) {
 }
 
 /**
- * Lists the members of a body. Members of nested objects are written as `ceilings.calls`.
+ * Lists the fields of a body. Nested fields have names like `ceilings.calls`.
  * @param {string} prefix
  * @param {Json} schema
  * @returns {Json[]}

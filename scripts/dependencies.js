@@ -1,9 +1,9 @@
 /**
- * Runs `npm ci` only if the installed packages differ from package-lock.json.
+ * Runs `npm ci`, but only if the installed packages differ from package-lock.json.
  *
  * npm writes `node_modules/.package-lock.json` at the end of every complete install, so we compare the two files. This
- * works after a `git pull` (the lock file has changed), after a manual `npm install` (both have changed) and after an
- * interrupted install (the file is missing). Comparing modification times wouldn't.
+ * works after a `git pull` (package-lock.json has changed), after a manual `npm install` (both have changed) and after
+ * an interrupted install (the file is missing). Comparing modification times wouldn't work in all of these cases.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -18,8 +18,8 @@ import { runNpm, say } from './npm.js';
  */
 
 /**
- * Installs the locked packages into `<root>/node_modules`. If two processes start in the same clone at once, the second
- * waits for the first.
+ * Installs the locked packages into `<root>/node_modules`. If two processes start in the same clone at the same time,
+ * the second one waits for the first.
  * @param {string} root
  * @param {{ dev: boolean }} options set `dev` if development packages are needed too
  */
@@ -51,7 +51,7 @@ async function isInstalled(root, dev) {
 }
 
 /**
- * Reports whether every package of `wanted` is installed in the same version and for this platform.
+ * Returns true if all packages in `wanted` are installed, in the right versions and for this platform.
  * @param {LockFile} wanted
  * @param {LockFile} installed
  * @param {{ dev: boolean, platform: string, arch: string }} options
@@ -63,13 +63,13 @@ export function matches(wanted, installed, { dev, platform, arch }) {
     if (found === undefined) return locked.optional === true || locked.devOptional === true;
     return found.version === locked.version && found.integrity === locked.integrity;
   });
-  // If node_modules was copied from another platform, its binaries don't run on this one.
+  // Packages for another platform may be left over from there, and their binaries wouldn't run here.
   return complete && Object.values(installed.packages).every(({ os, cpu }) => allows(os, platform) && allows(cpu, arch));
 }
 
 /**
- * Evaluates a list of platforms in the same way as npm. The list contains either the allowed platforms or, with a `!`
- * in front, the forbidden ones.
+ * Evaluates a list of platforms like npm does. It contains the allowed platforms, or the forbidden ones prefixed with
+ * `!`.
  * @param {string[] | undefined} names
  * @param {string} name
  */
@@ -87,8 +87,7 @@ async function readLock(file) {
   try {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    // If the file is missing or truncated, we treat the packages as not installed. We don't have to report a broken
-    // package-lock.json, because npm does.
+    // A missing or truncated file means that nothing is installed. If package-lock.json is broken, npm will say so.
     if (error instanceof SyntaxError || hasCode(error, 'ENOENT')) return null;
     throw error;
   }

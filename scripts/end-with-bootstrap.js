@@ -1,5 +1,5 @@
 /**
- * Preloaded into jest to stop it when the process that started it dies. It doesn't affect jest's workers, because they
+ * Preloaded into jest, to stop it if the process that has started it dies. Jest's workers aren't affected, because they
  * have a different parent.
  */
 if (process.env['GATEWAY_BOOTSTRAP_IPC'] === String(process.ppid) && process.channel) {

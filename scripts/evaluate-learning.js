@@ -1,4 +1,7 @@
-/** `npm run evaluate-learning` starts scripts/evaluation/evaluate-learning.js, which older Node versions can't load. */
+/**
+ * Implements `npm run evaluate-learning`, which starts scripts/evaluation/evaluate-learning.js. Older Node versions
+ * can't load that file directly.
+ */
 import { fileURLToPath } from 'node:url';
 import { prepare, runChild } from './launch.js';
 

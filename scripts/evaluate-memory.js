@@ -1,4 +1,7 @@
-/** `npm run evaluate-memory` starts scripts/evaluation/evaluate-memory.js, which older Node versions can't load. */
+/**
+ * Implements `npm run evaluate-memory`, which starts scripts/evaluation/evaluate-memory.js. Older Node versions can't
+ * load that file directly.
+ */
 import { fileURLToPath } from 'node:url';
 import { prepare, runChild } from './launch.js';
 

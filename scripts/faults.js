@@ -1,13 +1,15 @@
 /**
- * `npm run faults` causes one fault after another under a steady load and writes a table: failed, lost and doubled calls,
- * and when `/readyz`, a metric, an alert and the log showed the fault. It starts a deployment of its own on 127.0.0.1: two
- * API processes behind HAProxy, a worker, PostgreSQL, Temporal, vendors, and a Prometheus with the rules of deploy/prometheus.
+ * `npm run faults` causes one fault after another under a steady load. It prints a table with the failed, lost and
+ * doubled calls, and the time until `/readyz`, a metric, an alert and the log have shown the fault. It starts its own
+ * deployment on 127.0.0.1, with two API processes behind HAProxy, a worker, PostgreSQL, Temporal, vendors, and a
+ * Prometheus with the rules in deploy/prometheus.
  *
  *   npm run faults                             causes every fault, which takes about half an hour
  *   npm run faults -- disk-full vendor-failing causes only these; scripts/faults/kinds.js lists the names
  *
- *   --scale 10            how much faster than in production Prometheus scrapes and its rules wait; 1 takes more than an hour
- *   --stream-seconds 600  length of the streams that run during the rolling restart
+ *   --scale 10            how much faster than in production Prometheus and its rules are; 1 takes more than an hour
+ *   --stream-seconds 480  length of the streams that run during the rolling restart. A busy machine makes them longer, and
+ *                         they have to end within 600 seconds, because then the stopping process cuts them off
  *   --json file           also writes the rows to a file
  *
  * It exits with status 1 if a promise is broken. This is the case if a call fails that shouldn't, if an answered call

@@ -1,9 +1,10 @@
 /**
- * Connects to a program's inspector and measures the program's memory. Start the program with `--inspect=127.0.0.1:0`.
+ * Connects to a program's inspector and measures the memory that it uses. Start the program with
+ * `--inspect=127.0.0.1:0`.
  */
 
 /**
- * The memory that survives a full garbage collection, which is objects and the buffers that they hold.
+ * The memory that is left after a full garbage collection. It consists of objects and the buffers that they hold.
  * @typedef {{ calls: number, heapBytes: number, bufferBytes: number }} Measure
  */
 
@@ -14,7 +15,10 @@
  * @property {() => void} close
  */
 
-/** The share of the measurements that we discard at the start, while caches fill and code is compiled. */
+/**
+ * The share of measurements at the start that we discard, because caches are still filling up and code is being
+ * compiled.
+ */
 const warmUpPart = 0.25;
 
 /**
@@ -45,7 +49,7 @@ export async function openInspector(stderr) {
       socket.send(JSON.stringify({ id: lastId, method, params }));
     });
   const measure = async () => {
-    // We collect twice, because the first collection runs finalizers that make more objects collectable.
+    // Collect twice. The first collection runs finalizers, which can make more objects collectable.
     await send('HeapProfiler.collectGarbage');
     await send('HeapProfiler.collectGarbage');
     const { result } = await send('Runtime.evaluate', { expression: 'JSON.stringify(process.memoryUsage())' });
@@ -56,9 +60,9 @@ export async function openInspector(stderr) {
 }
 
 /**
- * Estimates how many bytes leaked, and over how many calls. It compares the minimum of the first half of the
- * measurements with the minimum of the second half, after the warm-up. We compare minimums because temporary memory
- * (e.g. idle connections or a running batch) comes and goes, but leaks stay.
+ * Estimates how many bytes have leaked, and over how many calls. It compares the minimum of the first half of the
+ * measurements with the minimum of the second half, after the warm-up. We use minimums because temporary memory (e.g.
+ * for idle connections or a running batch) comes and goes, but leaks stay.
  * @param {readonly Measure[]} measures
  * @param {'heapBytes' | 'bufferBytes'} what
  */
@@ -73,8 +77,8 @@ export function growthOf(measures, what) {
 }
 
 /**
- * A leaked call takes more than a kilobyte even without its text. The memory of an idle service varied by up to 100 KiB
- * when we measured it.
+ * A call that leaks takes more than a kilobyte even without its text. For comparison, the memory of an idle service
+ * varies by up to 100 KiB (measured).
  * @param {{ bytes: number, calls: number }} growth
  */
 export function isLeak({ bytes, calls }) {

@@ -1,6 +1,6 @@
 /**
- * Runs the program under the right Node version. If the running Node is recent enough, it does so in this process, and
- * otherwise in a child process that stops when this process does.
+ * Runs the program with the right Node version. If the running Node is recent enough, it does so in this process. If
+ * not, it uses a child process that stops when this process does.
  */
 import { spawn } from 'node:child_process';
 import module from 'node:module';
@@ -11,18 +11,16 @@ import { ensureDependencies } from './dependencies.js';
 import { ensureNode } from './node-runtime.js';
 import { BootstrapError, say } from './npm.js';
 
-/** The root of the clone. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * Node keeps compiled code in this directory. Without it, stripping types and compiling would take half of a process's
- * startup time.
+ * Node's compile cache, which cuts startup time in half. Otherwise Node would strip types and compile everything again.
  */
 const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
 
 /**
- * Installs the dependencies and Node if necessary, and returns the path of the Node to use. If this fails, it prints
- * one line and exits with status 1.
+ * Installs the dependencies and Node if necessary, and returns the path to Node. If this fails, prints a line and exits
+ * with status 1.
  * @param {{ dev: boolean }} options
  */
 export async function prepare(options) {
@@ -35,7 +33,7 @@ export async function prepare(options) {
 }
 
 /**
- * Prints the message of a {@link BootstrapError} and exits. Rethrows any other error.
+ * Prints the message of a {@link BootstrapError} and exits. Rethrows all other errors.
  * @param {unknown} error
  * @returns {never}
  */
@@ -62,11 +60,11 @@ export async function runMain(args) {
 }
 
 /**
- * Runs `node` with `args` until it exits. The child uses this terminal and gets this process's signals.
+ * Runs `node` with `args` until it exits. The child uses this terminal, and gets the signals of this process.
  *
- * No messages are sent through the channel (`ipc`). It closes when this process dies, even by `kill -9`, and then the
- * child stops. GATEWAY_BOOTSTRAP_IPC holds this process's pid, so that only a direct child uses the channel and a
- * grandchild ignores it.
+ * There are no messages on the IPC channel. It closes when this process dies, even after a `kill -9`, and the child
+ * then stops. GATEWAY_BOOTSTRAP_IPC contains the pid of this process, so that only a direct child uses the channel and
+ * grandchildren ignore it.
  * @param {string} node
  * @param {string[]} args
  * @returns {Promise<{ code: number | null, signal: NodeJS.Signals | null }>}
@@ -88,12 +86,11 @@ export async function runChild(node, args) {
 }
 
 /**
- * Every signal has to reach the child exactly once, because the service treats a second one as a request to stop
- * immediately.
+ * Every signal has to reach the child exactly once, because the service stops immediately if it gets a second one.
  *
  * The terminal sends Ctrl-C to its whole foreground process group, which includes the child. So if there is a terminal,
- * this process ignores SIGINT and exits after the child. If there is none, it forwards SIGINT. SIGTERM and SIGHUP are
- * sent to a single pid and are always forwarded.
+ * this process ignores SIGINT and exits after the child. Without a terminal, it forwards SIGINT. SIGTERM and SIGHUP are
+ * sent to a single pid, so they are always forwarded.
  * @param {import('node:child_process').ChildProcess} child
  */
 function forwardSignals(child) {
@@ -109,19 +106,19 @@ function forwardSignals(child) {
 }
 
 /**
- * Ends this process with the exit code or signal of the child.
+ * Ends this process with the child's exit code or signal.
  * @param {{ code: number | null, signal: NodeJS.Signals | null }} ending
  */
 function end({ code, signal }) {
   if (signal === null) process.exit(code ?? 1);
   process.kill(process.pid, signal);
-  // Node survives some signals and Windows doesn't support them, so we exit with a status as a fallback.
+  // Some signals don't end Node, and Windows doesn't support them. In these cases, exit with a status.
   setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 1_000);
 }
 
 /**
- * Creates the child's environment. It's a copy of this one, but with the compile cache, and with the child's Node first
- * in PATH so that processes started by the child use it too.
+ * Creates the environment for the child. It's the same as the environment of this process, except that it has the
+ * compile cache, and the child's Node comes first in PATH, so that the child's own processes use it too.
  * @param {NodeJS.ProcessEnv} environment
  * @param {string} node
  * @param {number} pid

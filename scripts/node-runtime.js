@@ -1,6 +1,6 @@
 /**
- * Finds a Node that can run the program. If the running one can't, installs the release in `.nvmrc` into the cache
- * directory, using the npm packages that contain a Node binary for one platform.
+ * Finds a Node version that can run the program. If the running one is too old, installs the release in `.nvmrc` into
+ * the cache directory. There are npm packages that contain the Node binary for each platform.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { BootstrapError, runNpm, say } from './npm.js';
 import { satisfies } from './versions.js';
 
 /**
- * Returns the path of a Node that satisfies `engines` of package.json and can run TypeScript.
+ * Returns the path of a Node that can run TypeScript and satisfies `engines` in package.json.
  * @param {string} root
  * @returns {Promise<string>}
  */
@@ -35,8 +35,8 @@ export async function ensureNode(root) {
 }
 
 /**
- * Installs into a temporary folder next to `home` and renames it, so that no process sees an incomplete Node. If two
- * installations run at once, the first one wins.
+ * Installs into a temporary folder next to `home` and renames it afterwards, so that no process sees an incomplete
+ * Node. If there are two installations at the same time, the first one wins.
  * @param {{ home: string, name: string, version: string }} options
  */
 async function fetchNode({ home, name, version }) {
@@ -46,7 +46,7 @@ async function fetchNode({ home, name, version }) {
     await installNode(temporary, name, version);
     const binary = binaryPath(temporary, name, process.platform);
     await promisify(execFile)(binary, ['--version']).catch((error) => {
-      // This happens on musl, for example, where the package can be installed but its binary doesn't run.
+      // npm can install packages that don't work on this system. For example, the binary doesn't run on musl.
       throw new BootstrapError(
         `the fetched Node ${version} does not run here (${error.message.split('\n', 1)[0]}); install Node 24 yourself`,
       );
@@ -68,7 +68,7 @@ async function installNode(prefix, name, version) {
   try {
     await install(version);
   } catch (error) {
-    // Not every release is available for every platform, so accept any release of the same major version.
+    // Not every Node release is available for all platforms, so fall back to any release with the same major version.
     const major = version.split('.', 1).join('');
     if (!(error instanceof BootstrapError) || !/ETARGET|notarget/i.test(error.message)) throw error;
     await install(major);
@@ -86,7 +86,7 @@ async function moveInto(home, temporary, binary) {
   } catch (error) {
     if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST') && !hasCode(error, 'EPERM')) throw error;
     if (existsSync(binary)) return;
-    // A cleanup may have left a folder without the binary.
+    // A cleanup job may have deleted the binary but left its folder behind.
     await rm(home, { recursive: true, force: true });
     await rename(temporary, home);
   }
@@ -98,7 +98,8 @@ async function moveInto(home, temporary, binary) {
  * @param {string} arch
  */
 export function packageName(platform, arch) {
-  // We use the same names as the npm package `node`, including its one exception.
+  // These are the names of the packages that the npm package `node` depends on. Apple silicon is the only exception to
+  // the pattern.
   const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node';
   return `${prefix}-${platform === 'win32' ? 'win' : platform}-${arch}`;
 }

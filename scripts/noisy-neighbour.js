@@ -13,11 +13,13 @@
  *   --streams 2000   streams that the neighbour keeps open, or fewer if the open-file limit is too low
  *   --checkout .     measures another checkout, which needs its own node_modules
  *   --json file      also writes the rows to a file
+ *   --profile folder writes a CPU profile of the gateway's main thread for each kind, which Chrome's DevTools can show.
+ *                    Profiling makes the gateway slower, so don't compare these times with others
  *
  * We time each call from the moment it was due, so if the gateway stalls, every call that was due in the meantime
  * counts as late. A kind is "ok" if no call of the other project failed and both p50 and p99 stayed within twice the
  * usual value or 50 ms above it, whichever is larger. If other programs use the machine, the program that times the calls
- * is late itself: don't trust times that are not much longer than "timer late" (p99).
+ * can be late itself. Don't trust times that aren't much longer than "timer late" (p99).
  */
 import { fileURLToPath } from 'node:url';
 import { endWithError, prepare, runChild } from './launch.js';

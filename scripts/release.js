@@ -16,7 +16,7 @@ import { endWithError, root } from './launch.js';
 import { BootstrapError, say } from './npm.js';
 
 /**
- * The places that contain the version. Between releases it ends in `-dev`. The lock file contains it twice near the
+ * The files that contain the version. Between releases, it ends with `-dev`. The lock file contains it twice near the
  * top.
  * @type {[file: string, format: (version: string) => string][]}
  */
@@ -27,7 +27,7 @@ const versioned = [
   ['Dockerfile', (version) => `VERSION=${version}`],
   ['docker-compose.yml', (version) => `GATEWAY_VERSION:-${version}}`],
 ];
-/** These files have examples that name the next release. */
+/** Examples in these documents mention the next version. */
 const examples = ['docs/kubernetes.md', 'docs/deploying.md'];
 
 try {
@@ -105,7 +105,7 @@ function buildImage(version, commit) {
 }
 
 /**
- * Replaces the first occurrence. Throws if there is none.
+ * Replaces the first occurrence in a file, and throws if there's none.
  * @param {string} file
  * @param {string} from
  * @param {string} to

@@ -22,7 +22,7 @@ import { createMaterial, seedMemory } from './scale/seed-memory.js';
 import { openScaleServer } from './scale/server.js';
 import { createShape, keysPerProject, models, projectCount, uuidArray } from './scale/shape.js';
 
-/** We assume two processors and use a connection for each. */
+/** One connection per processor, assuming that there are two. */
 const connections = 2;
 const memoryTables = [
   ...['memory_items', 'memory_passages', 'memory_entities', 'memory_facts', 'memory_fact_items'],
@@ -44,7 +44,8 @@ if (!(Number.isInteger(calls) && calls >= 1_000 && Number.isInteger(memories) &&
 const server = await openScaleServer(values.data);
 const database = openServerDatabase({ connectionString: server.url, statementTimeoutMs: 0 });
 const pool = new pg.Pool({ connectionString: server.url, max: connections, options: '-c maintenance_work_mem=2GB -c work_mem=256MB' });
-// When the private server stops, it closes connections while the pool is still ending them.
+// Stopping the private server also closes connections that the pool is still ending. Ignore the errors of these
+// connections.
 pool.on('error', () => {});
 try {
   await migrate(database);
@@ -83,7 +84,7 @@ async function seed() {
   await step('indexes of memory', async () => {
     for (const statements of toStatements(dropped)) await runAll(statements);
   });
-  // We build these last, so that they can use all of the machine's memory.
+  // Build the vector indexes last, when nothing else needs the memory any more.
   await step('vector indexes', async () => {
     const name = pg.escapeIdentifier(decodeURIComponent(new URL(server.url).pathname.slice(1)));
     await pool.query(`alter database ${name} set maintenance_work_mem = '4GB'`);
@@ -96,7 +97,7 @@ async function seed() {
   });
 }
 
-/** Runs statements concurrently on all connections. @param {readonly string[]} statements */
+/** Runs statements on all connections at the same time. @param {readonly string[]} statements */
 async function runAll(statements) {
   const rest = [...statements];
   const work = async () => {
@@ -119,7 +120,10 @@ function insertProjects({ projects }) {
   );
 }
 
-/** Nobody knows the secrets of these keys, so the benchmark rotates them. Their ceilings are too high to be reached. */
+/**
+ * Nobody knows the secrets of these keys, so the benchmark has to rotate them. Their ceilings are so high that they're
+ * never reached.
+ */
 function insertKeys(/** @type {import('./scale/shape.js').Shape} */ { projects }, /** @type {readonly string[]} */ keyIds) {
   return [
     `insert into virtual_keys (id, project_id, prefix, secret_sha256, name)

@@ -1,4 +1,6 @@
-/** Defines the mixed load of the soak test: the kinds of calls, and the status that each of them has to get. */
+/**
+ * Defines the mixed load of the soak test. There are several kinds of calls, each with the status that it should get.
+ */
 import { request } from 'undici';
 
 /**
@@ -58,8 +60,8 @@ tiers:
 }
 
 /**
- * Makes one call and reads its response. Returns the call's id if it was successful. Throws if the response isn't the
- * expected one.
+ * Makes a call and reads the response. If the call succeeds, returns its id. Throws if the response isn't the expected
+ * one.
  * @param {{ url: string, key: string, name: string, kind: Kind, fresh: boolean, dispatcher: import('undici').Dispatcher }} call
  * set `fresh` to bypass the cache
  */
@@ -79,7 +81,7 @@ export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
     response.body.on('error', () => undefined).destroy();
     return id;
   }
-  // The vendor drops the connection, so we can't know how the response ends.
+  // This stream is meant to break, so ignore the error.
   if (name === 'broken') await response.body.text().catch(() => '');
   else await response.body.dump({ limit: 16 * 1024 * 1024 });
   return id;

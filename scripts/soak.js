@@ -26,14 +26,17 @@ import { growthOf, isLeak, openInspector } from './heap.js';
 import { adminToken, createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
 
-/** These ceilings are never reached. The soak test compares the service's counters with its calls. */
+/**
+ * High enough that they never deny a call. At the end, we compare the service's counters with the number of calls that
+ * we've made.
+ */
 const ceilings = { calls: 1_000_000, rpm: 100_000, tpm: 1_000_000_000 };
 const projects = ['north', 'south', 'west'];
 
-/** The number of calls per page, which is the most that the service returns. */
+/** The largest page that the service returns. */
 const pageSize = 1_000;
 
-/** How long the service may take after a round to store the calls that are still in its journal. */
+/** How long the service can take after a round to store the calls in its journal. */
 const idleLimitMs = 60_000;
 
 const { values } = parseArgs({
@@ -113,8 +116,8 @@ async function soak(url, keys, measure) {
 }
 
 /**
- * Returns a function that reads the calls stored since its last invocation. `vendorCalls` counts all calls that reached
- * a vendor, by the prefix of their key.
+ * Returns a function that reads the calls stored since it was last called. `vendorCalls` counts all calls that have
+ * reached a vendor, by key prefix.
  * @param {string} url
  */
 function createCallReader(url) {
@@ -181,7 +184,7 @@ async function checkCeilings(url, key, vendorCalls) {
 }
 
 /**
- * Waits until all calls are stored. A usage request waits at most a second for earlier records, so we repeat it until
+ * Waits until all calls have been stored. A usage request only waits a second for earlier records, so repeat it until
  * nothing changes.
  * @param {string} url
  * @param {string[]} keys

@@ -1,6 +1,6 @@
 /**
- * Creates the directory for the temporary files of a test run. Tests create some hundred databases in it, and copying
- * these on a disk takes a third of the run. So we keep the directory in memory if enough of it is free.
+ * Creates the directory for a test run's temporary files. Tests create hundreds of databases in it, and copying these
+ * on a disk takes up a third of the run. If there is enough free memory, the directory is in memory.
  */
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { freemem, tmpdir } from 'node:os';
@@ -9,12 +9,9 @@ import { join } from 'node:path';
 /** Linux's in-memory file system. */
 const memoryDirectory = '/dev/shm';
 const tmpfsType = 0x0102_1994;
-/** A run uses a few hundred MiB, but the processes that it starts need memory too. */
+/** A test run needs a few hundred MiB for its files, and the processes that it starts need memory as well. */
 const minFreeBytes = 4 * 1024 ** 3;
-/**
- * Without a limit, a test that never stops writing (e.g. in an endless loop) could use up the memory of the whole
- * machine.
- */
+/** A test that writes in an endless loop would otherwise use up the machine's memory. */
 const maxBytes = 2 * 1024 ** 3;
 const checkIntervalMs = 2_000;
 
@@ -25,7 +22,8 @@ const checkIntervalMs = 2_000;
 export function createTestDirectory(onFull) {
   const isInMemory = hasMemoryToSpare();
   const path = mkdtempSync(join(isInMemory ? memoryDirectory : tmpdir(), 'gateway-test-run-'));
-  // PostgreSQL refuses to run as root. It runs as another user, who needs access to its folder in this directory.
+  // PostgreSQL refuses to run as root, so the tests start it as another user. That user needs permission to enter this
+  // directory.
   chmodSync(path, 0o711);
   const usedAtStart = isInMemory ? usedBytes() : 0;
   const timer = setInterval(() => {

@@ -1,5 +1,5 @@
 /**
- * Reads and writes test-durations.json, which has the durations of the slow test files in seconds. `npm test --
+ * Reads and writes test-durations.json, which contains the durations of slow test files in seconds. `npm test --
  * --record-durations` updates it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -21,25 +21,23 @@ import { adminToken, createKey, createPrograms } from './programs.js';
 const version = '4.32.5';
 const given = process.argv.slice(2);
 
-/**
- * These operations have rules that can't be expressed in a schema, so they may refuse a body that the schema allows.
- */
+/** Operations with rules that a schema can't express. They can refuse a body that the schema allows. */
 const beyondSchemas = [
-  // The models have to exist, and each vendor accepts different parameters.
+  // Models have to be in the catalog, and vendors accept different parameters.
   ['POST', '/v1/(chat|completions|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
-  // The cursor of a page has to be a model in the list.
+  // Page cursors have to be ids of models in the list.
   ['GET', '/v1/models'],
-  // Models and prices have the same rules as in gateway.yaml.
+  // Models and prices have to follow the same rules as in gateway.yaml.
   ['PUT', '/provision/catalog'],
-  // The schema doesn't list the names of time zones.
+  // The schema accepts any time zone, but the system has to know it.
   ['PUT', '/provision/teams/\\{project\\}'],
-  // The learning interval has to be shorter than the deletion period.
+  // The deletion period has to be longer than the learning interval.
   ['PUT', '/provision/teams/\\{project\\}/memory'],
-  // Expressions need to have RE2 syntax.
+  // Expressions have to use RE2 syntax.
   ['PUT', '/provision/teams/\\{project\\}/rules'],
-  // A key has to expire in the future.
+  // A key can't expire in the past.
   ['POST', '/provision/teams/\\{project\\}/keys'],
-  // A window has to end after it starts.
+  // A window has to end later than it starts.
   ['POST', '/provision/usage/reprice'],
 ];
 
@@ -51,7 +49,7 @@ try {
   const key = await createKey(url, 'tested');
   const config = join(folder, 'schemathesis.toml');
   await writeFile(config, settings(key));
-  // Leave out the stateful phase, because it would revoke the key that the run uses.
+  // Leave out Schemathesis's stateful phase, because it would revoke the key that all requests use.
   const options = ['--phases', 'examples,coverage,fuzzing', '--workers', '1', '--generation-database', 'none', ...defaults()];
   process.exitCode = await run(schemathesis, ['--config-file', config, 'run', `${url}/openapi.json`, ...options, ...given], folder);
 } finally {
@@ -59,14 +57,14 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Returns the default options that the command line doesn't override. */
+/** Returns the default options, except for those that the command line overrides. */
 function defaults() {
   const isGiven = (/** @type {string} */ name) => given.some((word) => word === name || word.startsWith(`${name}=`));
   return Object.entries({ '--max-examples': '25', '--seed': '1' }).flatMap(([name, value]) => (isGiven(name) ? [] : [name, value]));
 }
 
 /**
- * Returns Schemathesis settings for rules that the document can't express. Each entry explains why it's needed.
+ * Returns Schemathesis settings for rules that the document can't express, with an explanation for each of them.
  * @param {string} key
  */
 function settings(key) {
@@ -106,7 +104,7 @@ expected-statuses = ["2xx", 400, 401, 403, 404, 409, 413, 415, 422, 429, "5xx"]
 `;
 }
 
-/** Installs Schemathesis if it's missing, and returns the path of its executable. */
+/** Installs Schemathesis if it's missing. Returns the path of the executable. */
 async function install() {
   const place = join(cacheDirectory(), `schemathesis-${version}`);
   const program = join(place, 'bin', 'schemathesis');
@@ -116,8 +114,8 @@ async function install() {
     work: async () => {
       if (existsSync(program)) return;
       say(`installing Schemathesis ${version}`);
-      // Scripts in a virtual environment contain its path, so we can't install elsewhere and rename the folder.
-      // Instead, we rely on pip to write the executable last.
+      // Scripts in a virtual environment contain its path, so we can't rename the folder after installing. We rely on
+      // pip to write the executable last.
       await rm(place, { recursive: true, force: true });
       await mustRun('python3', ['-m', 'venv', place]);
       await mustRun(join(place, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', `schemathesis==${version}`]);

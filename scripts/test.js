@@ -24,7 +24,7 @@ if (flags.has('--exhaustive')) process.env['GATEWAY_TEST_EXHAUSTIVE'] = '1';
 if (flags.has('--changed')) {
   const { tests, lines } = selectChangedTests(root);
   for (const line of lines) process.stdout.write(`${line}\n`);
-  // Jest would run all tests if the list were empty.
+  // With an empty list, jest would run all tests.
   if (tests.length === 0) process.exit();
   jestArgs.push('--runTestsByPath', ...tests);
 }
@@ -32,12 +32,12 @@ if (flags.has('--changed')) {
 const node = await prepare({ dev: true });
 const directory = createTestDirectory((reason) => {
   process.stdout.write(`${reason}: the run is stopped\n`);
-  // `runChild` forwards the signal to jest, which stops its workers.
+  // `runChild` passes this on to jest, and jest stops its workers.
   process.kill(process.pid, 'SIGTERM');
 });
 try {
   const { files, exitCode: jestExitCode } = await runJest();
-  // With a name pattern, jest reports all other tests as skipped.
+  // With a name pattern, jest reports everything else as skipped. That's fine.
   const hasNamePattern = jestArgs.some((argument) => argument === '-t' || argument.startsWith('--testNamePattern'));
   const allowSkipped = process.env['CI'] !== 'true' || hasNamePattern;
   const { lines, exitCode } = summarizeRun({ files, exitCode: jestExitCode, allowSkipped });
@@ -52,7 +52,7 @@ try {
 /** @returns {Promise<{ files: import('./test-summary.js').FileResult[] | null, exitCode: number }>} */
 async function runJest() {
   const resultsFile = join(directory.path, 'results.json');
-  // Building Temporal with `go install` needs more space than the directory of a test run may use.
+  // Building Temporal with `go install` needs more space than a test run's directory has.
   const buildDirectory = process.env['GOTMPDIR'] || tmpdir();
   Object.assign(process.env, { TEST_RESULTS_FILE: resultsFile, TMPDIR: directory.path, GOTMPDIR: buildDirectory });
   const { code, signal } = await runChild(node, [

@@ -1,7 +1,7 @@
-/** Compares versions for the bootstrap. Supports three-part versions and ranges of the form `>=22.18`. */
+/** Compares versions for the bootstrap. Supports versions with three parts, and ranges like `>=22.18`. */
 
 /**
- * Returns a negative number if `left` is older than `right`, zero if they are equal, and a positive number if it's
+ * Returns a negative number if `left` is older than `right`, zero if they're equal, and a positive number if it's
  * newer. Missing parts count as zero.
  * @param {string} left
  * @param {string} right
@@ -16,7 +16,7 @@ export function compareVersions(left, right) {
 }
 
 /**
- * Reports whether `version` satisfies `range`. Throws if the range doesn't have the form `>=x.y.z`.
+ * Returns true if `version` satisfies `range`. Throws if the range doesn't have the form `>=x.y.z`.
  * @param {string} version
  * @param {string} range
  */

@@ -63,7 +63,7 @@ async function write() {
  */
 
 /**
- * Returns the page with the settings between its markers. Throws if a setting has no description.
+ * Returns the page with the settings between the markers. Throws if a setting has no description.
  * @param {string} text
  * @param {Settings} settings
  */
@@ -73,7 +73,7 @@ export function replaceSettings(text, { variables, file }) {
 }
 
 /**
- * Returns the page with the known vendors between its markers.
+ * Returns the page with the known vendors between the markers.
  * @param {string} text
  * @param {readonly import('../src/config/vendors/vendor-description.ts').VendorDescription[]} vendors
  */
@@ -125,8 +125,8 @@ function renderFile(file) {
 }
 
 /**
- * Returns a row for each member, including nested ones. At the top level (if the prefix is null), mappings with free
- * keys get their own sections instead.
+ * Returns a row for each setting, including nested ones. At the top level (if `prefix` is null), mappings with
+ * arbitrary keys get their own sections instead.
  * @param {Schema} schema
  * @param {string | null} prefix
  * @returns {string[][]}
@@ -137,7 +137,8 @@ function listSettings(schema, prefix) {
     if (member.description === undefined) throw new Error(`gateway.yaml: ${path} has no description`);
     const byDefault = schema.required?.includes(name) ? 'required' : (member.byDefault ?? '');
     const row = prefix === null ? null : rowOf(member);
-    // What is nested in an item is described where the provider itself has it.
+    // The list items have the same nested settings as a provider. They're already described there, so we leave them out
+    // here.
     const ofItems = member.items?.properties
       ? listSettings(member.items, `${path}[].`).filter(([setting = '']) => !setting.slice(path.length + 3).includes('.'))
       : listMembers(member, `${path}.`);
@@ -147,7 +148,8 @@ function listSettings(schema, prefix) {
 }
 
 /**
- * Like `listSettings`, but lists the members of all alternatives. Members of several alternatives are described once.
+ * Does the same as `listSettings` for all alternatives of a schema. If several of them have the same setting, it's only
+ * described once.
  * @param {Schema} schema
  * @param {string} prefix
  */
@@ -157,7 +159,7 @@ function listMembers(schema, prefix) {
 }
 
 /**
- * Returns the schema of the values if this is a mapping with free keys whose values are objects.
+ * If this is a mapping with arbitrary keys whose values are objects, returns the schema of these values.
  * @param {Schema} schema
  */
 function rowOf({ additionalProperties: row }) {

@@ -1,6 +1,6 @@
 /**
- * Writes an empty database of the installed PGlite to `src/db/empty-database/`. On the first start, the service unpacks
- * it instead of running `initdb`. Run this script after each PGlite upgrade. It needs `tar`.
+ * Writes an empty database of the installed PGlite version to `src/db/empty-database/`. When the service first starts,
+ * it unpacks this and doesn't have to run `initdb`. Run this script after each PGlite upgrade. It needs `tar`.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
@@ -26,12 +26,12 @@ try {
 /** @param {string} dataDir */
 async function createDatabase(dataDir) {
   const pglite = await PGlite.create({ dataDir });
-  // We don't need PostgreSQL's template databases, and without them there are only a third as many files.
+  // We don't need PostgreSQL's template databases. Without them, there are only a third as many files.
   await pglite.exec('update pg_database set datistemplate = false');
   for (const name of ['template0', 'template1']) await pglite.exec(`drop database ${name}`);
   await pglite.exec('vacuum freeze');
-  // Switch to a new segment of the write-ahead log, which contains only zeros and compresses well. PostgreSQL keeps old
-  // segments for reuse, including what `initdb` wrote to them.
+  // PostgreSQL keeps old WAL segments for reuse, with everything that `initdb` wrote to them. Switch to a new segment,
+  // which only contains zeros and compresses well, so that we can delete the old ones.
   await pglite.exec('select pg_switch_wal()');
   await pglite.exec('checkpoint');
   await pglite.close();
@@ -41,7 +41,7 @@ async function createDatabase(dataDir) {
 }
 
 /**
- * Creates the tar archive in the format that PGlite reads.
+ * Creates the tar archive in PGlite's format.
  * @param {string} dataDir
  */
 async function pack(dataDir) {

@@ -34,7 +34,7 @@ async function write() {
  */
 
 /**
- * Returns the page with the tables of `rules` between the markers.
+ * Returns the page with the tables for `rules` between the markers.
  * @param {string} text
  * @param {Rules} rules
  */
@@ -45,7 +45,7 @@ export function replaceTables(text, rules) {
 }
 
 /**
- * Leaves out modules and files that don't exist. Modules that may import the same things share a row.
+ * Skips modules and files that don't exist. Modules that can import the same things share a row.
  * @param {Rules} rules
  */
 function renderTables({ DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }) {

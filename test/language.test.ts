@@ -1,4 +1,4 @@
-/** The repository doesn't refer to documents that its readers don't have. */
+/** Tests that the repository doesn't refer to documents that its readers don't have. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';

@@ -1,11 +1,10 @@
-/** Shows the state of a batch's groups while the batch is running. */
+/** Shows operators the state of each group while a batch is running. */
 import { patched } from '@temporalio/workflow';
 import { type BatchSummary, callUnderWay, type GroupWait, maxUnusableResponses, type PendingGroup } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
 import { createRunStatus, type RunState, type ShowStatus, toAdvice } from './run-status.ts';
 
-/** The activities that process a group. */
 export type GroupStep = 'learnGroup' | 'consolidateGroup';
 
 type ShownWait = { readonly waitMs: number } & Partial<GroupWait>;
@@ -13,20 +12,23 @@ type ShownWait = { readonly waitMs: number } & Partial<GroupWait>;
 export interface BatchStatus {
   readonly show: ShowStatus;
   opened(groups: readonly PendingGroup[], total: number | undefined): void;
-  /** Returns the summary of the activity. */
+  /** Returns the summary for an activity that's about to run. */
   runs(step: GroupStep, position: number, attempt: number): string;
-  /** Returns the summary of a step that has nothing to do. */
+  /**
+   * Call this before an activity that only skips the group, because its step has nothing to do. Returns the activity's
+   * summary.
+   */
   skips(position: number, outcome: 'parked' | 'done'): string;
-  /** Returns the summary of the timer. */
+  /** Returns the summary for a timer that's about to start. */
   waits(step: GroupStep, position: number, wait: ShownWait): string;
-  /** Returns the summary of the timer for a wait that an earlier run began. */
+  /** Returns the summary for a timer that only waits out the rest of what an earlier run began. */
   waitsFromBefore(position: number, waitMs: number): string;
   settled(position: number, isParked: boolean): void;
   /** Returns the summary of the activity that closes the batch. */
   closes(): string;
-  /** Returns the message of the failure. */
+  /** Returns the failure message of the run, if groups are parked. */
   parked(batch: BatchSummary): string;
-  /** Returns the message of the failure if the batch was stopped. */
+  /** Returns the failure message of the run, if the batch was stopped. */
   stopped(): string;
   ended(batch: BatchSummary | null | undefined): void;
 }
@@ -37,7 +39,7 @@ interface GroupStatus {
   readonly advice?: string;
 }
 
-/** Keeps the details short if a batch has many groups. */
+/** Limits the length of the details if a batch has many groups. */
 const maxGroupLines = 20;
 
 const verbs = { learnGroup: 'learn', consolidateGroup: 'consolidate' } as const;

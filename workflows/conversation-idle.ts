@@ -1,7 +1,7 @@
 /**
- * Waits until a conversation has been idle long enough, and then closes it. Older versions start one run per opening of
- * a conversation. `idle-conversations.ts` has replaced this workflow, and we only keep it for the runs and outbox rows
- * that older versions leave behind.
+ * Waits until a conversation has been idle long enough, and then closes it. This workflow has been replaced by
+ * `idle-conversations.ts`. We only keep it for runs and outbox rows from older versions, which start one run each time
+ * a conversation is opened.
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, ConversationIdleInput } from './contract.ts';
@@ -12,9 +12,10 @@ import { createRunStatus } from './run-status.ts';
 
 const { readConversation } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
-  // Retry forever, because only the database can fail and it will recover.
+  // Endless, because only the database can fail here and it's going to recover.
   retry: recoveringLocally,
-  // Longer delays become timers on the server, so that they don't occupy a worker.
+  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that the worker isn't
+  // occupied while it waits.
   localRetryThreshold: '5 seconds',
   summary: note('closeIfIdle'),
 });

@@ -1,6 +1,6 @@
 /**
- * Deletes data past its retention period. A schedule starts this daily. The activity defines the steps and returns the
- * next one, so we can add steps without changing the workflow.
+ * Deletes data past its retention period. A schedule starts this workflow every day. The activity knows the steps and
+ * returns which one is next, so we can add steps without changing the workflow.
  */
 import { ApplicationFailure, continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities, CleanupInput } from './contract.ts';
@@ -8,23 +8,22 @@ import { cleanupTasks, note } from './notes.ts';
 import { createRetries, findFailureCode, singleTry } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-// Building an index over millions of rows takes a long time.
+// The timeout is this long because a step may build an index over millions of rows, which can take hours.
 const options = { startToCloseTimeout: '6 hours', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
 const { cleanUp } = proxyActivities<Activities>(options);
 
 /**
- * About four hours in total. Then the run fails and the next day's run starts over, so that a failing step doesn't
- * block the others any longer.
+ * The retries take about four hours in total. After that the run fails, and the next day's run starts from the
+ * beginning, so a failing step doesn't block the others forever.
  */
 const retries = { firstMs: 60_000, maxMs: 3_600_000, maxTries: 10 };
 
 export interface CleanupResult {
   readonly outcome: 'done';
-  /** The number of rows that each step deleted or changed. */
   readonly rows: Readonly<Record<string, number>>;
 }
 
-/** A test checks that these are the steps of the activity. */
+/** Has to list the steps of the activity. A test compares the two. */
 export const cleanupSteps: readonly string[] = Object.keys(cleanupTasks);
 
 export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> {
@@ -47,7 +46,7 @@ export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> 
       show({ state: 'failed', step }, [message, note('nextCleanup'), ...done, failed, ...missing]);
       throw ApplicationFailure.nonRetryable(message, 'CleanupStepFailed');
     });
-    // `step` is missing in histories of older versions.
+    // Results that an older version recorded in the history don't have `step`.
     const ran = progress.step ?? step;
     rows[ran] = (rows[ran] ?? 0) + progress.rows;
     next = progress.next;

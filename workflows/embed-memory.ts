@@ -1,4 +1,4 @@
-/** Computes embeddings of stored texts until none are missing. Each project has at most one run at a time. */
+/** Computes missing embeddings of stored texts. Each project has at most one run at a time. */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, EmbedMemoryInput, EmbedProgress } from './contract.ts';
 import { note } from './notes.ts';
@@ -9,7 +9,6 @@ import { createRunStatus } from './run-status.ts';
 const options = { startToCloseTimeout: '30 minutes', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
 const { embedPassages } = proxyActivities<Activities>(options);
 
-/** `passages` is the number of passages that this run embedded. */
 export interface EmbedMemoryResult {
   readonly outcome: 'done' | 'no_route' | 'superseded';
   readonly passages: number;
@@ -25,7 +24,7 @@ export async function embedMemory(input: EmbedMemoryInput): Promise<EmbedMemoryR
     const embed = (): Promise<EmbedProgress> =>
       embedPassages.executeWithOptions({ ...options, summary: note('embedPassages', slice) }, [input]);
     const progress = await retry(embed, vendorRecovering, { facts: { passages }, lines: [note('embedding', passages)] });
-    // `passages` is missing in histories of older versions.
+    // not in results of older versions
     passages += progress.passages ?? 0;
     outcome = progress.reason ?? 'done';
     show({ state: 'running', passages }, [note('embedding', passages), note('nextByItself')]);

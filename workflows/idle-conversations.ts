@@ -1,13 +1,13 @@
 /**
- * Waits until conversations of a project have been idle long enough, and then closes them. Each project has at most one
- * run at a time, as long as it has open conversations.
+ * Waits until conversations of a project have been idle long enough, and then closes them. While a project has open
+ * conversations, it has one run of this workflow.
  *
- * If each conversation had its own run, this would be by far the most frequent workflow, and the rate of the Temporal
- * server is limited. If 6,000 conversations ended at the same time, everything else in the queue would be delayed. We
- * don't send a signal per call either. Instead, the run starts after a delay of the idle time, and each check returns
- * how long to wait for the next conversations. A check is a local activity of at most a few seconds, so a run for a
- * single conversation takes one workflow task and six events, and a longer run lets other projects have their turn in
- * between.
+ * We don't use one run per conversation. That would be by far the most frequent workflow, and the throughput of the
+ * Temporal server is limited. If 6,000 conversations ended at the same time, everything else in the queue would be
+ * delayed. We also don't send a signal per call. Instead, the run starts after a delay that equals the idle time, and
+ * each check returns how long to wait for the next conversation. A check is a local activity that takes a few seconds
+ * at most. A run for a single conversation needs one workflow task and six events. Longer runs yield to other projects
+ * between checks.
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, IdleConversationsInput } from './contract.ts';
@@ -18,16 +18,16 @@ import { createRunStatus } from './run-status.ts';
 
 const { readIdleConversations } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
-  // Retry forever, because only the database can fail and it will recover.
+  // Endless, because only the database can fail here and it's going to recover.
   retry: recoveringLocally,
-  // Longer delays become timers on the server, so that they don't occupy a worker.
+  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that the worker isn't
+  // occupied while it waits.
   localRetryThreshold: '5 seconds',
   summary: note('closeIdle'),
 });
 
 export interface IdleConversationsResult {
   readonly outcome: 'done' | 'superseded';
-  /** The number of conversations that this run has closed. */
   readonly read: number;
 }
 

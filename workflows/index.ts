@@ -1,4 +1,4 @@
-/** The entry point of the workflow bundle. Every function exported here is a workflow with that name. */
+/** The entry point of the workflow bundle. Each exported function is a workflow with the function's name. */
 export { conversationIdle } from './conversation-idle.ts';
 export { dailyCleanup } from './daily-cleanup.ts';
 export { embedMemory } from './embed-memory.ts';

@@ -1,10 +1,10 @@
 /**
- * Learns and consolidates the groups of a batch. Each batch has one run. Groups are independent of each other, and each
+ * Runs one learning batch: learns and consolidates each of its groups. Groups are independent of each other. Each one
  * is retried with growing delays until it's settled.
  *
- * The progress and next retry of a group are stored in its row, so a run that was reset, restarted or duplicated only
- * does the remaining work. The delays are timers of this run, so that operators can see them, and a signal ends them
- * early. If an operator stops the batch, or an older version has parked one of its groups, the run fails.
+ * The progress and the next retry of a group are stored in its row, so a run that was reset, restarted or duplicated
+ * only does the work that's left. The delays are timers of this run, so that operators can see them and a signal can
+ * end them early. The run fails if an operator stops the batch, or if an older version has parked one of its groups.
  */
 import {
   ApplicationFailure,
@@ -34,18 +34,18 @@ import { createRetries, recovering, singleTry, toDelayMs, toFailureCode } from '
 const shortOptions = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
 const { openBatch, finishBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('openBatch') });
 /**
- * A call to the memory model takes at most five minutes. Errors of the vendor are results with a delay rather than
- * failures.
+ * A call to the memory model takes five minutes at most. If the vendor fails, the activity doesn't fail but returns a
+ * delay.
  */
 const stepOptions = { ...shortOptions, startToCloseTimeout: '7 minutes' } as const;
 const steps = proxyActivities<Pick<Activities, GroupStep>>(stepOptions);
 
 type Settled = Extract<GroupStepResult, { kind: 'settled' }>;
 
-/** The maximum number of groups whose steps run at the same time. Groups that are waiting for a retry don't count. */
+/** How many groups are processed at the same time. Groups that are waiting for a retry don't count. */
 const maxConcurrentGroups = 3;
 
-/** `gone` means that the batch was deleted. The counts are missing in histories of older versions. */
+/** The result of the workflow. `gone` means that the batch was deleted. Older versions didn't return the counts. */
 export type BatchResult = { readonly outcome: 'done' | 'gone' } & Partial<BatchSummary>;
 
 export async function learningBatch(input: LearningBatchInput): Promise<BatchResult> {
@@ -57,7 +57,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
   const wakeForReplay = (): void => {
-    // Workers of older versions ignored the signal.
+    // Older versions ignored this signal. Without the patch, replaying their histories would wake the workflow at a
+    // point where it originally kept sleeping.
     if (patched(replaySignal)) wake();
   };
   setHandler(defineSignal(replaySignal), wakeForReplay, { description: note('replaySignal') });
@@ -71,11 +72,12 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     await condition(() => signals !== signalsSeen || shouldContinueAsNew(), waitMs, { summary });
   };
 
-  /** Repeats a step until it's settled or the run should continue as new. */
+  /** Repeats a step until it's settled, or until it's time to continue as new. */
   const runStep = async (step: GroupStep, { position, attempts = 0 }: PendingGroup, skips?: 'parked' | 'done'): Promise<Settled> => {
     let failures = 0;
     for (let tries = attempts; !shouldContinueAsNew(); ) {
-      // One change may wake up several groups, so check again after each wait.
+      // All waiting groups wake up when one of the running groups finishes. Only some of them can start, so each has to
+      // check again.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
       const signalsSeen = signals;
@@ -93,7 +95,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
       }
       if (result.kind === 'settled') return result;
       const isTried = !result.blocked && result.code !== callUnderWay;
-      // The row counts the attempts of both steps. `attempts` is missing in histories of older versions.
+      // The database has one count for both steps, and older versions returned none. In those cases we count ourselves.
       tries = (step === 'learnGroup' ? result.attempts : undefined) ?? (isTried ? tries + 1 : tries);
       const summaryOfWait = status.waits(step, position, { ...result, attempts: tries });
       await waitUnlessSignalled(signalsSeen, Math.max(minWaitMs, result.waitMs), summaryOfWait);
@@ -118,12 +120,12 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     if (shouldContinueAsNew()) await continueAsNew<typeof learningBatch>(input);
     const options = { ...shortOptions, summary: status.closes() };
     const end = await retry(() => finishBatch.executeWithOptions(options, [input]), recovering);
-    // A replay during the last step has sent a signal, so check for pending groups again.
+    // A signal during the last step may be a replay, so look for pending groups once more.
     if (!end.finished || signals !== signalsSeen) continue;
     const { batch } = end;
     if (batch && batch.parked > 0) {
-      // The result comes from a run that was reset. Only a batch activity of this run can replay the batch, so try
-      // again.
+      // The activity ran before this run was reset, so its result is from the history. A reset means that the batch
+      // should be replayed. An activity has to do that in the new run, so repeat the loop.
       if (end.runId !== workflowInfo().runId) continue;
       const [message, type] = end.stopped ? [status.stopped(), 'LearningBatchStopped'] : [status.parked(batch), 'LearningGroupParked'];
       throw ApplicationFailure.nonRetryable(message, type);

@@ -1,12 +1,12 @@
 /**
- * Sentences for operators in Temporal, such as summaries, details and failure messages. Temporal stores them in plain
- * text and shows them to everyone who has access to its UI. So we only create them from the templates below, in which
- * nothing but counts, ids, codes, times and project slugs varies.
+ * Sentences that we show to operators in Temporal, e.g. in summaries, details and failure messages. Temporal stores
+ * them in plain text, and everyone with access to its UI can read them. So they're only created from the templates
+ * below, in which nothing varies except counts, ids, codes, times and project slugs.
  *
- * The payload codecs leave a text unencrypted if `isNote` recognizes it, and reject all other sentences.
+ * Texts that `isNote` recognizes stay unencrypted. The payload codecs reject all other sentences.
  */
 
-/** What the steps of the daily cleanup delete or change, in the order in which they run. */
+/** Explains what each step of the daily cleanup does, in the order in which they run. */
 export const cleanupTasks = {
   'deletion-periods': 'deletion periods that take effect',
   conversations: 'old conversations',
@@ -27,22 +27,25 @@ export const cleanupTasks = {
   'vector-indexes': 'vector indexes',
 } as const;
 
-/** The pattern for each slot. A value that doesn't match is shown as `?`, so a note can never make a workflow fail. */
+/**
+ * A pattern for each kind of slot. Values that don't match are shown as `?`, so that a note can never make a workflow
+ * fail.
+ */
 const slots = {
   count: String.raw`\d{1,12}`,
-  /** UUIDs, workflow ids, and names of the gateway's models and operations. */
+  /** Matches UUIDs, workflow ids, and the names of the gateway's models and operations. */
   id: '[A-Za-z0-9_:/.-]{1,200}',
   slug: '[a-z0-9][a-z0-9-]{0,62}',
-  /** Codes of the gateway, and codes of vendors that have passed its filter. */
+  /** Matches the gateway's own error codes, and vendor codes that the gateway's filter has accepted. */
   code: '[A-Za-z][A-Za-z0-9_]{0,63}',
-  /** `14:05 UTC`. Times in the near future include seconds, and times on another day include the date. */
+  /** `14:05 UTC`. If the time is near, it includes seconds. If it's on another day, it includes the date. */
   time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?::\d\d)? UTC`,
   step: 'learn|consolidate',
   task: `${Object.values(cleanupTasks).join('|')}|step [A-Za-z0-9-]{1,64}`,
 } as const;
 
 export const templates = {
-  // Static summaries, one for each workflow.
+  // One static summary per workflow.
   conversationIdle: '{slug}: close a conversation when it is idle',
   dailyCleanup: 'daily cleanup of expired data',
   idleConversations: '{slug}: close conversations when they are idle, run {count}',
@@ -52,8 +55,8 @@ export const templates = {
   subjectErasure: '{slug}: erasure {id} of a subject',
   videoOperation: '{slug}: follow the video of call {id}',
 
-  // Static details. They state the purpose of the run and contain a Markdown list of ids that the API and the CLI
-  // accept.
+  // Static details. They explain the purpose of a run, followed by a Markdown list of ids that you can pass to the API
+  // and the CLI.
   aboutConversation:
     'Begins when the conversation has been idle for the idle time, then closes it, so that memory can learn from it. Until then there is nothing to do.',
   aboutConversations:
@@ -74,13 +77,13 @@ export const templates = {
   erasure: '- Erasure: {id}',
   call: '- Call: {id}',
 
-  // Descriptions of handlers.
+  // How Temporal's UI describes the handlers of signals and queries.
   statusQuery: 'Returns what the run does now.',
   wakeSignal: 'Checks or tries again now instead of at the end of the wait.',
   replaySignal: 'Sent by a replay. To replay a failed batch, reset its run or signal the run of its project.',
   replayProjectSignal: 'Replays all failed batches of the project.',
 
-  // Activities and timers.
+  // summaries of activities and timers
   closeIfIdle: 'close the conversation if it is idle',
   idleCheck: 'the conversation continues; check again at {time}',
   closeIdle: 'close the conversations that are idle',
@@ -107,13 +110,13 @@ export const templates = {
   cleanupStep: 'cleanup: {task}',
   cleanupTry: 'cleanup: {task}, try {count} of {count}',
 
-  // Current details of all kinds of runs after an activity failed.
+  // Shown for any kind of run after one of its activities has failed.
   tryFailed: 'Try {count} failed ({code}); next try at {time}.',
   tryFailedOf: 'Try {count} of {count} failed ({code}); next try at {time}.',
   tryRuns: 'Try {count} runs; the one before failed ({code}).',
   cancelled: 'An operator cancelled this run.',
 
-  // What the operator should do in this state.
+  // advice for the operator
   nextNothing: 'Next: nothing to do.',
   nextByItself: 'Next: nothing to do; the run continues automatically.',
   nextRestart: 'Next: nothing to do. The gateway starts unfinished work again within a day, as a new run.',
@@ -145,7 +148,7 @@ export const templates = {
   nextCleanup:
     'Next: see `activity failed` in the log of the workers and correct its cause. To run the cleanup now, trigger the schedule `daily-cleanup`.',
 
-  // Current details by kind of run.
+  // What runs show while they work, by kind of run.
   waitsForIdle: 'The conversation continues; next check at {time}.',
   conversationClosed: 'The conversation is closed.',
   conversationGone: 'The conversation was deleted.',
@@ -230,7 +233,7 @@ const slotPattern = /\{(\w+)\}/g;
 
 const slotMatchers = new Map(Object.entries(slots).map(([slot, pattern]) => [slot, new RegExp(`^(?:${pattern})$`)]));
 
-/** Fills the slots of a template in order. */
+/** Creates a note from a template. The values fill its slots in order. */
 export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(typeof templates)[Name]>): string {
   const remaining: (string | number)[] = [...values];
   return templates[name].replace(slotPattern, (_, slot: string) => {
@@ -239,10 +242,10 @@ export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(t
   });
 }
 
-/** We show seconds for times that are closer than this. */
+/** If a time is closer than this, we show seconds. */
 const nearMs = 120_000;
 
-/** Formats a time in UTC, with the date unless it's today. */
+/** Formats a time in UTC. Includes the date unless it's today. */
 export function formatClockTime(at: Date): string {
   const [date, time] = at.toISOString().split('T');
   const now = new Date();
@@ -251,16 +254,16 @@ export function formatClockTime(at: Date): string {
   return `${isToday ? '' : `${date} `}${time?.slice(0, length)} UTC`;
 }
 
-/** Formats notes as Markdown. List items go on consecutive lines, and every other note is a paragraph. */
+/** Joins notes to Markdown. Consecutive list items form one list, and every other note becomes a paragraph. */
 export function toMarkdown(notes: readonly string[]): string {
   const isItem = (text: string | undefined): boolean => text?.startsWith('- ') ?? false;
   return notes.map((text, index) => `${index === 0 ? '' : isItem(text) && isItem(notes[index - 1]) ? '\n' : '\n\n'}${text}`).join('');
 }
 
-/** Matches a line that was created from a template. */
+/** Matches one line of a note, i.e. any instance of a template. */
 const linePattern = new RegExp(`^(?:${Object.values(templates).map(toPattern).join('|')})$`);
 
-/** Reports whether each line of a text is a note. There may be an empty line between two notes. */
+/** Returns true if every line of a text was created from a template. There can be empty lines between them. */
 export function isNote(text: string): boolean {
   return text.length <= 6_000 && text.split(/\n{1,2}/).every((line) => linePattern.test(line));
 }

@@ -1,9 +1,9 @@
 /**
- * Loops that several workflows share. They poll an activity, and continue as a new run when the server suggests it,
- * before the history reaches its limit.
+ * Polling loops that several workflows share. When the server suggests it, the loops continue as a new run, so that the
+ * history doesn't reach its limit.
  *
- * Changing their commands breaks running workflows. test/workflows/replay.test.ts replays recorded histories to catch
- * this.
+ * Don't change the commands that these loops issue, because that would break running workflows.
+ * test/workflows/replay.test.ts catches this by replaying recorded histories.
  */
 import { sleep, workflowInfo } from '@temporalio/workflow';
 import type { Progress, Wait } from './contract.ts';
@@ -11,17 +11,17 @@ import type { Progress, Wait } from './contract.ts';
 /** Starts the next run with `continueAsNew`, which never returns. */
 type ContinueAsNew = () => Promise<never>;
 
-/** The lower bound for delays, so that a run never spins because a delay was rounded down. */
+/** A lower bound for delays. Without it, a run could spin if a delay was rounded down to zero. */
 export const minWaitMs = 1_000;
 
-/** Returns when a delay that starts now will end. */
+/** Returns the time that's `waitMs` from now. */
 export function timeAfter(waitMs: number): Date {
   return new Date(Date.now() + Math.max(minWaitMs, waitMs));
 }
 
 /**
- * Calls `check` until its result isn't `wait`, and sleeps in between for as long as the result says. Returns the final
- * result. `check` receives the number of the call. `describeWait` returns the summary of the timer, and may also show
+ * Calls `check` until its result isn't `wait`, and returns that result. Between calls this sleeps for as long as the
+ * result says. `check` gets the number of the call. `describeWait` returns the summary of the timer, and can also show
  * the wait elsewhere.
  */
 export async function pollUntil<Result extends { readonly kind: string }>(
@@ -38,7 +38,7 @@ export async function pollUntil<Result extends { readonly kind: string }>(
   }
 }
 
-/** Calls `step` with the number of the call until it returns `done`. */
+/** Calls `step` until it returns `done`. `step` gets the number of the call. */
 export async function repeatWhileMore(step: (count: number) => Promise<Progress>, continueRun: ContinueAsNew): Promise<void> {
   for (let count = 1; (await step(count)).kind === 'more'; count += 1) {
     if (workflowInfo().continueAsNewSuggested) await continueRun();

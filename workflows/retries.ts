@@ -1,6 +1,6 @@
 /**
- * Retries activities in the workflow instead of in Temporal, so that a run can show that an attempt failed, why, and
- * when the next one starts. This only costs events if an attempt fails.
+ * Retries activities in the workflow rather than in Temporal. That lets a run show that an attempt failed, why it
+ * failed, and when the next one starts. There are no additional history events unless an attempt fails.
  */
 import {
   ActivityFailure,
@@ -19,26 +19,26 @@ import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
 import { type RunStatus, type ShowStatus, toAdvice } from './run-status.ts';
 
-/** Disables retries by Temporal. The first delay of our own retries is the same as Temporal's. */
+/** Turns off Temporal's own retries, so that an activity is only retried by the workflow. */
 export const singleTry = { maximumAttempts: 1 } as const;
 
 export interface RetryOptions {
   readonly firstMs: number;
   readonly maxMs: number;
-  /** Unlimited if this isn't set. */
+  /** The default is to retry forever. */
   readonly maxTries?: number;
 }
 
 /**
- * After an outage, the next attempt starts within this time. It's short enough that nobody waits for hours, and long
- * enough not to stress a failing dependency.
+ * After an outage, the next attempt starts within this time. It's short enough that nobody has to wait for hours, and
+ * long enough to go easy on a failing dependency.
  */
 const longestWaitMs = 10 * 60_000;
 
-/** For activities in which only the database or Temporal can fail, because both will recover. */
+/** For activities that only fail if the database or Temporal fails. Both will recover, so the first delay is short. */
 export const recovering: RetryOptions = { firstMs: 1_000, maxMs: longestWaitMs };
 
-/** The same policy for local activities, which Temporal retries. */
+/** The same policy for local activities, which Temporal itself retries. */
 export const recoveringLocally = {
   initialInterval: recovering.firstMs,
   backoffCoefficient: 2,
@@ -46,24 +46,23 @@ export const recoveringLocally = {
 } satisfies RetryPolicy;
 
 /**
- * For activities in which a vendor can fail, too. The first delay is longer, because each failed attempt costs a
- * request.
+ * The policy for activities that also depend on a vendor. Its first delay is longer, because each failed attempt costs
+ * a request.
  */
 export const vendorRecovering: RetryOptions = { firstMs: 60_000, maxMs: longestWaitMs };
 
-/** What a run shows about its work during a retry. */
+/** Additional text for a run's details while its work is being retried. */
 export interface RetriedWork {
   readonly facts?: Omit<RunStatus, 'state'>;
   readonly lines?: readonly string[];
   readonly advice?: string;
 }
 
-/** Starts an attempt, given its number. */
 type Try<Result> = (count: number) => Promise<Result>;
 
 export type Retry = <Result>(start: Try<Result>, options: RetryOptions, work?: RetriedWork) => Promise<Result>;
 
-/** Counts the signals that end waits. */
+/** Returns a function that counts wake signals. A wait compares the counts, so that a signal can end it early. */
 export function countWakeSignals(): () => number {
   let count = 0;
   const wake = (): void => {
@@ -73,7 +72,7 @@ export function countWakeSignals(): () => number {
   return () => count;
 }
 
-/** Retries until an attempt succeeds. After `maxTries` it throws the last failure. */
+/** Creates a function that retries until an attempt succeeds. After `maxTries` attempts it throws the last failure. */
 export function createRetries(show: ShowStatus, continueRun: () => Promise<never>, signals: () => number = countWakeSignals()): Retry {
   return async (start, { firstMs, maxMs, maxTries }, { facts = {}, lines = [], advice } = {}) => {
     for (let count = 1; ; count += 1) {
@@ -98,14 +97,14 @@ export function createRetries(show: ShowStatus, continueRun: () => Promise<never
   };
 }
 
-/** Returns the delay after this many failures, using the same formula as Temporal's retry policies. */
+/** Returns the delay after this many failures. This is the formula that Temporal's retry policies use. */
 export function toDelayMs(failures: number, { firstMs, maxMs }: RetryOptions): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }
 
 /**
- * Returns the code of a failure that we retry. Rethrows everything else, which includes cancellations, and failures in
- * histories of versions that let Temporal retry.
+ * Returns the error code of a failure that the workflow can retry. All other errors are rethrown. These are
+ * cancellations, and failures in old histories, which Temporal has already retried.
  */
 export function toFailureCode(error: unknown): string {
   const code = findFailureCode(error);
@@ -113,7 +112,9 @@ export function toFailureCode(error: unknown): string {
   return code;
 }
 
-/** Returns the code of a failed activity. Returns null for other errors, and if the run is cancelled. */
+/**
+ * Returns the error code of a failed activity. Returns null if the run was cancelled, or if this is any other error.
+ */
 export function findFailureCode(error: unknown): string | null {
   if (!(error instanceof ActivityFailure) || CancellationScope.current().consideredCancelled) return null;
   const { cause } = error;

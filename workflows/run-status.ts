@@ -1,9 +1,10 @@
 /**
- * Shows what a run is doing in the current details of Temporal's UI, the query `status`, and the search attribute
- * `GatewayState`.
+ * Shows what a run is doing. This is visible in the current details of Temporal's UI, in the `status` query and in the
+ * `GatewayState` search attribute.
  *
- * This must not change recorded commands. Details and queries aren't commands, but updating a search attribute is one.
- * So we only update it in runs that were started with the attribute and first executed by a version that knows it.
+ * We must not change the commands in recorded histories. Details and queries aren't commands, but updating a search
+ * attribute is one. So we only update it in runs that were started with the attribute, and whose first task was
+ * executed by a version that knows it.
  */
 import {
   CancellationScope,
@@ -18,26 +19,27 @@ import { searchAttributes } from './contract.ts';
 import { note, toMarkdown } from './notes.ts';
 
 /**
- * `cancelled` means that an operator cancelled the run. A terminated run keeps its last state, because it doesn't
- * execute any more code.
+ * `cancelled` means that an operator cancelled the run. If a run is terminated, it keeps its last state, because it
+ * can't execute any more code.
  */
 export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed' | 'cancelled';
 
-/** The result of the query `status`. It contains the state, and counts, codes and RFC 3339 times. */
+/** The result of the `status` query: the state, and counts, codes and RFC 3339 times. */
 export interface RunStatus {
   readonly state: RunState;
   readonly [fact: string]: string | number | null;
 }
 
-/** Sets the status. `details` are notes. */
+/** Shows a new status of the run. Each of the `details` has to be a note. */
 export type ShowStatus = (status: RunStatus, details: readonly string[]) => void;
 
-/** Call this first in a workflow. `afterCancel` tells the operator what to do after cancelling the run. */
+/** Call this at the start of a workflow. `afterCancel` tells the operator what to do after cancelling. */
 export function createRunStatus(initial: RunStatus, details: readonly string[] = [], afterCancel = note('nextRestart')): ShowStatus {
   let status = initial;
   setCurrentDetails(toMarkdown(details));
   let shownState = workflowInfo().typedSearchAttributes.get(searchAttributes.state);
-  // During a rolling deployment, a worker of an older version may have executed the first tasks.
+  // The first tasks may have been executed by a worker with an older version, because a rolling deployment replaces
+  // workers one by one.
   if (shownState !== undefined && !patched('state-attribute')) shownState = undefined;
   setHandler(defineQuery('status'), () => status, { description: note('statusQuery') });
   const show: ShowStatus = (next, nextDetails) => {
@@ -52,12 +54,14 @@ export function createRunStatus(initial: RunStatus, details: readonly string[] =
   return show;
 }
 
-/** Returns an empty string in runs of versions that didn't have the search attribute. */
+/**
+ * Returns the slug of the run's project. Empty in runs that were started by a version without this search attribute.
+ */
 export function projectSlug(): string {
   return workflowInfo().typedSearchAttributes.get(searchAttributes.projectSlug) ?? '';
 }
 
-/** Returns what the operator should do about an error code. */
+/** Tells the operator what to do about an error code. */
 export function toAdvice(code: string): string {
   if (code === 'memory_off') return note('nextMemoryOff', projectSlug());
   if (code === 'no_route') return note('nextRoute');

@@ -1,9 +1,9 @@
 /**
- * Interceptors that pass a run's trace context on to its activities. At first this is the context of the start, and
- * later that of the latest signal, because a run that lasts for days has many causes. After a continue-as-new, the next
- * run starts without a context.
+ * Interceptors that pass a run's trace context on to its activities. At first this is the context that started the run,
+ * and after a signal it's the context of that signal, because a run can last for days and have many causes. After a
+ * continue-as-new, the next run begins without a context.
  *
- * Runs without a context behave as if these interceptors didn't exist.
+ * These interceptors do nothing in runs that have no context.
  */
 import { ContinueAsNew, defaultPayloadConverter, proxySinks, type WorkflowInterceptors } from '@temporalio/workflow';
 import { type RunEnd, type TraceSinks, traceHeader } from './contract.ts';

@@ -1,8 +1,9 @@
 /**
- * Polls the vendor until a video has ended and its cost is settled, even if no client asks for it again. Each video has
- * one run.
+ * Polls the vendor until a video has ended and its cost is settled, even if no client asks for the video any more. Each
+ * video has one run.
  *
- * The activity polls, settles and returns how long to wait. If the vendor is unreachable, we wait rather than fail.
+ * The activity polls and settles, and returns how long to wait. If the vendor is unreachable, the run waits instead of
+ * failing.
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, VideoEnd, VideoOperationInput } from './contract.ts';
@@ -15,9 +16,11 @@ const options = { startToCloseTimeout: '2 minutes', heartbeatTimeout: '12 second
 const { pollVideo } = proxyActivities<Activities>(options);
 
 export interface VideoOperationResult {
-  /** `settled` if the history of an older version doesn't tell us more. */
+  /**
+   * How the video ended. `settled` means that an older version has recorded the result, and didn't include the outcome.
+   */
   readonly outcome: VideoEnd['outcome'] | 'gone' | 'settled';
-  /** The vendor's error code if it failed. */
+  /** The vendor's error code. Null if the video didn't fail. */
   readonly code: string | null;
   readonly polls: number;
 }
@@ -62,7 +65,7 @@ const codesByAdvice = {
   'vendorCode:quota': ['RESOURCE_EXHAUSTED', 'CODE_8'],
 } as const;
 
-/** Returns what the caller should do about a vendor's error code. The numbers are gRPC codes. */
+/** Returns what the caller should do about this vendor error code. The numbers are gRPC codes. */
 function adviseCaller(code: string | null): string {
   for (const [name, codes] of Object.entries(codesByAdvice) as [keyof typeof codesByAdvice, readonly string[]][])
     if (code !== null && codes.includes(code)) return note(name);

@@ -1,6 +1,6 @@
 /**
  * Simulates sessions of coding agents. Each request repeats the whole history and adds a little to it. The texts are
- * excerpts of the gateway's own source, so that they compress like the code that real agents read.
+ * excerpts from the gateway's source, so that they compress as well as the code that real agents read.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -43,8 +43,8 @@ function readCorpus() {
 }
 
 /**
- * Returns a function that generates requests. Call it without an answer to get the next request, and with the vendor's
- * answer to append the answer to the history.
+ * Returns a function that generates requests. Without an argument for the answer, it returns the next request. With the
+ * vendor's answer, it appends the answer to the history.
  * @param {Session} session
  * @param {string} model
  * @param {(bytes: number) => void} addNew called with the size of each text that no earlier request or answer contained
@@ -83,7 +83,10 @@ export function createSession({ startBytes, historyBytes, turns, variant }, mode
     isMessages
       ? JSON.stringify({ role: 'user', content: [{ type: 'tool_result', tool_use_id: lastCall, content }] })
       : JSON.stringify({ role: 'tool', tool_call_id: lastCall, content });
-  /** Creates an assistant message with a tool call for the initial history of a session. @param {string} content */
+  /**
+   * Creates an assistant message with a tool call, for the history that a session starts with.
+   * @param {string} content
+   */
   const assistant = (content) => {
     toolCall += 1;
     lastCall = isMessages ? `toolu_${toolCall}` : `call_${toolCall}`;

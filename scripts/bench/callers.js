@@ -1,10 +1,10 @@
 /**
- * Makes the calls of the benchmark. This is a separate program that writes bytes to raw connections, so that a call
- * costs it only a few microseconds.
+ * Makes the benchmark's calls. This is a separate program that writes bytes to raw connections, so that it only needs a
+ * few microseconds per call.
  *
- * Start it with `fork` and send it a {@link Work}, and it replies with a {@link Result}. If the message has `open`, the
- * program opens that many streams, keeps them open until it receives `{ close: true }`, and replies with the number of
- * open streams. It replies with the same numbers to `{ count: true }`.
+ * Start it with `fork`, send it a {@link Work}, and it replies with a {@link Result}. If the message contains `open`,
+ * it opens that many streams and keeps them open until it receives `{ close: true }`. It replies with the number of
+ * open streams, also to the message `{ count: true }`.
  */
 import { connect } from 'node:net';
 import process from 'node:process';
@@ -42,7 +42,6 @@ import { createMessageReader, createNumbered, numberMark } from './http-messages
  */
 
 const turnsOfConversation = 20;
-/** How many streams we open at the same time. */
 const openAtOnce = 100;
 
 /** @param {Work} work @returns {Promise<Result>} */
@@ -131,7 +130,7 @@ async function call(work) {
   if (work.perSecond !== undefined) {
     const everyMs = 1_000 / work.perSecond;
     const timer = setInterval(() => {
-      // If all connections are busy, we skip this tick and make the call at a later one.
+      // All connections are busy, so the call has to wait for a later tick.
       if (goesOn()) return free.shift()?.();
       clearInterval(timer);
       const rest = setInterval(() => {
@@ -170,8 +169,7 @@ function createRequests(work) {
 }
 
 /**
- * Generates the requests of a conversation that starts over after some turns. Calling it with an answer appends the
- * answer.
+ * Generates the requests of a conversation. It appends each answer to the history, and starts over after a few turns.
  * @param {Work} work
  * @returns {(number: number, answer?: string) => Buffer}
  */
@@ -210,7 +208,7 @@ const openSockets = new Set();
 let closedEarly = 0;
 
 /**
- * Opens streams and keeps them open. Only a limited number are being opened at a time.
+ * Opens streams and keeps them open. Only opens a limited number at a time.
  * @param {Work} work
  */
 async function open(work) {

@@ -1,6 +1,6 @@
 /**
- * Receives the benchmark's traces. This is a separate program that reads every request and keeps nothing. It sends `{
- * port }` when it's ready.
+ * Receives the benchmark's traces. This separate program reads all requests and discards them. It sends `{ port }` when
+ * it's ready.
  */
 import { createServer } from 'node:http';
 import process from 'node:process';

@@ -14,7 +14,7 @@ const periodMicros = 20_000;
  */
 export function createCpuLimit(name, cores) {
   const quota = Math.round(cores * periodMicros);
-  // Try cgroups v2 first, then v1.
+  // Use cgroups v2 if the system has them, and v1 otherwise.
   if (existsSync('/sys/fs/cgroup/cgroup.controllers'))
     return createGroup('/sys/fs/cgroup', name, { 'cpu.max': `${quota} ${periodMicros}` });
   return createGroup('/sys/fs/cgroup/cpu', name, { 'cpu.cfs_period_us': String(periodMicros), 'cpu.cfs_quota_us': String(quota) });
@@ -39,10 +39,10 @@ function createGroup(parent, name, settings) {
     remove();
     return null;
   }
-  // This process is pinned to some of the cores. The limited programs may use all of them.
+  // `taskset` undoes the CPU pinning of the benchmark, which this process would pass on to the limited programs.
   const everyCore = ['taskset', '--cpu-list', `0-${allCores - 1}`];
   return { prefix: [...everyCore, '/bin/sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, name], remove };
 }
 
-/** We have to read this before this process is pinned to some of the cores. */
+/** Counted before this process is pinned to some of the cores. */
 const allCores = availableParallelism();

@@ -1,6 +1,6 @@
 /**
- * Sets up what every measurement needs: a temporary folder, core pinning, PostgreSQL, the vendor, the callers and the
- * floor.
+ * Sets up everything that a measurement needs: a temporary folder, core pinning, PostgreSQL, the vendor, the callers
+ * and the floor.
  */
 import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
@@ -16,7 +16,7 @@ import { createProcesses, pinCores } from './processes.js';
 /** @typedef {import('./measure.js').Target & { gateway?: import('./gateway.js').Gateway }} RunningTarget */
 
 /**
- * Runs `work`, then stops everything that was started.
+ * Runs `work`, and then stops all programs that were started.
  * @template Result
  * @param {{ vendorPort?: number }} options the vendor's port, which has to be fixed for programs that are configured in
  * advance
@@ -25,7 +25,7 @@ import { createProcesses, pinCores } from './processes.js';
  */
 export async function withBench({ vendorPort = 0 }, work) {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-'));
-  // This also removes the folder if a signal ends the run.
+  // Removes the folder even if a signal ends the run.
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const { isPinned, measured } = pinCores(1);
   const processes = createProcesses(folder);
@@ -57,7 +57,7 @@ export async function withBench({ vendorPort = 0 }, work) {
  */
 function createBench({ folder, measured, processes, postgres, vendor, callers, vendorPort }) {
   let number = 0;
-  /** Returns the first number of a new range, so no two calls ever have the same number. */
+  /** Reserves a range of call numbers and returns the first. No number is ever used twice. */
   const nextNumber = () => {
     number += 1_000_000;
     return number;
@@ -71,7 +71,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     vendorPort,
     nextNumber,
     /**
-     * Calls the vendor directly, so that we can compare its latency with that of the gateways.
+     * The vendor without a gateway, to measure its own latency.
      * @type {RunningTarget}
      */
     direct: { label: 'vendor', pid: vendor.pid, port: vendorPort, keys: null, database: null },
@@ -111,7 +111,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
      */
     measure: (target, scenario, calls, options) => measureRound({ target, scenario, calls, callers, vendor, nextNumber, ...options }),
     /**
-     * Runs rounds whose results are discarded.
+     * Runs rounds until the time is up and discards their results, so that later rounds measure a warm process.
      * @param {import('./measure.js').Target} target
      * @param {import('./scenarios.js').Scenario} scenario
      * @param {{ calls: number, seconds: number }} options `calls` is the number of calls per round

@@ -1,7 +1,7 @@
 /**
- * The benchmark's floor, which shows what a gateway built from the same parts (Express, undici) costs if it does
- * nothing. It's a separate program that forwards the path, the body and some of the headers, and returns the response
- * unchanged. It takes the vendor's address as its argument and prints its own.
+ * The benchmark's floor, i.e. what a gateway that is built from the same parts (Express, undici) costs if it does
+ * nothing else. It's a separate program that forwards the path, the body and some of the headers, and returns the
+ * response unchanged. Its argument is the vendor's address, and it prints its own.
  */
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import process from 'node:process';
@@ -39,7 +39,7 @@ function createHandler(response) {
       });
     },
     onResponseStart(_controller, status, headers) {
-      // Node sets these headers itself for the connection to the caller.
+      // hop-by-hop headers, which Node sets itself
       const { connection: _hop, 'keep-alive': _time, 'transfer-encoding': _framing, ...kept } = headers;
       response.writeHead(status, /** @type {import('node:http').OutgoingHttpHeaders} */ (kept));
     },
@@ -53,8 +53,8 @@ function createHandler(response) {
   };
 }
 
-// Express changes the prototype of every request and response unless it's already the right one. That is most of what
-// Express costs.
+// Express calls `setPrototypeOf` on every request and response unless the prototype is already right. That's most of
+// its overhead, so we create the objects with the right one.
 class FastRequest extends IncomingMessage {}
 /** @extends {ServerResponse<FastRequest>} */
 class FastResponse extends ServerResponse {}

@@ -1,5 +1,5 @@
 /**
- * Starts the gateway of a checkout for a benchmark. It runs `serve` with PostgreSQL but without Temporal, and creates
+ * Starts the gateway of a checkout for a benchmark. It runs `serve` with PostgreSQL and without Temporal, and creates
  * the projects and keys that the scenarios need.
  */
 import { execFile } from 'node:child_process';
@@ -12,10 +12,9 @@ import { gatewayConfig } from './scenarios.js';
 const adminToken = 'token-for-measurements';
 const ceilings = { calls: 1_000_000_000, cost: 1_000_000, rpm: 100_000_000, tpm: 1_000_000_000_000 };
 const memories = 1_000;
-/** These are the flags of the Dockerfile. The floor runs with them too. */
+/** As in the Dockerfile. The benchmark's floor runs with the same flags. */
 export const nodeFlags = ['--min-semi-space-size=16', '--external-memory-accounted-in-global-limit'];
 
-/** The projects that the scenarios use. */
 const projects = {
   plain: { settings: { cache: { enabled: false } }, memory: false, ceilings },
   memory: { settings: { cache: { enabled: false } }, memory: true, ceilings },
@@ -73,10 +72,10 @@ export async function startGateway({
     GATEWAY_ADMIN_TOKEN: adminToken,
     GATEWAY_CONFIG: join(home, 'gateway.yaml'),
     GATEWAY_DATA_DIR: join(home, 'data'),
-    // Older checkouts don't know the name GATEWAY_API_PROCESSES.
+    // Older checkouts don't know GATEWAY_API_PROCESSES.
     GATEWAY_WORKERS: String(workers),
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info',
-    // The launcher sets the same cache when it starts the program.
+    // the one of `npm start`
     NODE_COMPILE_CACHE: join(checkout, 'node_modules', '.cache', 'model-gateway', 'compiled'),
     ...more,
   };

@@ -1,7 +1,7 @@
 /**
  * Implements the parts of HTTP/1.1 that the benchmark's vendor and callers need. It works on bytes, because a complete
- * parser would cost more than what we measure. We recognize the end of a chunked body by its last bytes, so the data
- * can't contain a line `0` that ends in CR LF.
+ * parser would cost more than what we want to measure. We recognize the end of a chunked body by its last bytes, so the
+ * body can't contain a `0` on its own line.
  */
 
 /**
@@ -24,7 +24,7 @@ export function createMessageReader(on) {
   /** @type {Head | null} */
   let head = null;
   let missing = 0;
-  /** The last characters that we have seen of a chunked body, because the end mark may be split across segments. */
+  /** The last characters of a chunked body so far, because the end marker may be split across segments. */
   let tail = '';
 
   /** @param {Buffer} chunk */
@@ -63,11 +63,13 @@ export function createMessageReader(on) {
   };
 }
 
-/** A placeholder for the number of the message, which makes every message different. */
+/**
+ * A placeholder in the text of a message. Each call replaces it with its number, so that no two messages are the same.
+ */
 export const numberMark = '##########';
 
 /**
- * Creates a message whose number can be changed without encoding the text again.
+ * Creates a message whose number can be changed without encoding the message again.
  * @param {string} text
  */
 export function createNumbered(text) {

@@ -1,10 +1,13 @@
-/** Measures one round of a scenario against one target, including the work that the target does after the responses. */
+/**
+ * Runs one round of a scenario against a target, and measures it until the target has also finished the work that it
+ * does after its responses.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuMs, memoryBytes, threadMs } from './proc.js';
 import { requestOf } from './scenarios.js';
 
 /**
- * We consider a target idle if it used less than `usualIdleMs` of CPU time in each of `idleWindows` windows of
+ * A target counts as idle if it has used less than `usualIdleMs` of CPU time in each of `idleWindows` windows of
  * `windowMs`.
  */
 const [windowMs, usualIdleMs, idleWindows] = [200, 8, 6];
@@ -71,7 +74,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   const threads = await untilIdle(target, idleMs);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>
     [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
-  // Without /proc we know nothing about threads.
+  // There's no CPU time per thread without /proc.
   const perCall = (/** @type {number} */ ms) => (threads.size === 0 ? Number.NaN : (ms * 1_000) / result.calls);
   return {
     calls: result.calls,
@@ -88,7 +91,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
 }
 
 /**
- * Waits until every call has been stored, because a gateway that stores nothing would look cheap.
+ * Waits until all calls have been stored, because a gateway that doesn't store anything would look cheap.
  * @param {Target} target
  * @param {number} count
  */
@@ -102,8 +105,8 @@ async function untilStored({ label, database }, count) {
 }
 
 /**
- * Waits until the target is idle. Returns the CPU time of the threads at the end of the last busy window, so that the
- * wait itself isn't counted.
+ * Waits until the target is idle. Returns the threads' CPU time at the end of the last busy window, so that the time we
+ * spend waiting isn't counted.
  * @param {Target} target
  * @param {number} idleMs
  */

@@ -1,5 +1,5 @@
 /**
- * Runs the scenario `open-streams`. It measures how much memory thousands of open streams take, and whether that stays
+ * Runs the `open-streams` scenario. It measures how much memory thousands of open streams take, and whether that stays
  * constant.
  */
 import { execFileSync } from 'node:child_process';
@@ -9,7 +9,7 @@ import { requestOf } from './scenarios.js';
 import { openChunkMs } from './texts.js';
 
 const samples = 12;
-/** How many files a process has open besides its streams. */
+/** Files that a process needs besides its streams. */
 const otherFiles = 200;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Opens the PostgreSQL server for a benchmark. This is the one at DATABASE_URL, or else a private server like in the
- * tests. Each gateway gets its own database.
+ * Opens the PostgreSQL server for a benchmark. Uses the server at DATABASE_URL, or starts a private one as the tests
+ * do. Each gateway gets its own database.
  */
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
@@ -20,7 +20,7 @@ export async function openPostgres(options) {
   await admin.connect();
   const { rows } = await admin.query('select pg_backend_pid() as pid, version()');
   const parent = parentOf(rows[0].pid);
-  // If the server runs on another host, its pids mean nothing on this one.
+  // We can't measure a server on another host.
   const serverPid = parent !== null && /^postgre/.test(nameOf(parent)) ? parent : null;
   /** @type {{ name: string, client: pg.Client }[]} */
   const databases = [];
@@ -39,12 +39,12 @@ export async function openPostgres(options) {
       return {
         url: url.href,
         countCalls: async () => Number((await client.query('select count(*) from calls')).rows[0].count),
-        /** Returns the size of the database including indexes and TOAST, after a VACUUM. */
+        /** Returns the size of the database after a VACUUM, including indexes and TOAST. */
         storedBytes: async () => {
           await client.query('vacuum');
           return Number((await client.query('select pg_database_size(current_database()) as bytes')).rows[0].bytes);
         },
-        /** Returns the server's CPU time so far without the benchmark's own queries. */
+        /** Returns the server's CPU time so far. The benchmark's own queries aren't included. */
         cpuMs: () =>
           serverPid === null ? Number.NaN : serverCpuMs(serverPid) - [...threadMs(own.rows[0].pid).values()].reduce((a, b) => a + b, 0),
       };

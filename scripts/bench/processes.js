@@ -1,5 +1,5 @@
 /**
- * Starts the programs of a benchmark. The measured program gets cores of its own, and all other programs share the
+ * Starts a benchmark's programs. The program that we measure has its own cores, and all other programs share the
  * remaining ones.
  */
 import { execFileSync, fork, spawn } from 'node:child_process';
@@ -13,13 +13,13 @@ import { fileURLToPath } from 'node:url';
 
 const startLimitMs = 120_000;
 const stopLimitMs = 20_000;
-/** This is enough for more than 10,000 streams, because each of them takes two connections. */
+/** For more than 10,000 streams, each of which needs two connections in the gateway. */
 const openFiles = 40_000;
 
 /** @typedef {{ pid: number, port: number, log: () => string, stop: () => Promise<void> }} Program */
 
 /**
- * Moves this process and all programs that it starts off the cores of the measured programs.
+ * Moves this process, and all programs that it starts, away from the cores of the measured programs.
  * @param {number} measuredCores number of cores for the measured programs
  * @returns {{ isPinned: boolean, measured: string[] }} `measured` is the command prefix for measured programs. Without
  * `taskset` nothing is pinned
@@ -43,7 +43,7 @@ function endBy(signal) {
   process.exit(1);
 }
 
-/** The caller has to stop the programs with `stopAll`. @param {string} folder receives the programs' output */
+/** Stop the programs with `stopAll`. @param {string} folder receives the programs' output */
 export function createProcesses(folder) {
   /** @type {import('node:child_process').ChildProcess[]} */
   const children = [];
@@ -65,8 +65,8 @@ export function createProcesses(folder) {
 
   return {
     /**
-     * Starts a program and waits until it prints an address. The output goes to a file, because a pipe would wake up
-     * this process for each line.
+     * Starts a program and waits until it prints an address. Its output goes to a file, because with a pipe each line
+     * would wake up this process.
      * @param {string} name
      * @param {string[]} command
      * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, listens?: () => Promise<number | null> }} [options]
@@ -75,8 +75,7 @@ export function createProcesses(folder) {
     async start(name, command, { cwd, env = {}, listens } = {}) {
       const logFile = join(folder, `${name.replaceAll(/[^\w-]/g, '-')}-${children.length}.log`);
       const output = openSync(logFile, 'a');
-      // Raise the limit of open files if the system allows it, because each stream takes two connections in the
-      // gateway.
+      // Raise the limit for open files if possible, because each stream takes two connections in the gateway.
       const shell = ['/bin/sh', '-c', `ulimit -n ${openFiles} 2>/dev/null; exec "$@"`, name];
       const [file = '', ...args] = [...shell, ...command];
       const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', output, output] });
@@ -91,7 +90,7 @@ export function createProcesses(folder) {
       throw new Error(`${name} did not start:\n${log().slice(-3_000)}`);
     },
     /**
-     * Starts a program of this folder, which communicates with us by messages.
+     * Starts a program in this folder that exchanges messages with us.
      * @param {string} name
      * @param {string[]} [args]
      */
@@ -103,7 +102,8 @@ export function createProcesses(folder) {
       return {
         pid: child.pid ?? 0,
         /**
-         * Sends a message and returns the answer. Without a message it waits for the program's first one.
+         * Sends a message to the program and returns its answer. If you don't pass a message, waits for the first one
+         * that the program sends on its own.
          * @param {object} [message]
          */
         async ask(message) {

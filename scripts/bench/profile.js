@@ -1,4 +1,4 @@
-/** Profiles a scenario and sums CPU time or allocated bytes by module and by function. */
+/** Profiles a scenario. Sums up the CPU time or the allocated bytes by module and by function. */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,7 +16,10 @@ import { callsOf, scenarios } from './scenarios.js';
 
 const samplingMicros = 500;
 const samplingBytes = 16_384;
-/** The profiler itself uses up to this much CPU time in 200 ms. */
+/**
+ * How much CPU time the target can use in 200 ms and still count as idle. It's this high because the profiler itself
+ * uses CPU time.
+ */
 const idleMs = 60;
 
 /** @param {string[]} args the command-line arguments */
@@ -42,7 +45,7 @@ export async function runProfile(args) {
   await withBench({}, async (bench) => {
     const target = await bench.startGateway(checkout, { flags: ['--inspect=127.0.0.1:0'] });
     if (scenario.needs === 'memories') await target.gateway.addMemories();
-    // Make one call first to fill the cache from which all other calls are answered.
+    // This scenario expects every call to be a cache hit, so make one call first to fill the cache.
     if (scenario.vendorCalls === 0) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1, { idleMs });
     await bench.warmUp(target, scenario, { calls, seconds: warmUp });
     const inspector = await openInspector(target.gateway.program.log());
@@ -101,7 +104,10 @@ async function profileTime({ inspector, target, measure, title, calls, functions
   print('function', byFunction, mainMicros, functions);
 }
 
-/** Includes objects that have already been garbage-collected. @param {ProfileOptions} options */
+/**
+ * Profiles allocations. The result includes objects that have already been garbage-collected.
+ * @param {ProfileOptions} options
+ */
 async function profileAllocations({ inspector, measure, title, calls, functions, checkout, out }) {
   await inspector.send('HeapProfiler.enable');
   const sampling = { samplingInterval: samplingBytes, includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true };
@@ -128,8 +134,8 @@ async function profileAllocations({ inspector, measure, title, calls, functions,
 }
 
 /**
- * Prints the samples as shares of `total`. For a CPU profile, `total` is the thread's CPU time. We don't use the time
- * between samples, because on a busy machine it includes waiting for a core.
+ * Prints a table of the samples. For a CPU profile, `total` is the thread's CPU time. We can't use the time between
+ * samples, because on a busy machine that includes waiting for a core.
  * @param {string} heading
  * @param {Map<string, Times>} times
  * @param {number} total
@@ -147,7 +153,7 @@ function print(heading, times, total, most) {
 }
 
 /**
- * Sums self and inclusive values by module and by function, without idle time. A recursive function counts once.
+ * Sums up self and inclusive values by module and by function, without idle time. Recursive functions only count once.
  * @param {ProfileNode[]} nodes
  * @param {Map<number, number>} selfOf returns the self value of a node
  * @param {string} checkout

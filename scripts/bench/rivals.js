@@ -1,7 +1,7 @@
 /**
  * Measures other gateways in the same rounds. LiteLLM and Portkey are installed into the cache directory, and any other
- * gateway can be given by its address. They run with a minimal setup: LiteLLM with one key and no database, Portkey
- * without keys.
+ * gateway can be passed by its address. All of them have a minimal setup. LiteLLM runs with one key and no database,
+ * and Portkey runs without keys.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,10 +18,10 @@ import { runNpm, say } from '../npm.js';
 const versions = { litellm: '1.106.2', portkey: '1.15.2' };
 const installLimitMs = 15 * 60_000;
 const vendors = ['plain', 'stream', 'paced'];
-/** LiteLLM requires its master key to have this form. */
+/** LiteLLM requires a master key of this format. */
 const litellmKey = 'sk-benchmark';
 
-/** Reports whether every gateway can run the scenario. @param {import('./scenarios.js').Scenario} scenario */
+/** Checks whether all gateways support the scenario. @param {import('./scenarios.js').Scenario} scenario */
 export function suitsRivals({ route = 'chat', vendor = 'plain', project, grows, headers }) {
   return route === 'chat' && vendors.includes(vendor) && project === undefined && !grows && headers === undefined;
 }
@@ -32,8 +32,8 @@ export async function startRivals(bench) {
 }
 
 /**
- * Parses the address of a gateway that is already running. It has to forward the models `plain/m`, `stream/m` and
- * `paced/m` to the vendor's `/plain/v1`, `/stream/v1` and `/paced/v1`.
+ * Parses the address of a running gateway. It has to forward the models `plain/m`, `stream/m` and `paced/m` to
+ * `/plain/v1`, `/stream/v1` and `/paced/v1` of the vendor.
  * @param {string} text `name,port,key,pid`
  * @returns {import('./measure.js').Target}
  */
@@ -61,7 +61,7 @@ async function startLitellm({ folder, measured, processes, vendorPort }) {
   const port = await unusedPort();
   const command = [join(home, 'bin', 'litellm'), '--config', config, '--host', '127.0.0.1', '--port', String(port), '--num_workers', '1'];
   const { pid } = await processes.start('litellm', [...measured, ...command], {
-    // Don't download a price list, and don't use a database.
+    // Without these settings, LiteLLM would download a price list and connect to our database.
     env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_LOG: 'ERROR', DATABASE_URL: undefined },
     listens: () => portThatResponds(port, '/health/liveliness'),
   });
@@ -77,7 +77,7 @@ async function startPortkey({ measured, processes, vendorPort }) {
       join(home, 'package.json'),
       JSON.stringify({
         dependencies: { '@portkey-ai/gateway': versions.portkey },
-        // With newer versions, streams fail with an error about "immutable" headers.
+        // With newer versions of this package, Portkey's streams fail with an error about "immutable" headers.
         overrides: { '@hono/node-server': '1.13.8' },
       }),
     );

@@ -1,4 +1,4 @@
-/** Runs the scenarios given on the command line, alternating the rounds of all targets. */
+/** Runs the scenarios on the command line, and alternates between the targets' rounds. */
 import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { readArguments } from '../arguments.js';
@@ -11,7 +11,7 @@ import { parseOther, startRivals, suitsRivals } from './rivals.js';
 import { agentScenarios, callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
 
-/** These scenarios have their own code for measuring. */
+/** Scenarios that are measured by code of their own. */
 const otherScenarios = ['processes', 'open-streams'];
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
@@ -36,12 +36,12 @@ export async function runBenchmark(args) {
       }
       if (names.includes('open-streams')) openStreams.push(...(await measureOpenStreams(bench, { targets, streams: options.streams })));
       if (!names.includes('processes')) return;
-      // Stop the other gateways, because this scenario starts its own and they would compete for the cores.
+      // Stop the other gateways. This scenario starts its own, and they would compete for the cores.
       for (const { gateway } of targets) await gateway?.program.stop();
       rows.push(...(await measureProcesses(bench, { ...options, calls: options.calls ?? callsOf({}) })));
     });
   } finally {
-    // Print the rows even after a failure, because they took minutes to measure.
+    // Print the rows even after a failure, because measuring them took minutes.
     if (rows.length > 0) console.log(formatSummary(rows, (name) => scenarios[name]?.title ?? name));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify([...rows, ...openStreams], null, 2)}\n`);
   }
@@ -77,7 +77,7 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
   const perRound = calls ?? callsOf(scenario);
   /** @type {Map<string, import('./measure.js').Round[]>} */
   const results = new Map(targets.map(({ label }) => [label, []]));
-  // Make one call first to fill the cache from which all other calls are answered.
+  // Fill the cache first, because every call of this scenario should be a hit.
   if (scenario.vendorCalls === 0) for (const target of targets) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1);
   for (const target of targets) await bench.warmUp(target, scenario, { calls: perRound, seconds: warmUp });
   /** @type {Map<string, number>} */
@@ -89,7 +89,7 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
   };
   await addStored(-1);
   for (let done = 0; done < rounds; done += 1) {
-    // Reverse the order in every other round, so that no target benefits if the machine gets slower.
+    // Reverse the order in every other round, so that it doesn't favor a target if the machine gets slower.
     for (const target of done % 2 === 0 ? targets : targets.toReversed())
       results.get(target.label)?.push(await bench.measure(target, scenario, perRound));
   }
@@ -108,7 +108,7 @@ function parseOptions(args) {
     options: {
       checkout: { type: 'string', multiple: true, default: [root] },
       rounds: { type: 'string', default: '5' },
-      // V8 keeps compiling functions of the gateway for about 200,000 calls (seen with --trace-opt).
+      // V8 keeps compiling the gateway's functions for about 200,000 calls (according to --trace-opt).
       'warm-up': { type: 'string', default: '60' },
       calls: { type: 'string' },
       streams: { type: 'string', default: '10000' },

@@ -1,4 +1,4 @@
-/** Defines the scenarios of the benchmark. */
+/** Defines the benchmark's scenarios. */
 import { questionText, shortQuestion } from './texts.js';
 
 /**
@@ -30,8 +30,8 @@ const large = {
 const hundredTexts = Array.from({ length: 100 }, (_, index) => `${index}: a short text of which a vector is made`);
 
 /**
- * Runs four agents concurrently. Their bodies have `kilobytes` at the start of a session, and about 4 kB more with each
- * turn.
+ * Runs four agents at the same time. Their bodies have `kilobytes` when a session starts, and grow by about 4 kB with
+ * each turn.
  */
 const agents = (
   /** @type {number} */ kilobytes,
@@ -126,11 +126,11 @@ export const scenarios = {
   },
 };
 
-/** On the command line, `agents` stands for all of these. */
+/** If the command line contains `agents`, all of these scenarios run. */
 export const agentScenarios = Object.keys(scenarios).filter((name) => name.startsWith('agents-'));
 
 /**
- * Returns the number of calls per round. It has to be large enough that the start and the end of a round hardly matter.
+ * Returns how many calls to make per round. There are so many that the start and the end of a round hardly matter.
  * @param {Pick<Scenario, "calls">} scenario
  */
 export function callsOf({ calls = 10_000 }) {
@@ -140,7 +140,7 @@ export function callsOf({ calls = 10_000 }) {
 const paths = { chat: '/v1/chat/completions', messages: '/v1/messages', embeddings: '/v1/embeddings' };
 
 /**
- * Builds the request of a scenario. If the key is null, the request is for the floor or the vendor.
+ * Builds the request of a scenario. `key` is null if it's sent to the floor or the vendor, because they don't need one.
  * @param {Scenario} scenario
  * @param {string | null} key
  */
@@ -163,7 +163,7 @@ export function requestOf(
 }
 
 /**
- * Returns the gateway's configuration. It has a provider for each way in which the vendor can answer.
+ * Returns the gateway's configuration, with a provider for each way in which the vendor can answer.
  * @param {number} vendorPort
  */
 export function gatewayConfig(vendorPort) {

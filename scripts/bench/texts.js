@@ -1,17 +1,17 @@
-/** Texts and sizes that the benchmark's vendor, callers and scenarios share. */
+/** Text and sizes that the benchmark's vendor, callers and scenarios share. */
 import { numberMark } from './http-messages.js';
 
-/** About 700 bytes, different in every call. */
+/** An answer of about 700 bytes. The number makes it different in each call. */
 export const answerText = `Answer ${numberMark}: ${'a short paragraph of an ordinary answer with nothing special in it; '.repeat(10)}`;
 
-/** About 900 bytes, different in every call. */
+/** A question of about 900 bytes. The number makes each one different. */
 export const questionText = `Question ${numberMark}: ${'please say in plain terms how this would be done, and why it is so; '.repeat(13)}`;
 
-/** About 20 tokens, different in every call. */
+/** About 20 tokens, with a number so that no two calls are the same. */
 export const shortQuestion = `Is the answer to question ${numberMark} in the report of the plan, and is it ready?`;
 
-/** The number of events in a stream, including the end mark. */
+/** The number of events in a stream, including `[DONE]`. */
 export const chunkCount = 50;
 export const pacedChunkMs = 10;
-/** The time between two events of a stream that stays open. */
+/** The time between two events of a stream in the `open-streams` scenario. */
 export const openChunkMs = 5_000;

@@ -1,7 +1,7 @@
 /**
- * Runs the scenario `processes`. It measures how many calls per second one and two API processes can handle, and checks
- * that ceilings are still exact. We limit each process to a share of a core, so that callers, vendor and PostgreSQL are
- * never the bottleneck, even on a machine with two cores.
+ * Runs the `processes` scenario. It measures how many calls per second one and two API processes can handle, and checks
+ * that ceilings are still exact. Each process is limited to a share of a core, so that the callers, the vendor and
+ * PostgreSQL are never the bottleneck, even on a machine with two cores.
  */
 import { basename } from 'node:path';
 import { createCpuLimit } from './cpu-limit.js';
@@ -58,7 +58,7 @@ export async function measureProcesses(bench, { checkouts, rounds, warmUp, calls
 }
 
 /**
- * Throws if a key with a ceiling on calls can make more or fewer calls than that.
+ * Throws if a key with a ceiling on calls can make more or fewer calls than the ceiling allows.
  * @param {import('./environment.js').Bench} bench
  * @param {Awaited<ReturnType<import('./environment.js').Bench['startGateway']>>} target
  */

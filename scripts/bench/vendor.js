@@ -1,8 +1,8 @@
 /**
- * The benchmark's vendor. This separate program sends responses that it prepares at startup, and chooses them by the
- * first segment of the path. It has to cost less than the gateway, or else we would measure the vendor.
+ * The benchmark's vendor. This separate program prepares its responses at startup, and selects them by the first path
+ * segment. It has to be cheaper than the gateway, because otherwise we'd be measuring the vendor.
  *
- * Its argument is the port, where 0 means any free port. Start it with `fork`. It sends `{ port }` at first, and
+ * Its argument is the port. 0 stands for any free port. Start it with `fork`. Its first message is `{ port }`. It
  * replies to any message with `{ requests }`, the number of requests so far.
  */
 import { createServer } from 'node:net';
@@ -60,7 +60,7 @@ function chatBody(id, more = {}) {
   });
 }
 
-/** A tool call like those in the answers to coding agents. */
+/** A tool call like those that coding agents make. */
 const toolInput = { path: `src/file-${numberMark}.ts`, offset: 1, limit: 200 };
 const toolCall = {
   id: `call_${numberMark}`,
@@ -94,7 +94,7 @@ const streamHead = ['HTTP/1.1 200 OK', ...usualHeaders, 'content-type: text/even
   '\r\n',
 );
 
-/** Returns the events of a stream, each as an HTTP chunk. */
+/** Returns the events of a stream. Each event is an HTTP chunk. */
 function streamEvents() {
   const event = (/** @type {object} */ delta, /** @type {object} */ more = {}) =>
     `data: ${JSON.stringify({
@@ -122,7 +122,7 @@ const refusal = Buffer.from(
 );
 const embeddings = Buffer.from(plain(200, embeddingsBody()));
 /**
- * These streams never end. We divide the sockets into groups that take turns, so each of them gets an event every
+ * Streams that never end. The sockets are divided into groups that take turns, so that each socket gets an event every
  * `openChunkMs`.
  * @type {Set<import('node:net').Socket>[]}
  */

@@ -1,8 +1,11 @@
-/** Estimates the cost of an evaluation before the first call, and asks the user whether to continue. */
+/** Estimates what an evaluation costs before it makes any calls, and asks the user whether to continue. */
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-/** An estimate for English text. Other languages need up to four times as many tokens. */
+/**
+ * Only English text has about four characters per token. In other languages, the same text can have up to four times as
+ * many tokens.
+ */
 const charactersPerToken = 4;
 
 /**
@@ -41,7 +44,7 @@ export function formatCost(dollars) {
 }
 
 /**
- * Prints the estimate and asks whether to continue. If there is no terminal, the user has to agree with `--yes`.
+ * Prints the estimate and asks whether to continue. Without a terminal, the user has to agree with `--yes`.
  * @param {Estimate} estimate
  * @param {boolean} isAgreed
  */

@@ -1,11 +1,11 @@
-/** Parses the LoCoMo data set into conversations, and the questions that each of them answers. */
+/** Parses the LoCoMo data set into conversations with their questions. */
 import { kinds, toDate } from '../memory-benchmark/locomo.js';
 
 /** @typedef {{ text: string, answer: string, kind: string }} AnsweredQuestion */
 /** @typedef {{ id: string, sessions: { at: Date, messages: string[] }[], questions: AnsweredQuestion[] }} Dialogue */
 
 /**
- * Parses all conversations. Both speakers have the role `user`, so each message starts with its speaker's name. If a
+ * Parses all conversations. Both speakers have the role `user`, so each message starts with the speaker's name. If a
  * message has an image, its description is included.
  * @param {string} text in the format of `locomo10.json`
  * @returns {Dialogue[]}

@@ -1,4 +1,4 @@
-/** Learns the conversations of a case with the code that the service uses, but without Temporal and with any model. */
+/** Learns from a case's conversations with the service's own code, but without Temporal and with any model. */
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { buildConsolidationPrompt } from '../../src/memory/learning/consolidation.ts';
@@ -17,7 +17,7 @@ import { createProject, recordConversation } from './record.js';
  * reason for each refused statement
  */
 
-/** Returns the prompts that learning uses. Results from other prompts can't be reused. */
+/** Returns the prompts for learning. If they change, we can't reuse earlier results. */
 export function promptVersion() {
   const { system, schema } = buildExtractionPrompt([], null);
   return JSON.stringify([system, schema, buildConsolidationPrompt({ subject: null, added: [], known: [], facts: [] })]);
@@ -34,8 +34,8 @@ export function datedMessages({ date, messages }) {
 }
 
 /**
- * Learns the conversations of a case in a new project. If the model throws, the error is rethrown, and the project
- * keeps what has been learned so far.
+ * Learns from a case's conversations in a new project. If the model throws, we rethrow the error, and the project keeps
+ * everything that has been learned so far.
  * @param {Database} database
  * @param {LearningCase} learningCase
  * @param {AskModel} ask
@@ -91,7 +91,7 @@ async function learnBatches(database, projectId, ask) {
       const key = { ...run, position };
       const messages = await readGroupMessages(database, key);
       for (const step of [activities.learnGroup, activities.consolidateGroup]) {
-        // Like the service, we ask again if a response can't be used.
+        // `wait` means that the response was unusable. Try again, like the workflow does.
         while ((await step(key, signal)).kind === 'wait');
       }
       refusals.push(...(parseExtraction(responses.pop() ?? '', messages)?.refusals ?? ['unusable']));

@@ -1,4 +1,4 @@
-/** Formats the result of `npm run evaluate-learning` as a table and as JSON. */
+/** Formats the results of `npm run evaluate-learning` as a table and as JSON. */
 import { formatCost } from './cost.js';
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Reads the data of `npm run evaluate-learning`: short conversations, each with what should and shouldn't be learned
- * from it. Each file in `scripts/learning-set` is a category.
+ * Reads the data for `npm run evaluate-learning`, which are short conversations and what should and shouldn't be
+ * learned from them. Each file in `scripts/learning-set` is a category.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -15,15 +15,15 @@ const day = z.iso.date();
 const defaultSubject = 'account-1';
 
 /**
- * `date` applies to this message and the ones after it. The result of a tool belongs to the assistant's preceding
- * message.
+ * A message of a conversation. `date` applies to this message and to all that follow. A tool's result belongs to the
+ * assistant's message before it.
  */
 const message = z
   .strictObject({ user: z.string(), date: day.optional() })
   .or(z.strictObject({ assistant: z.string() }))
   .or(z.strictObject({ tool: z.string() }));
 
-/** A statement by the scripted model. If learning has to drop it, `refused` is the reason. */
+/** A statement by the scripted model. If it has to be refused, `refused` is the reason. */
 const scripted = z.strictObject({
   text: z.string(),
   evidence: z.string(),
@@ -34,7 +34,10 @@ const scripted = z.strictObject({
   refused: z.enum(['evidence', 'quotation', 'content', 'names', 'numbers', 'injection']).optional(),
 });
 
-/** Conversations are learned one after another, each in its own batch. The default date, 2026-11-20, is a Friday. */
+/**
+ * A conversation of a case. Each conversation is learned in its own batch, in the order of the file. The default date,
+ * 2026-11-20, is a Friday.
+ */
 const conversation = z.strictObject({
   subject: z.string().default(defaultSubject),
   date: day.default('2026-11-20'),
@@ -42,7 +45,7 @@ const conversation = z.strictObject({
   scripted: z.array(scripted),
 });
 
-/** Requires a memory that matches all patterns and has this kind, subject and date. Patterns ignore case. */
+/** Requires a memory that matches all patterns and has this kind, subject and date. Patterns are case-insensitive. */
 const expectation = z.strictObject({
   all: z.array(pattern).min(1),
   kind: z.enum(itemKinds).optional(),
@@ -50,7 +53,10 @@ const expectation = z.strictObject({
   date: day.optional(),
 });
 
-/** Forbids memories that match the pattern. If there is a subject, only the memories of that subject count. */
+/**
+ * A memory that must not be learned. With a subject, the case only fails if a memory of this subject matches the
+ * pattern.
+ */
 const exclusion = pattern.transform((text) => ({ pattern: text, subject: null })).or(z.strictObject({ pattern, subject: z.string() }));
 
 const learningCase = z.strictObject({
@@ -67,7 +73,7 @@ const learningCase = z.strictObject({
 /** @typedef {{ missed: string[], forbidden: string[] }} Judgement */
 
 /**
- * Reads all cases. Throws if a file doesn't have the right format or if two cases have the same id.
+ * Reads all cases. Throws if the format of a file is invalid, or if two cases have the same id.
  * @returns {Promise<LearningCase[]>}
  */
 export async function loadLearningSet(folder = join(root, 'scripts', 'learning-set')) {
@@ -110,7 +116,7 @@ export function judge({ must, must_not }, items) {
   };
 }
 
-/** Reports whether a text names the day in one of the usual formats. @param {string} text @param {string} date */
+/** Checks whether a text contains the date in one of the usual formats. @param {string} text @param {string} date */
 function namesDay(text, date) {
   const [, month, ofMonth] = date.split('-').map(Number);
   const numbers = findNumbers(text).flat();

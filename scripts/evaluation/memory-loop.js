@@ -1,6 +1,6 @@
 /**
- * The steps of `npm run evaluate-memory`: record old conversations, wait until the service has learned them, ask
- * questions about them, and let a second model judge the answers.
+ * The steps of `npm run evaluate-memory`. We record old conversations, wait until the service has learned from them,
+ * ask questions about them, and have a second model judge the answers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createProject, recordConversation, recordedSource } from './record.js';
@@ -20,8 +20,8 @@ export function projectOf({ id }) {
 }
 
 /**
- * Records a conversation unless it has been recorded before. We use a single transaction, so either all or none of its
- * sessions are recorded.
+ * Records a conversation, unless it has been recorded before. This is a single transaction, so that either all of its
+ * sessions are recorded or none.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {Dialogue} dialogue
  */
@@ -38,15 +38,15 @@ export async function recordDialogue(database, dialogue) {
 }
 
 /**
- * Waits until all messages of a conversation have been learned. Throws if a batch failed. Run the evaluation again to
- * retry it.
+ * Waits until the service has learned from all messages of a conversation. Throws if a batch has failed. You can run
+ * the evaluation again to retry it.
  * @param {Client} client
  * @param {Dialogue} dialogue
  * @param {(text: string) => void} report called when the progress changes
  */
 export async function awaitLearned(client, dialogue, report) {
   const project = projectOf(dialogue);
-  // Each session also has a response by the assistant.
+  // Plus one response of the assistant per session.
   const expected = dialogue.sessions.reduce((sum, { messages }) => sum + messages.length + 1, 0);
   for (const state of ['failed', 'stopped']) await client.admin('POST', '/provision/batches/replay', { project, state });
   for (let last = ''; ; await sleep(pollMs)) {
@@ -67,8 +67,8 @@ export async function awaitLearned(client, dialogue, report) {
 }
 
 /**
- * Waits until search uses vectors, which can take a while if the local embedder is still being downloaded. Returns
- * false if it takes more than a minute.
+ * Waits until search uses vectors, because the local embedder may still be downloading. Returns false if this takes
+ * more than a minute.
  * @param {Client} client
  */
 export async function awaitVectors(client) {
@@ -97,7 +97,7 @@ const verdictSchema = {
 };
 
 /**
- * Answers a question with recall and has the answer judged.
+ * Answers a question with recall, and has another model judge the answer.
  * @param {Client} client
  * @param {import('./dialogues.js').AnsweredQuestion} question
  * @param {Models} models
@@ -106,7 +106,8 @@ const verdictSchema = {
 export async function askQuestion(client, { text: question, answer: expected }, models) {
   const { text: answer, recalled } = await client.complete(
     { model: models.answer, messages: chat(answerPrompt, question) },
-    // This call isn't recorded, because the project only records calls from `recordedSource`.
+    // The project only records calls of the application `recordedSource`. This call has a different one, so that the
+    // service doesn't learn from the question.
     { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': subject, 'x-gateway-source': `${recordedSource}-questions` },
   );
   const judged = JSON.stringify({ question, correct_answer: expected, answer });
@@ -127,7 +128,7 @@ function chat(system, text) {
 }
 
 /**
- * Returns `unclear` if the response contains no label or both of them.
+ * Returns `unclear` if the response contains neither label or both of them.
  * @param {string} text
  * @returns {Judged['verdict']}
  */

@@ -1,4 +1,4 @@
-/** Records old conversations in a project with their dates, as if they were calls made at that time. */
+/** Records old conversations with their dates, as if the calls had been made at that time. */
 import { randomUUID } from 'node:crypto';
 import { internalKeyId, noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -9,13 +9,13 @@ import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 /** @typedef {{ role: 'user' | 'assistant' | 'tool', text: string, at: Date }} Message */
 
 /**
- * Only calls from this application are recorded. Questions are asked as another application, so that they aren't
+ * Only calls from this application are recorded. We ask questions as a different application, so that they aren't
  * learned.
  */
 export const recordedSource = 'evaluation';
 
 /**
- * Creates a project that starts a batch as soon as there is one message. Returns the project's id.
+ * Creates a project that starts a batch as soon as there is a message. Returns the project's id.
  * @param {Queries} tx
  * @param {string} slug
  */
@@ -30,7 +30,7 @@ export async function createProject(tx, slug) {
 }
 
 /**
- * Stores one call per day. Its request is the history, and its response is the assistant's last message of that day.
+ * Stores a call for each day. Its request is the history, and its response is the assistant's last message on that day.
  * @param {Queries} tx
  * @param {{ projectId: string, subject: string, source?: string, messages: readonly Message[] }} conversation each
  * open conversation of a subject needs its own source, because otherwise they'd be treated as one

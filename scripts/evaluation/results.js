@@ -1,14 +1,14 @@
 /**
- * Stores the results of an evaluation in a file of the cache directory, one result per line. Results cost money, so a
- * run that was killed can continue from where it was.
+ * Stores an evaluation's results in the cache directory, one per line. Results cost money, so a run that was killed can
+ * continue where it left off.
  */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { sha256 } from '../../src/core/sha256.ts';
 
 /**
- * Opens the file. A result's key has to contain everything that the result depends on, such as the model, the prompt
- * and the question.
+ * Opens the file. The key of a result has to include everything that the result depends on, such as the model, the
+ * prompt and the question.
  * @template Result
  * @param {string} path
  */
@@ -25,16 +25,17 @@ export async function openResults(path) {
       const { key, result } = JSON.parse(line);
       results.set(key, result);
     } catch {
-      // A process was killed while it was writing this line, so we have to ask for this result again.
+      // A process was killed while it was writing this line. The result is lost, so the question has to be asked again.
     }
   }
-  // Terminate a truncated line, so that the next result doesn't become a part of it.
+  // Terminate a truncated line, so that the next result starts on its own line.
   if (text !== '' && !text.endsWith('\n')) await appendFile(path, '\n');
   return {
     /** @param {readonly unknown[]} parts */
     has: (parts) => results.has(toKey(parts)),
     /**
-     * Returns the stored result if there is one. Otherwise runs `work` and stores its result before returning it.
+     * Returns the stored result for these parts if there is one. Otherwise runs `work`, and stores its result before
+     * returning it.
      * @param {readonly unknown[]} parts
      * @param {() => Promise<Result>} work
      * @returns {Promise<Result>}

@@ -1,6 +1,6 @@
 /**
- * A scripted model that returns the statements that the learning set specifies for a conversation. Some of them are
- * correct and others have to be refused.
+ * A scripted model that returns the statements which the learning set contains for a conversation. Some of them are
+ * correct, and others have to be refused.
  */
 
 /** @type {import('./learn.js').AskModel} */
@@ -10,7 +10,7 @@ export async function askScripted({ job }, { scripted }) {
 }
 
 /**
- * Compares the refused statements with those that should have been refused, and lists the differences, including
+ * Compares the refused statements with those that should have been refused, and returns the differences. This includes
  * statements that were refused for the wrong reason.
  * @param {import('./learning-set.js').LearningCase} learningCase
  * @param {import('./learn.js').Learned} learned

@@ -1,33 +1,33 @@
 /**
- * Gives evaluations access to the user's models through a private gateway, which has the same configuration and vendor
- * keys as `npm start` in this folder.
+ * Lets evaluations use the user's models through a private gateway. It has the same configuration and vendor keys as
+ * `npm start` in this folder.
  */
 import { loadConfig, readConfigSource } from '../../src/config/load.ts';
 import { adminToken, createKey, createPrograms } from '../programs.js';
 
-/** The timeout for one call, including the gateway's own retries. */
+/** The timeout for a call, including the gateway's own retries. */
 const callTimeoutMs = 300_000;
 
 /** @typedef {{ text: string, recalled: number }} Answer */
 /** @typedef {ReturnType<typeof createClient>} Client */
 /** @typedef {Awaited<ReturnType<typeof startVendor>>} Vendor */
 
-/** Reads the configuration of this folder and environment. Throws if it has no vendor. */
+/** Reads the configuration in this folder and environment. Throws if it has no vendor. */
 export function readVendorConfig() {
   const config = loadConfig(readConfigSource(process.env, 'start'));
   if (config.demo) throw new Error('no vendor: set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write providers into gateway.yaml');
   return {
     /**
-     * Returns the first of the given tiers that has any models.
+     * Returns the first of these tiers that has any models.
      * @param {readonly string[]} tiers
      */
     chooseTier: (tiers) => tiers.find((tier) => (config.tiers[tier] ?? []).length > 0) ?? null,
     /**
-     * Returns the models of a tier. If `model` isn't a tier, it's the name of a model and is returned as it is.
+     * Returns the models of a tier. Any other name is a model, and is returned unchanged.
      * @param {string} model
      */
     resolve: (model) => config.tiers[model] ?? [model],
-    /** Returns the price of a model, or of a tier's first model. @param {string} model */
+    /** Returns the price of a model, or of the first model of a tier. @param {string} model */
     priceOf: (model) => config.models[config.tiers[model]?.[0] ?? model]?.price ?? null,
   };
 }
@@ -39,7 +39,7 @@ export function readVendorConfig() {
  */
 
 /**
- * Runs an evaluation and exits with the status that it returns, or with 2 if it throws.
+ * Runs an evaluation, and exits with the status that it returns. If it throws, exits with 2.
  * @param {(startVendor: StartVendor) => Promise<number>} evaluate
  */
 export async function runWithVendor(evaluate) {
@@ -62,7 +62,7 @@ export async function runWithVendor(evaluate) {
 /** @param {VendorOptions} options */
 async function startVendor({ dataDir, project, temporal = false, env = {} }) {
   const programs = createPrograms();
-  // Keep the evaluation away from the database and the Temporal server of the user's service.
+  // Don't let the evaluation touch the database or Temporal server of the user's own service.
   const own = {
     DATABASE_URL: undefined,
     TEMPORAL_ADDRESS: undefined,
@@ -76,7 +76,7 @@ async function startVendor({ dataDir, project, temporal = false, env = {} }) {
 }
 
 /**
- * Creates a client that calls the gateway with a project's key.
+ * Creates a client that calls the gateway with a key.
  * @param {{ url: string, key: string, adminToken: string }} gateway
  */
 export function createClient({ url, key, adminToken: token }) {
@@ -92,7 +92,7 @@ export function createClient({ url, key, adminToken: token }) {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 300)}`);
     return { body: text === '' ? null : JSON.parse(text), recalled: response.headers.get('x-gateway-memory-recalled') };
   };
-  /** Returns how much the key's project has spent this month, in dollars. */
+  /** Returns this month's spend of the key's project, in dollars. */
   const readSpend = async () => /** @type {number} */ ((await send('GET', '/usage/me', key, undefined)).body.spend);
   return {
     /** @param {string} path @param {unknown} body */
@@ -101,8 +101,8 @@ export function createClient({ url, key, adminToken: token }) {
     admin: async (method, path, body) => (await send(method, path, token, body)).body,
     readSpend,
     /**
-     * Makes a chat completion. Returns its text and the number of memories that recall inserted into the prompt. By
-     * default, the call uses no memory.
+     * Makes a chat completion. Returns its text, and how many memories recall has inserted into the prompt. By default,
+     * the call doesn't use memory.
      * @param {Record<string, unknown>} body
      * @param {Record<string, string>} [headers]
      * @returns {Promise<Answer>}

@@ -1,7 +1,7 @@
 /**
- * A vendor that works until a fault is switched on. It forwards requests to the scripted vendor. During a fault, it
- * replaces the model's name with the name of a model that fails. Each provider has its own path
- * (`<url>/<provider>/v1`), so a fault affects only one provider.
+ * A vendor that works until we turn on a fault. It forwards requests to the scripted vendor. During a fault, it
+ * replaces the model by one that fails. Each provider has its own path (`<url>/<provider>/v1`), so that a fault only
+ * affects a single provider.
  */
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
@@ -20,7 +20,7 @@ export async function createFickleVendor(scriptedVendorUrl) {
     const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
     const forwarded = httpRequest(`${scriptedVendorUrl}/${path.join('/')}`, { method: 'POST', headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
-      // If the scripted vendor aborts its response, this destroys ours too.
+      // `pipeline` destroys our response if the scripted vendor aborts its own.
       pipeline(answer, response, () => undefined);
     });
     forwarded.on('error', () => response.destroy());

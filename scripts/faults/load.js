@@ -1,6 +1,6 @@
 /**
- * Generates the steady load. Loops send one call after another, half of them streamed, and another loop states facts
- * for memory to learn.
+ * Generates the steady load. Several loops send one call after another, and half of the calls are streamed. Another
+ * loop states facts that memory should learn.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -15,11 +15,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const callers = 4;
 const pauseMs = 150;
 const factPauseMs = 2_000;
-/** This is longer than any timeout of the gateway in this setup. */
+/** Longer than any of the gateway's timeouts in this setup. */
 const callLimitMs = 200_000;
 
 /**
- * Sends one call and reads its answer to the end.
+ * Sends a call and reads the answer to the end.
  * @param {string} url
  * @param {string} key
  * @param {object} body
@@ -46,7 +46,7 @@ export async function sendCall(url, key, body, headers, limitMs = callLimitMs) {
 }
 
 /**
- * Starts the load immediately. It runs until `stop` is called.
+ * Starts the load, which runs until `stop` is called.
  * @param {{ url: string, key: string, factsKey: string, name: string, model: string }} options
  */
 export function startLoad({ url, key, factsKey, name, model }) {
@@ -82,7 +82,6 @@ export function startLoad({ url, key, factsKey, name, model }) {
   const running = Promise.all([state(), ...Array.from({ length: callers }, (_, index) => loop(index))]);
   return {
     calls,
-    /** The facts whose calls were answered. */
     facts,
     async stop() {
       isOver = true;

@@ -1,6 +1,4 @@
-/**
- * Runs a private Prometheus with the rules and intervals of deploy/prometheus, so that we can see when an alert fires.
- */
+/** Runs a private Prometheus with the rules and intervals in deploy/prometheus, to find out when alerts fire. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -15,8 +13,8 @@ import { BootstrapError } from '../npm.js';
 /** @typedef {{ alert: string, labels: Record<string, string> }} FiringAlert */
 
 /**
- * Divides every duration in the configuration or the rules by `scale`. Some rules also have thresholds in seconds, e.g.
- * for the journal's lag, and these have to shrink too.
+ * Divides all durations in the configuration or the rules by `scale`. This includes thresholds in seconds, e.g. for the
+ * journal's lag.
  * @param {string} text @param {number} scale
  */
 export function scaleDurations(text, scale) {
@@ -76,7 +74,11 @@ export async function startPrometheus({ folder, scale, targets }) {
     );
   });
   return {
-    /** Returns the samples of a PromQL expression as text, e.g. `gateway-1: 0`. @param {string} expression @returns {Promise<string[]>} */
+    /**
+     * Returns the samples of a PromQL expression as text, e.g. `gateway-1: 0`.
+     * @param {string} expression
+     * @returns {Promise<string[]>}
+     */
     async query(expression) {
       const { result } = await ask('query', { query: expression });
       return result.map((/** @type {{ metric: Record<string, string>, value: [number, string] }} */ { metric, value }) =>

@@ -26,7 +26,7 @@ import { processNames } from './stack.js';
 const intervalMs = 250;
 
 /**
- * Starts watching. The caller awaits `begin`, causes the fault, and calls `stop` in the end.
+ * Starts watching. Wait for `begin`, cause the fault, and call `stop` at the end.
  * @param {import('./stack.js').Stack} stack
  * @param {Expected} expected
  */
@@ -35,9 +35,12 @@ export function watchSigns(stack, expected) {
   const signs = { readyz: null, metric: null, alert: null, log: null };
   /** Alerts that were already firing before the fault. @type {Set<string>} */
   const earlier = new Set();
-  /** Alerts and warnings that we don't expect for this fault. @type {Map<string, Sign>} */
+  /**
+   * Signs that don't belong to this fault.
+   * @type {Map<string, Sign>}
+   */
   const others = new Map();
-  /** How much we have read of the log of each process. @type {Map<object, number>} */
+  /** How many bytes of each process's log we have already read. @type {Map<object, number>} */
   const offsets = new Map();
   /** @type {PromiseWithResolvers<void>} */
   const hasBegun = Promise.withResolvers();
@@ -92,8 +95,8 @@ export function watchSigns(stack, expected) {
       await sleep(intervalMs);
     }
   })();
-  // `stop` rethrows the error. We catch it until then so that it doesn't crash this process, which still has to stop
-  // other programs.
+  // `stop` rethrows the error. The empty handler prevents an unhandled rejection before that, which would end this
+  // process before it has stopped the other programs.
   watching.catch(() => undefined);
   return {
     signs,
@@ -103,7 +106,10 @@ export function watchSigns(stack, expected) {
       startedAt = performance.now();
     },
     seconds: () => (performance.now() - startedAt) / 1_000,
-    /** Returns the names of the expected signs that haven't been seen. @returns {string[]} */
+    /**
+     * Returns the expected signs that are still missing.
+     * @returns {string[]}
+     */
     missing: () =>
       /** @type {const} */ (['readyz', 'metric', 'alert', 'log']).filter((name) => expected[name] !== null && signs[name] === null),
     async stop() {

@@ -1,4 +1,4 @@
-/** Calculates metrics from the ranks of the answers. */
+/** Calculates metrics from the ranks of answers. */
 
 const depths = [1, 5, 10];
 
@@ -12,8 +12,7 @@ const depths = [1, 5, 10];
  */
 
 /**
- * Returns the rank of the first result that answers the question. Results with equal scores stay in the order in which
- * they were returned.
+ * Returns the rank of the first result that answers the question. Results with the same score keep their order.
  * @param {readonly (readonly string[])[]} results the sources of each result, best first
  * @param {readonly string[]} sources the question's sources. A result that has any of them is an answer
  */
@@ -23,7 +22,8 @@ export function rankOf(results, sources) {
 }
 
 /**
- * Calculates the hits and the mean reciprocal rank. A question without an answer among its results counts as 0.
+ * Calculates the hits and the mean reciprocal rank. If none of the results answers a question, the question counts as
+ * 0.
  * @param {readonly Outcome[]} outcomes
  * @returns {Score}
  */
@@ -38,7 +38,7 @@ function toScore(outcomes) {
 }
 
 /**
- * Calculates the scores of all questions together, and then of each kind in alphabetical order.
+ * Calculates the scores for all questions together, and after that for each kind of question in alphabetical order.
  * @param {readonly Outcome[]} outcomes
  * @returns {(Score & { kind: string })[]}
  */

@@ -1,8 +1,8 @@
 /**
- * Makes the calls of the other project. This separate program sends them at fixed times, and times each call from the
- * moment it was due.
+ * Makes the other project's calls. This separate program sends them at fixed times, and measures each call from the
+ * moment when it was due.
  *
- * We start it with `fork`, send it a {@link Work} and get back a {@link Result}.
+ * Start it with `fork`, send it a {@link Work}, and it replies with a {@link Result}.
  */
 import { connect } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -29,7 +29,7 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
  */
 
 const tickMs = 2;
-/** If this many connections are busy, further calls wait until one of them is free. */
+/** Calls have to wait once this many connections are busy. */
 const maxConnections = 256;
 const answerLimitMs = 15_000;
 
@@ -40,11 +40,14 @@ async function call({ port, path, headers, body, firstNumber, perSecond, seconds
   const count = Math.max(1, Math.round(perSecond * seconds));
   /** @type {number[]} */
   const durations = [];
-  /** The due times of the calls that wait for a connection. @type {number[]} */
+  /**
+   * When the calls that are waiting for a connection were due.
+   * @type {number[]}
+   */
   const waiting = [];
   /** @type {((dueAt: number) => void)[]} */
   const free = [];
-  /** The due time of the call that runs on each socket. @type {Map<import('node:net').Socket, number>} */
+  /** The due time of the current call on each socket. @type {Map<import('node:net').Socket, number>} */
   const running = new Map();
   let [started, connections, failed] = [0, 0, 0];
   /** @type {string | null} */
@@ -69,7 +72,8 @@ async function call({ port, path, headers, body, firstNumber, perSecond, seconds
       running.set(socket, dueAt);
       started += 1;
       message.setNumber(firstNumber + started);
-      // Copy the bytes, because the next call overwrites the number in the same buffer.
+      // The socket may not send these bytes right away, and the next call changes the number in the same buffer. So we
+      // have to copy them.
       socket.write(Buffer.from(message.bytes));
     };
     const read = createMessageReader({

@@ -1,30 +1,30 @@
 /**
- * Explains recorded statements. Finds out which nodes their plans have, how many rows they read, and whether they scan
- * a large table sequentially without being listed as an exception.
+ * Explains recorded statements. Finds out which nodes their plans contain, how many rows they read, and whether they
+ * scan a large table sequentially although that isn't allowed.
  */
 import { readFile } from 'node:fs/promises';
 
 /** @typedef {{ text: string, values: (string | Buffer | null)[], settings: string[] }} Statement */
 /** @typedef {{ text: string, ms: number, rows: number, nodes: string[], scans: string[], error?: string }} Plan */
 
-/** Matches the tables that grow with calls, messages or passages. */
+/** Matches tables that grow with the number of calls, messages or passages. */
 const largeTables = /^(calls|attempts|call_texts|parts|conversation_parts|conversations|memory_passages|memory_items)(_|$)/;
 /**
- * We ignore scans that read fewer rows than this, and scans of tables and partitions that have fewer. PostgreSQL may
- * read a small table several times instead of using its index.
+ * Smaller scans, and scans of smaller tables and partitions, are ignored. PostgreSQL can prefer reading a small table
+ * several times over using its index.
  */
 const smallScan = 5_000;
-/** The code of `duplicate key value`, which we get for an insert that the service has already executed. */
+/** `duplicate key value`. Expected when we repeat an insert that the service has already executed. */
 const uniqueViolation = '23505';
 
-/** The sequential scans that we accept. `part` is a part of the statement's text. */
+/** Sequential scans that are acceptable, with the reason. A scan is recognized by a part of its statement. */
 export const allowedScans = [
   { part: 'ts_stat', reason: 'samples the newest passages of a project, once a day' },
   { part: 'select distinct model from calls', reason: 'reprice without models reads every call of its window' },
 ];
 
 /**
- * Reads the statements that were appended to the file after byte `from`.
+ * Reads the statements that were written to the file after byte `from`.
  * @param {string} file
  * @param {number} from
  * @returns {Promise<{ statements: Statement[], end: number }>}
@@ -36,13 +36,13 @@ export async function readStatements(file, from) {
   return { statements: lines.map((line) => JSON.parse(line, reviveBuffer)), end: Math.max(from, end) };
 }
 
-/** JSON.stringify writes a buffer, i.e. a parameter in PostgreSQL's binary format, as an object. */
+/**
+ * PostgreSQL's binary parameters are buffers, which JSON.stringify has written as objects. This turns them back into
+ * buffers.
+ */
 const reviveBuffer = (/** @type {string} */ _, /** @type {any} */ value) => (value?.type === 'Buffer' ? Buffer.from(value.data) : value);
 
-/**
- * If a statement takes longer than this, we explain it only once for the same values and use that plan wherever it
- * comes up again.
- */
+/** If a statement takes longer than this, we explain it only once per set of values and then reuse the plan. */
 const slowMs = 3_000;
 /** @type {Map<string, Plan>} */
 const slowPlans = new Map();
@@ -73,7 +73,7 @@ export async function explainAll(client, statements) {
       await client.query('begin');
       for (const setting of settings) await client.query(setting);
       await client.query(`set local statement_timeout = '120s'`);
-      // The service turns JIT off too (src/db/pool.ts).
+      // The service turns off JIT too (src/db/pool.ts), so the plans have to be made without it.
       await client.query('set local jit = off');
       const { rows } = await client.query(`explain (analyze, buffers, format json) ${sql}`, values);
       const plan = { text: text.slice(0, 300), ...summarize(rows[0]['QUERY PLAN'][0], large) };
@@ -116,7 +116,7 @@ function summarize(explained, large) {
 const withoutMonth = (name) => name.replace(/_(\d{4}_\d{2}|default)/, '');
 
 /**
- * Returns the sequential scans of large tables that aren't in `allowedScans`, and the statements without a plan.
+ * Returns sequential scans of large tables that aren't in `allowedScans`, and statements without a plan.
  * @param {readonly Plan[]} plans
  */
 export const findProblems = (plans) =>

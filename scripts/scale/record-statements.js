@@ -1,6 +1,6 @@
 /**
- * A preload script (`node --import`) that records the statements that the service sends to PostgreSQL. It appends them
- * to STATEMENTS_FILE, one JSON value per line. It patches the `pg` in the service's own node_modules, so it also works
+ * A preload script (`node --import`) that records the statements that the service sends to PostgreSQL. It writes them
+ * to STATEMENTS_FILE as JSON, one per line. It patches `pg` in the service's own node_modules, so that it also works
  * with another checkout.
  */
 import { appendFileSync } from 'node:fs';
@@ -17,8 +17,8 @@ const { prepareValue } = require('pg/lib/utils');
 const original = Client.prototype.query;
 
 /**
- * The `set_config` calls of each client's current transaction. We record them with its statements, so that the
- * statements can be explained with the same settings.
+ * The `set_config` calls in each client's current transaction. We record them with its statements, so that we can
+ * explain these with the same settings.
  * @type {WeakMap<object, string[]>}
  */
 const settings = new WeakMap();

@@ -1,6 +1,6 @@
 /**
- * Fills `calls` and `attempts`. Each month is a separate table that is attached as a partition once it is full, so that
- * its indexes are built only once.
+ * Fills `calls` and `attempts`. Each month has a separate table, which we attach as a partition when it's full, so that
+ * indexes are only built once.
  */
 import { minIdAt } from '../../src/core/ids.ts';
 import { monthAt } from '../../src/core/time.ts';
@@ -46,9 +46,9 @@ export async function seedCalls(shape, keyIds, runAll) {
 }
 
 /**
- * Fills the rollups and hourly aggregates from the call rows, with one statement per day. The service adds calls one at
- * a time, with the triggers of migration 0033 and `fill_usage_rollups`, which would take far longer here.
- * `test/scripts/seed-scale.test.ts` checks that both give the same result.
+ * Fills the rollups and hourly aggregates from the calls, with a statement per day. The service adds calls one by one,
+ * with the triggers in migration 0033 and `fill_usage_rollups`, which would take far too long here.
+ * `test/scripts/seed-scale.test.ts` checks that the results are the same.
  * @param {import('pg').Pool} pool
  * @param {number} workers
  */
@@ -109,7 +109,8 @@ const taskDays = {
 };
 
 /**
- * Counts the calls whose ids are between $1 and $2 in the same way as the triggers of migration 0033.
+ * Inserts the rollups for the calls with ids between $1 and $2. The result has to be the same as that of the triggers
+ * in migration 0033.
  * @param {typeof quarters} spans
  */
 function insertRollups({ span, start, sets, scope, name, prefix }) {
@@ -133,7 +134,7 @@ function insertRollups({ span, start, sets, scope, name, prefix }) {
      group by grouping sets (${sets.map((set) => `(${['project_id', 'start', ...set].join(', ')})`).join(', ')})`;
 }
 
-/** Sums rollups into rollups of a longer period. @param {string} from @param {'day' | 'month'} span */
+/** Sums up rollups for a longer period. @param {string} from @param {'day' | 'month'} span */
 function sumRollups(from, span) {
   const merged = (/** @type {string} */ column) => `usage_add_histograms(usage_concat(${column}), null)`;
   return `
@@ -145,7 +146,7 @@ function sumRollups(from, span) {
 }
 
 /**
- * Attaches the table of each month as a partition, which builds its indexes.
+ * Attaches each month's table as a partition. This builds the indexes.
  * @param {Shape} shape
  * @param {RunAll} runAll
  */
@@ -159,7 +160,10 @@ export async function attachMonths(shape, runAll) {
   }
 }
 
-/** Returns each month with the range of its call numbers. @param {Shape} shape */
+/**
+ * Returns the months that the shape covers. Each of them has the numbers of its first and last call.
+ * @param {Shape} shape
+ */
 function monthsOf({ startMs, endMs, calls }) {
   const numberAt = (/** @type {number} */ ms) => Math.min(calls, Math.ceil(((ms - startMs) * calls) / (endMs - startMs)));
   const months = [];
@@ -205,7 +209,8 @@ function insertCalls(shape, keyIds, table, { from, to }) {
 }
 
 /**
- * Inserts an attempt for each call that reached a vendor. 2 % of these calls also get a failed attempt before it.
+ * Inserts an attempt for each call that has reached a vendor. For 2 % of these calls, also inserts a failed attempt
+ * before it.
  * @param {string} table
  * @param {string} calls
  */

@@ -6,7 +6,7 @@ const perRequest = 100;
 const embedderLimitMs = 60_000;
 
 /**
- * Embeds texts through the API, like an application would.
+ * Embeds texts with the API, as an application would.
  * @param {import('../bench/gateway.js').Gateway} gateway
  */
 export function createEmbed({ program, keys }) {
@@ -28,7 +28,7 @@ export function createEmbed({ program, keys }) {
   };
 }
 
-/** Waits for the model, which is loaded in the background. @param {ReturnType<typeof createEmbed>} embed */
+/** Waits for the model, which is being loaded in the background. @param {ReturnType<typeof createEmbed>} embed */
 export async function untilEmbedded(embed) {
   for (const limitAt = performance.now() + embedderLimitMs; ; await sleep(500)) {
     try {

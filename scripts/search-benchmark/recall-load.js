@@ -1,4 +1,6 @@
-/** Makes calls at a fixed rate. Some of them recall memories, so we can measure how much time and CPU recall adds. */
+/**
+ * Makes calls at a fixed rate. Some of them recall memories, so that we can measure how much time and CPU recall adds.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { ownCpuMs, treeOf } from '../bench/proc.js';
@@ -55,7 +57,7 @@ export async function runLoad({ port, key, pid, perSecond, recallEvery, seconds,
   /** @type {Promise<void>[]} */
   const calls = [];
   for (let number = 0; number < count; number += 1) {
-    // Send the call when it's due, whether or not earlier calls have ended.
+    // Send the call when it's due, even if earlier calls are still running.
     const waitMs = from + (number * 1_000) / perSecond - performance.now();
     if (waitMs > 0) await sleep(waitMs);
     calls.push(call(number));

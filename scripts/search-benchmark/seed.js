@@ -1,6 +1,6 @@
 /**
- * Writes the benchmark's memories and their vectors, then builds the index and updates the statistics. In production,
- * the service's workflows do that.
+ * Writes the benchmark's memories with their vectors. After that, it builds the index and updates the statistics, which
+ * the service's workflows do in production.
  */
 import { randomUUID } from 'node:crypto';
 import { buildVectorIndex } from '../../src/memory/indexing/vector-indexes.ts';
@@ -10,14 +10,14 @@ import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 
 const perTransaction = 1_000;
 /**
- * The length of the noise relative to the vector that it's added to. The sum then has a cosine of 0.8 with the original
- * vector.
+ * The length of the noise vector relative to the original vector. With this ratio, their sum has a cosine of 0.8 with
+ * the original.
  */
 const noise = 0.75;
 
 /**
- * Inserts memories. Every second one belongs to one of `subjects` users. Embedding all of them would take a quarter of
- * an hour, so most vectors are the vector of an embedded text plus noise.
+ * Inserts memories. Every other memory belongs to one of `subjects` users. Embedding all of them would take a quarter
+ * of an hour, so most vectors are the vector of another text plus noise.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {object} options
  * @param {string} options.projectId

@@ -1,6 +1,6 @@
 /**
- * Generates memories and questions about them. The pseudo-random numbers have a fixed seed, so the texts are the same
- * in every run.
+ * Generates memories and questions about them. The random numbers have a fixed seed, so that the texts are the same in
+ * each run.
  */
 
 /** @param {number} [seed] @returns {() => number} numbers from 0 to 1 */
@@ -57,11 +57,11 @@ const syllables = 'ka lo mi ne ru sa te vi zo be du fi'.split(' ');
 /** @param {() => number} random */
 export function createTexts(random) {
   /**
-   * Picks an entry by Zipf's law, so entries near the start of the list come up most often.
+   * Picks an entry by Zipf's law, so that entries near the start of the list are the most frequent.
    * @param {readonly string[]} list
    */
   const pick = (list) => list[Math.floor(list.length ** random()) - 1] ?? list[0] ?? '';
-  /** Generates one of 20,000 names, most of which are rare. */
+  /** Generates one of 20,000 names. Most of them are rare. */
   const rareName = () => {
     let name = '';
     for (let rest = Math.floor(20_000 ** random()) + syllables.length; rest > 0; rest = Math.floor(rest / syllables.length))

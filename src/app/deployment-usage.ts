@@ -1,4 +1,4 @@
-/** The usage of all projects in the current calendar month (UTC), for `GET /provision/usage`. */
+/** Reads the usage of all projects in the current calendar month (UTC), for `GET /provision/usage`. */
 import { toUsd } from '../core/cost.ts';
 import { type Clock, formatTime, monthAt } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
@@ -12,7 +12,10 @@ interface DeploymentUsageDeps {
   readonly clock: Clock;
 }
 
-/** The number of keys and models that we report, which are those with the highest cost. */
+/**
+ * The report contains at most this many keys and this many models. If there are more, we report the most expensive
+ * ones.
+ */
 const maxGroups = 1_000;
 
 export async function getDeploymentUsage({ database, projects, clock }: DeploymentUsageDeps): Promise<Record<string, unknown>> {

@@ -1,4 +1,4 @@
-/** Connects the media routes and the video polling activity to the modules that implement them. */
+/** Connects the media routes and the activity that polls videos to the modules that implement them. */
 import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
 import type { Database } from '../db/database.ts';
 import { createMediaCalls, type MediaDeps } from '../pipeline/media/handle-media-call.ts';
@@ -48,7 +48,7 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
     activities: { pollVideo: poller.pollForWorkflow },
   };
 
-  /** Returns the dependencies of one call, so that it keeps the configuration it started with. */
+  /** Creates the dependencies of one call, which keeps its configuration to the end. */
   function depsOfCall(): MediaRouteDeps {
     const {
       catalog,
@@ -68,13 +68,13 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
     };
   }
 
-  /** Returns the providers of videos, starting with the default one. */
+  /** Returns the video providers, starting with the default one. */
   function listVideoProviders(): readonly MediaProvider[] {
     const { catalog, mediaProviders } = snapshot();
     const { media, served } = catalog;
     const all = [...mediaProviders]
       .filter(([, { name, dialect }]) => dialect === 'gemini' && served.get(name)?.includes('video'))
-      // A member of a pool has the name of its provider, but videos refer to it by its key.
+      // Pool members all share their provider's `name`. Stored videos refer to the key of the member, so use that.
       .map(([key, provider]) => (key === provider.name ? provider : { ...provider, name: key }));
     return all.toSorted(
       (one, other) => Number(other.name === media.video.defaultProvider) - Number(one.name === media.video.defaultProvider),

@@ -1,4 +1,4 @@
-/** Reads how far a project has been set up, for its first steps in the console. */
+/** Reads how much of a project has been set up, for the first steps in the console. */
 import type { ProjectSetup } from '../console/overview/getting-started.ts';
 import type { Database } from '../db/database.ts';
 import { hasMemories } from '../memory/items/has-memories.ts';

@@ -3,8 +3,8 @@ import type { Call, MediaCall } from '../core/call.ts';
 import type { RecordRefusal } from '../usage/refusals/recorder.ts';
 
 /**
- * Wraps a handler of calls so that refused calls are recorded. It covers the calls of every caller, including those
- * that the gateway makes itself. What a route refuses before there is a call, it records itself.
+ * Wraps a call handler, so that refused calls are recorded. This includes the gateway's own calls. If a route refuses a
+ * request before it becomes a call, it has to record this itself.
  */
 export function recordRefused<Handled extends Call | MediaCall, Rest extends readonly unknown[], Result>(
   recordRefusal: RecordRefusal,

@@ -1,8 +1,9 @@
-/** Gives some uses of the database connections of their own. */
+/** Gives separate database connections to parts of the gateway that shouldn't have to wait for others. */
 import type { Database } from '../db/database.ts';
 
 /**
- * Other statements must not delay admission or the routes that clients poll, and these routes must not delay admission.
+ * Gives these parts of the gateway connections of their own. That way, other statements delay neither admission nor the
+ * routes that clients poll, and the polled routes don't delay admission.
  */
 const connectionsOf = {
   admission: { name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 },
@@ -10,10 +11,7 @@ const connectionsOf = {
   metrics: { name: 'metrics', maxConnections: 1, statementTimeoutMs: 2_000 },
 } as const;
 
-/**
- * Returns the database over connections that nothing else uses. The embedded database has a single session, so it's
- * returned as is.
- */
+/** Reserves connections for one use. An embedded database only has one session, so it's returned as it is. */
 export function separateConnections(database: Database, use: keyof typeof connectionsOf): Database {
   return database.separate?.(connectionsOf[use]) ?? database;
 }

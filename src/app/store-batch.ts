@@ -1,4 +1,4 @@
-/** The transaction that stores a batch of settled calls. */
+/** Stores a batch of settled calls in one transaction. */
 import { applyCalls } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
@@ -11,22 +11,22 @@ import { correctCalls } from '../usage/correct-calls.ts';
 import { storeCalls } from '../usage/store-calls.ts';
 import { lockCorrections } from '../videos/videos.ts';
 
-/** Returns a function that stores a batch atomically. Storing a call a second time has no effect. */
+/** Returns a function that stores a batch atomically. Storing a call again has no effect. */
 export function createStoreBatch(
   masker: CredentialMasker,
   knownPrompts: KnownPrompts,
 ): (tx: Queries, batch: readonly SettledCall[]) => Promise<void> {
   const reader = createPromptReader(masker, knownPrompts);
   return async (tx, batch) => {
-    // This comes first, so that no later step sees erased data. The caller holds a shared lock on the project, which
-    // keeps out concurrent erasures.
+    // Do this first, so that later steps don't see erased data. The caller holds a shared lock on the project, so no
+    // erasure can run at the same time.
     const calls = await redactErased(tx, batch);
     const stored = await storeCalls(tx, calls);
-    // This comes before the ceilings, because they have to count the final cost of videos.
+    // Correct the cost of videos before we count it against ceilings.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
     await recordCalls(tx, stored, reader);
-    // This comes last, because it locks counters from which waiting calls lease quota.
+    // This comes last, because waiting calls lease quota from the counters that it locks.
     await applyCalls(tx, stored);
   };
 }

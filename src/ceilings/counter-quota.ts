@@ -1,10 +1,10 @@
 /**
- * Manages this process's quota of one counter. Reservations are immediate while the lease suffices. Otherwise we
- * acquire more, with one statement for all waiting calls. We deny a call only if the database says so, never just
- * because the lease is exhausted.
+ * Manages this process's quota from one counter. As long as the lease is large enough, reservations are immediate.
+ * Otherwise we acquire more quota, with a single statement for all waiting calls. An exhausted lease isn't a reason to
+ * deny a call. We only deny it if the database says so.
  *
- * This is a state machine (`quota-state.ts`). For each state, a function below executes a statement and returns the
- * next state.
+ * This is a state machine (`quota-state.ts`). For each state there's a function below that executes a statement and
+ * returns the next state.
  */
 import type { ConsumedAmount } from '../core/call.ts';
 import { clampToSafeInteger } from '../core/cost.ts';
@@ -22,22 +22,21 @@ export type CounterQuota = ReturnType<typeof createCounterQuota>;
 export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'> {
   readonly counter: LimitedCounter;
   readonly health: StoreHealth;
-  /** How long we wait for other processes to return their available quota. */
+  /** How long we wait for other processes to return available quota. */
   readonly returnWaitMs: () => number;
-  /** Reports whether another process has just requested quota of this counter while we held none of it. */
+  /** True if another process wanted quota of this counter recently and we couldn't give any. */
   readonly isRequested: (counterId: number) => boolean;
-  /** For tests. */
   readonly onTransition?: (from: QuotaState, to: QuotaState) => void;
 }
 
 const unavailable: ReserveResult = { kind: 'unavailable' };
 
 const idleMs = 10_000;
-/** We keep the quota of a minute for this long after the minute ends, for calls from processes with slower clocks. */
+/** How long we keep a minute's quota after that minute ends, because other processes may have slower clocks. */
 const keptMs = 5_000;
 /**
- * We lease quota for the next minute when this much of the current one is left, plus up to `leadSpreadMs` so that not
- * all keys do it at the same time.
+ * We lease quota for the next minute when between 2 and 8 seconds of the current one are left. The time varies per key,
+ * so that keys don't all do it at once.
  */
 const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 
@@ -58,34 +57,40 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       removing: () => lease.remove().then(() => 'idle'),
     },
     onFailure() {
-      mustReconcile = true; // `health` has already logged the error.
+      mustReconcile = true; // already logged by `health`
     },
     onIdle: startWork,
     onTransition,
   });
   let { limit, readAt } = counter;
-  /** True if the lease may have been revoked. */
+  /** True if another process may have revoked our lease. We then have to ask the database before we grant anything. */
   let mustVerify = false;
-  /** True if a statement failed, so that we don't know whether it was executed. */
+  /** True if a statement failed and we don't know whether the database executed it. */
   let mustReconcile = false;
   let mustReturn = false;
   /**
-   * True if our quota was leased under a higher ceiling. We grant none of it until the database grants more under the
-   * current ceiling.
+   * True if we leased our quota under a higher ceiling. It's frozen until the database has granted quota under the
+   * current one.
    */
   let isLeaseTooLarge = false;
-  /** True if we've asked other processes to return quota for the first waiting call. */
+  /** Set once we've asked other processes to return quota for the call at the head of the queue. */
   let hasRequestedReturn = false;
-  /** True if running calls, in this process or another one, held part of the ceiling when it last denied a call. */
+  /**
+   * True if the last denial was caused by reservations of running calls, in this process or in others. Such a call can
+   * succeed once they end.
+   */
   let wasHeldByCalls = false;
   let usedAt = performance.now();
 
   return {
-    /** Returns the id of the row in `limit_counters`. Null before the first lease. */
+    /** Returns the id of the counter's row in `limit_counters`. Null before the first lease. */
     counterId: (): number | null => lease.counterId,
     reserved: (): number => lease.quota.reserved,
     wasHeldByCalls: (): boolean => wasHeldByCalls,
-    /** Reports whether we hold nothing, neither locally nor in the database. */
+    /**
+     * True if this counter can be forgotten without losing anything, because we hold no quota for it here or in the
+     * database.
+     */
     isEvictable: (): boolean =>
       lease.quota.leased === 0 &&
       lease.quota.isIdle &&
@@ -94,14 +99,14 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       lease.counterId === null &&
       !mustReconcile,
     /**
-     * Reserves `bound`, or everything that's left if the call needs more than that. Returns a promise only if we have
-     * to ask the database.
+     * Reserves `bound`. If less than that is left in total, this reserves what's left. Only returns a promise if we
+     * have to ask the database.
      */
     reserve(bound: number, current: LimitedCounter): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
-      // If a call has waited, is being extended or was received slowly, it may still have the limit from before the
-      // last change.
+      // A call can carry outdated limits if it was queued, is being extended or arrived slowly. So we only adopt limits
+      // that are newer than ours.
       if (current.readAt > readAt) {
         readAt = current.readAt;
         if (current.limit !== limit) changeLimit(current.limit);
@@ -118,40 +123,43 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       return result;
     },
     /**
-     * Converts a call's reservation to usage. Returns the amount to debit from the lease, or null if there is no lease
-     * or it was revoked.
+     * Called when a call ends, with what it has really used. Returns how much to debit from the lease, or null if the
+     * lease was revoked or there's none.
      */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      // Without a lease nothing is reserved, and we couldn't record which counter has to count the usage.
+      // Without a lease, nothing was reserved here, and we don't know which counter to debit.
       if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
       return amount;
     },
-    /** Called when the database has counted the usage of a call. */
+    /** Call this once a call's usage is counted in the database. */
     commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(amount, owed);
-      // Until now the overdraft counted twice, once here and once in the counter, and that may have caused a denial
-      // that we cached.
+      // The overdraft is part of the counter now, so it's no longer counted twice. A cached denial may have been caused
+      // by that, so drop it.
       if (owed > 0) queue.clearDenial();
     },
-    /** Called if the database will never count the usage of a call. */
+    /** Call this if the database will never count a call's usage. The call's debit is then undone. */
     revert({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.revert(amount, owed);
       onQuotaChanged();
     },
-    /** Called if the lease may have been revoked. Grants nothing until the database has confirmed it. */
+    /** Called if our lease may have been revoked. We don't grant anything until the database has confirmed it. */
     markUnverified(): void {
       mustVerify = true;
     },
-    /** Returns the available quota because another process needs it. For a while we won't lease more than we need. */
+    /**
+     * Returns available quota to the database because another process needs it. For a while after this, we don't lease
+     * more than we need.
+     */
     returnUnused(): void {
       policy.contend();
       onQuotaChanged();
     },
-    /** Returns the counter of the next minute if this one was used recently and is about to expire. */
+    /** Creates the counter of the next minute if this one was used recently and is about to end. Otherwise null. */
     nextCounter(now: number): LimitedCounter | null {
       const { window, start, end } = key;
       if (window !== 'minute' || end === null || now < start || now >= end) return null;
@@ -159,13 +167,13 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       if (end - now > leadMs || performance.now() - usedAt > idleMs) return null;
       return counterAt({ ...key, start: end, end: end + minuteMs }, limit, readAt);
     },
-    /** Leases quota for a window that begins in `aheadMs`, unless we have some already. */
+    /** Leases quota in advance for a window that begins in `aheadMs`, unless we already have some. */
     prepare(aheadMs: number): void {
       if (lease.quota.leased > 0 || health.isDown || mustVerify || !policy.mayPrefetch()) return;
       usedAt = performance.now() + aheadMs;
       state.start('prefetching');
     },
-    /** Has to be called every second. `now` is the clock's time. */
+    /** Does the counter's periodic work. Call this once per second with the clock's current time. */
     maintain(now: number): void {
       if (state.current() !== 'idle' || (lease.counterId === null && !mustReconcile)) return;
       const { isIdle } = lease.quota;
@@ -181,7 +189,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
         startWork();
       }
     },
-    /** Resolves when the available quota has been returned. */
+    /** Returns the available quota to the database. Resolves when that's done. */
     async close(): Promise<void> {
       mustReturn = true;
       startWork();
@@ -216,10 +224,11 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (queue.first() !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
-    // The last reservation ended while the statement was running, so the statement left part of the remainder in the
-    // database.
+    // The last reservation ended while our statement ran. The statement still took it into account and held something
+    // back, so try again.
     if (grant.heldByOthers === 0 && reserved === 0 && !takesRemainder) return nextTask();
-    // If a call needs more than what's left, it gets all of it, but only while no other call has a reservation.
+    // If no call has a reservation, the first waiting call gets everything that's left, even if it needs more than
+    // that.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
       queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));
     else {
@@ -251,14 +260,16 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   async function reconcile(): Promise<'idle'> {
     mustReconcile = false;
-    // The first lease may exist even if we never got a response. This asks for its counter without acquiring anything.
+    // A response to our first acquire statement may have got lost, so we could have a lease that we don't know of. This
+    // one looks for the counter without acquiring anything.
     if (lease.counterId === null) await lease.acquire({ limit, need: 1, demand: 0, defaultGrant: 0, takesRemainder: false });
     await lease.reconcile();
     return 'idle';
   }
 
   function nextTask(): QuotaTask | 'idle' {
-    // This includes quota that was granted just before another process asked for it.
+    // Another process wants our quota and no call is waiting for it here, so return it. This includes quota that we
+    // were granted just before the other process asked.
     if (queue.first() === undefined && policy.isContested() && lease.quota.available > 0) mustReturn = true;
     const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;
     if (queue.first() === undefined && !canReturn) return 'idle';
@@ -294,7 +305,10 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     return !mustVerify && !isLeaseTooLarge;
   }
 
-  /** Grants waiting calls whatever fits into the available quota, in order of arrival. */
+  /**
+   * Grants the available quota to waiting calls in the order in which they arrived. Calls that need more than what's
+   * left keep waiting.
+   */
   function grantWaiters(): void {
     if (mayGrant()) queue.resolveWhere(({ bound }) => lease.tryGrant(bound));
   }
@@ -313,8 +327,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   /**
-   * Called when the ceiling was lowered. The available quota, and whatever running calls won't use of their
-   * reservations, was leased under the higher ceiling.
+   * Called when somebody has lowered the ceiling. We leased all of our quota under the old ceiling, including the part
+   * that running calls have reserved and may not use.
    */
   function markTooLarge(): void {
     isLeaseTooLarge = lease.quota.leased > 0;

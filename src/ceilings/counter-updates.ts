@@ -1,7 +1,7 @@
 /**
- * Counts settled calls in the transaction that stores their rows, so that a counter's `settled` always equals the sum
- * over the call rows of its window. A call counts for every counter of its key, application and project, even if it had
- * no reservation on it.
+ * Updates counters in the transaction that stores calls, so that a counter's `settled` always equals the sum of the
+ * call rows in its window. Each call is counted on all counters of its key, application and project, even if it had no
+ * reservation.
  */
 import type { SettledCall } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -11,7 +11,7 @@ import { lockCounterCreation } from '../db/locks.ts';
 import { toBatches, toColumns } from '../db/row-batches.ts';
 
 /**
- * Counts `calls`, which `tx` has newly stored, and deducts their usage from the leases. This has to be the last step of
+ * Adds `calls`, which `tx` has just stored, to the counters, and deducts their usage from the leases. Do this last in
  * the transaction, because it locks rows that other processes need to acquire leases.
  */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
@@ -20,16 +20,16 @@ export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   const consumed = consumedBy(calls);
   const counters = toArrayLiteral(consumed, ({ counter }) => counter);
   await lockCounterCreation(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
-  // This is a separate statement because the next one has to see the rows as they are once we hold their locks.
+  // Lock the rows first. That way, the next statement sees what they are after we got the locks.
   const locked = await tx.query<CounterSum>(lockCounters, [ids, counters]);
   if (locked.length === 0) return;
   await tx.query(countCalls, [...toColumns(locked, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
 }
 
 /**
- * Applies up to 500 cost changes of stored calls to the counters. The reservations of these calls ended long ago. This
- * has to be the last step of the transaction `tx`, because it locks rows that other processes need to acquire leases.
- * Returns the change of each counter by its id.
+ * Applies up to 500 cost changes of stored calls to the counters. Do this last in the transaction `tx`, because it
+ * locks rows that other processes need to acquire leases. Leases don't change, because the reservations of these calls
+ * have long ended. Returns the change of each counter by its id.
  */
 export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<ReadonlyMap<number, number>> {
   const nonZero = changes.filter(({ nanos }) => nanos !== 0);
@@ -61,7 +61,6 @@ interface ConsumedSum {
   amount: number;
 }
 
-/** Sums up the usage per lease. */
 function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
   const byCounter = new Map<number, ConsumedSum[]>();
   for (const { result } of calls) {
@@ -79,15 +78,15 @@ function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);
 }
 
-/** A loop, because `find` would create a closure for each amount. */
+/** A loop, because `find` would allocate a closure for each amount. */
 function sumOf(sums: readonly ConsumedSum[], generation: number, process: string): ConsumedSum | undefined {
   for (const sum of sums) if (sum.generation === generation && sum.process === process) return sum;
   return undefined;
 }
 
 /**
- * Windows start at full minutes, so we count the calls of a minute together. `spent` selects the rows and what to
- * count.
+ * Each window starts at a full minute, so it's enough to group the calls by minute. `spent` is a piece of SQL that
+ * selects the rows and columns to count.
  */
 const affectedCounters = (spent: string): string => `
   spent as (
@@ -114,8 +113,8 @@ const newCalls = affectedCounters(`
      where id = any($1::uuid[])`);
 
 /**
- * Locks the affected counters and returns what the calls add to each. The amount is 0 for counters of which only the
- * leases change.
+ * Locks the affected counters and returns how much the calls add to each. The amount is 0 if only the leases of a
+ * counter change.
  */
 const lockCounters = `
   with ${newCalls}
@@ -135,7 +134,7 @@ const addToCounters = `
   update limit_counters c set settled = c.settled + changed.amount
     from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 
-/** Skips leases that have been revoked, because their counters no longer include them. */
+/** Updates counters and leases. A lease that was revoked is skipped, because its counter no longer includes it. */
 const countCalls = `
   with lowered as (
     update limit_leases l set amount = l.amount - consumed.amount, debited = l.debited + consumed.amount

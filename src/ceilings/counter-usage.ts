@@ -1,28 +1,29 @@
-/** Reads the usage of counters, i.e. settled calls and the reservations of running ones. */
+/** Reads how much of each counter is in use, by settled calls and by reservations of running ones. */
 import type { CeilingName } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
 import { type CounterKey, countersFor, formatCounterKey, type Limits } from './counters.ts';
 
-/** Amounts are calls, tokens or nano-dollars, depending on the ceiling. */
+/** Usage in calls, tokens or nano-dollars, depending on the ceiling. */
 export interface CounterUsage {
-  /** The usage of settled calls. */
   readonly used: number;
-  /** The sum of the upper bounds of running calls. */
+  /** How much running calls have reserved, based on the upper bounds of their usage. */
   readonly reserved: number;
 }
 
 export interface UsageReaderOptions {
   readonly database: Database;
   /**
-   * Provides the reservations of this process, which are always current. Other processes publish theirs once a second.
+   * Provides the reservations of this process, which are always current. Reservations of other processes can be a
+   * second old, because each process publishes its own once a second.
    */
   readonly admission: Pick<Admission, 'reservedFor'>;
   readonly process: string;
 }
 
 /**
- * Returns the usage of one project's counters by `formatCounterKey`. Counters that no call has used yet are missing.
+ * Returns the usage of a project's counters. The keys of the map are from `formatCounterKey`. A counter is missing if
+ * no call has used it yet.
  */
 export type ReadCounters = (projectId: string, keys: readonly CounterKey[]) => Promise<ReadonlyMap<string, CounterUsage>>;
 
@@ -47,8 +48,8 @@ export function createCounterReader({ database, admission, process }: UsageReade
 }
 
 /**
- * Returns a function that reads the usage of a key's ceilings and of its project's month. Counters that no call has
- * used yet are missing.
+ * Returns a function that reads the usage of a key's ceilings and of its project's monthly cap. A counter is missing if
+ * no call has used it yet.
  */
 export function createUsageReader(readCounters: ReadCounters) {
   return async function readUsage(

@@ -1,19 +1,20 @@
-/** Creates the row of a counter with the usage of its window so far. */
+/** Creates a counter row, initialized with the usage of its window so far. */
 import { minIdAt } from '../core/ids.ts';
 import type { Database } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
 import type { CounterKey, CounterScope } from './counters.ts';
 
 /**
- * A statement that waits for a locked counter occupies one of the connections for admission. It has to fail before
- * other statements give up waiting for a connection, which is after two seconds, no matter how many projects have
- * locked counters. We set this only for the transaction, because connection poolers share connections.
+ * Limits how long a statement waits for a locked counter, because in the meantime it occupies one of the connections
+ * for admission. Other statements only wait two seconds for a connection, so this has to be shorter, no matter how many
+ * projects have locked counters. We set it per transaction because connection poolers share connections.
  */
 export const limitLockWait = `select set_config('lock_timeout', '1500ms', true)`;
 
 /**
- * Creates a counter with the usage of its window, so that a ceiling that's set in the middle of a month includes
- * earlier calls. The lock prevents journal drains from counting calls of the project between the sum and the insert.
+ * Creates a counter. It's initialized with the usage of its window, so if a ceiling is set in the middle of a month,
+ * earlier calls count. We hold a lock so that no journal drain counts calls of the project between computing the sum
+ * and inserting the row.
  */
 export async function createCounter(database: Database, counter: CounterKey): Promise<void> {
   const { projectId, scopeId, scope, start, end } = counter;
@@ -33,13 +34,13 @@ export async function createCounter(database: Database, counter: CounterKey): Pr
   });
 }
 
-/** Returns the first parameters of every statement about a counter. */
+/** Returns the parameters that identify a counter. Every statement about counters starts with these. */
 export function counterKeyValues({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): unknown[] {
   return [projectId, scope, scopeId, ceiling, window, new Date(start)];
 }
 
 /**
- * Sums up the usage of a window. For a minute we read the call rows. For longer windows we read the rollups, plus the
+ * Sums up the usage in a window. For a minute we read the call rows. For longer windows we read the rollups, plus the
  * call rows that aren't in the rollups yet.
  */
 function usageOf({ scope, ceiling, window }: CounterKey): string {
@@ -63,15 +64,18 @@ const scopeConditions: Readonly<Record<CounterScope, { readonly ofRow: string; r
     ofRow: 'key_id = any(array(select $8::uuid union all select id from virtual_keys where counted_as = $8::uuid))',
     ofRollup: 'name = any(array(select $8::text union all select id::text from virtual_keys where counted_as = $8::uuid))',
   },
-  // The conditions on `$8` are needed because PostgreSQL requires every parameter to be used.
+  // Mention `$8`, because PostgreSQL doesn't accept a parameter that isn't used.
   source: { ofRow: 'source = $3::text and $8::uuid is null', ofRollup: 'name = $3::text' },
   project: { ofRow: '$8::uuid is null', ofRollup: 'true' },
 };
 
-/** Expressions for call rows and for rollups. Their sums equal `core/ceiling-usage.ts` summed over the calls. */
+/**
+ * SQL expressions for the usage in call rows and in rollups. They have to add up to the same amounts as
+ * `core/ceiling-usage.ts`.
+ */
 const usageColumns = {
   calls: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
-  /** Counts calls for the ceiling `calls` of a key. */
+  /** Counts the calls that use up a key's `calls` ceiling. */
   slots: { row: '(vendor_called and takes_slot)::integer', rollup: 'slots' },
   rpm: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
   cost: { row: 'cost_nanos', rollup: 'cost_nanos' },

@@ -1,26 +1,26 @@
 /**
- * Deletes counters whose window is over, together with their leases. If such a counter is needed again, it's rebuilt
- * from the call rows. We delete in small batches because a thousand keys with `rpm` and `tpm` leave two thousand
- * counters a minute, and one large delete would block the database.
+ * Deletes counters whose window has ended, together with their leases. If such a counter is needed again, it's computed
+ * from the call rows. We delete in small batches. A thousand keys with `rpm` and `tpm` ceilings leave two thousand
+ * counters per minute, and deleting them all at once would block the database.
  */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 
 const batchSize = 100;
-/** Long enough for calls that started in the window and are still running. */
+/** We keep minute and day counters for an hour, so that calls which started in the window can still finish. */
 const shortRetentionMs = 3_600_000;
-/** No call that starts in one month can run this long into the next one. */
+/** We keep month counters for a day. No call runs longer than that, so none can still need the old month. */
 const monthRetentionMs = 86_400_000;
 
-/** Deletes all counters of minutes and days that ended more than an hour ago. */
+/** Deletes all minute and day counters that ended more than an hour ago. */
 export async function deleteExpiredCounters(database: Database, clock: Clock): Promise<void> {
   const condition = `window_kind in ('minute', 'day')`;
   while ((await deleteBatch(database, { condition, clock, retentionMs: shortRetentionMs, maxRows: batchSize })) === batchSize);
 }
 
 /**
- * Deletes a batch of counters, of any kind of window, that ended at least a day ago. Returns their number. Used by the
- * daily cleanup.
+ * Deletes one batch of counters whose window ended at least a day ago, whatever its kind. Returns how many were
+ * deleted. Used by the daily cleanup.
  */
 export function deleteExpiredBatch(database: Database, clock: Clock): Promise<number> {
   return deleteBatch(database, { condition: 'true', clock, retentionMs: monthRetentionMs, maxRows: 500 });
@@ -34,8 +34,8 @@ interface Batch {
 }
 
 /**
- * Only deletes counters whose window is over by both clocks, so that a host whose clock is ahead can't delete counters
- * that others use.
+ * Only deletes counters whose window has ended by both this host's clock and the database's. Otherwise a host whose
+ * clock is ahead could delete counters that others still use.
  */
 async function deleteBatch(database: Database, { condition, clock, retentionMs, maxRows }: Batch): Promise<number> {
   const rows = await database.query(

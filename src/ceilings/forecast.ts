@@ -2,16 +2,21 @@
 
 export type Forecast =
   | { readonly kind: 'reached' }
-  /** The ceiling will be reached at this time, before the window ends. */
+  /** At the current rate, the ceiling will be reached at the time `at`, before the window ends. */
   | { readonly kind: 'at'; readonly at: number }
-  /** The window ends before the ceiling is reached. */
+  /** The window ends first, if usage continues at this rate. */
   | { readonly kind: 'not_in_window' }
-  /** Nothing was used recently, or it would take more than a year. */
+  /**
+   * There's nothing useful to predict. Either there was no usage recently, or it would take more than a year to reach
+   * the ceiling.
+   */
   | { readonly kind: 'none' };
 
 const yearMs = 366 * 86_400_000;
 
-/** `rate` is usage per millisecond. `end` is null for a window that never ends. */
+/**
+ * Predicts when a ceiling will be reached. `rate` is the usage per millisecond. `end` is null if the window never ends.
+ */
 export function forecastCeiling({
   limit,
   used,

@@ -1,11 +1,12 @@
-/** Decides how much of a counter a process leases at once, and when it leases ahead of need. */
+/** Decides how much quota a process leases at a time, and when it leases some in advance. */
 import type { WindowKind } from '../core/windows.ts';
 
 const contestedMs = 2_000;
 const prefetchPauseMs = 1_000;
 /**
- * We can lease a larger share of a minute, because its quota is worthless in the next one. With 10 %, a key with 60
- * calls a minute doesn't need a lease for each call.
+ * The share of a limit that we lease at a time for minute windows. It's larger than for other windows, because leftover
+ * quota expires within the minute anyway. With 10 %, a key with 60 calls per minute doesn't need a new lease for every
+ * call.
  */
 const minuteShare = 0.1;
 const defaultShare = 0.02;
@@ -16,8 +17,8 @@ export function createGrantPolicy(window: WindowKind) {
   let prefetchFrom = 0;
   let lastGrant = 0;
   /**
-   * Reports whether another process needed quota recently. If so, we lease no more than we need, and return whatever
-   * becomes available.
+   * True if other processes have needed quota lately. We then lease only what we need, and give back what becomes
+   * available.
    */
   const isContested = (): boolean => contestedUntil > 0 && performance.now() < contestedUntil;
 
@@ -28,17 +29,17 @@ export function createGrantPolicy(window: WindowKind) {
     contend(): void {
       contestedUntil = performance.now() + contestedMs;
     },
-    /** Returns how much of the limit to lease at once, or 0 while the counter is contested. */
+    /** Returns how much of the limit to lease at a time. 0 while other processes need quota. */
     defaultGrant: (limit: number): number => (isContested() ? 0 : Math.floor(limit * share)),
     recordGrant(amount: number): void {
       lastGrant = amount;
     },
-    /** Stops prefetching for a while, because the last attempt got nothing. */
+    /** Called when a prefetch got nothing. Stops prefetching for a while. */
     pausePrefetch(): void {
       prefetchFrom = performance.now() + prefetchPauseMs;
     },
     mayPrefetch,
-    /** Reports whether to lease ahead of need when only `available` is left. */
+    /** Checks whether it's time to lease more quota in advance. `available` is what's left of the current lease. */
     shouldPrefetch: (available: number): boolean => available * 2 < lastGrant && mayPrefetch(),
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Accesses the tables `limit_counters` and `limit_leases` to create counters and to acquire, release and revoke leases.
- * Every statement that changes a lease first locks the row of its counter. Statements that lock several counters do so
- * in the order of their ids, which prevents deadlocks.
+ * Creates counters and acquires, releases and revokes leases, in the tables `limit_counters` and `limit_leases`. To
+ * prevent deadlocks, every statement that changes a lease locks its counter's row first, and statements that lock
+ * several counters do so in the order of their ids.
  */
 import type { Database, Queries } from '../db/database.ts';
 import { createSlotsByKey } from '../db/query-slots.ts';
@@ -11,22 +11,29 @@ import { counterKeyValues, createCounter, limitLockWait } from './create-counter
 export interface AcquireRequest {
   readonly process: string;
   readonly generation: number;
-  /** True if the process holds quota of this generation. If the row is missing in that case, the lease was revoked. */
+  /**
+   * True if the process thinks it has a lease of this generation. If the database doesn't have such a lease, it was
+   * revoked.
+   */
   readonly isLeaseExpected: boolean;
   readonly counter: CounterKey;
   readonly limit: number;
-  /** The minimum to grant. Less than this is only granted with `takesRemainder`. */
+  /**
+   * The smallest amount that's useful to the process. The database grants less than this only if `takesRemainder` is
+   * set.
+   */
   readonly need: number;
-  /** How much all waiting calls need together. */
+  /** The sum of what all waiting calls need. */
   readonly demand: number;
   /**
-   * The usual size of a grant. Any demand beyond it has to wait for the next statement, and without demand we grant at
-   * most a tenth of what remains. Treated as 0 while another process asks for quota.
+   * How much to lease at a time. Waiting calls that need more have to wait for the next statement. If no call is
+   * waiting, the database grants at most a tenth of what's left. While another process is requesting quota, it grants
+   * no more than `need`.
    */
   readonly defaultGrant: number;
   /**
-   * True if the process has no reservations. If no other process holds quota either, we then grant all that's left,
-   * even if it's less than `need`.
+   * True if this process has nothing reserved. Unless other processes have quota, the database then hands out all
+   * that's left, even if it's less than `need`.
    */
   readonly takesRemainder: boolean;
 }
@@ -52,38 +59,39 @@ export interface LeaseRow {
 
 export interface LeaseStore {
   /**
-   * Enlarges the process's lease by what it needs and the ceiling allows. Creates the counter if it's missing. Returns
-   * null if the lease was revoked.
+   * Grows the process's lease by what it needs, as far as the ceiling allows. Creates the counter if it's missing.
+   * Returns null if the lease was revoked.
    */
   acquire(request: AcquireRequest): Promise<LeaseGrant | null>;
   release(lease: LeaseKey, amount: number): Promise<void>;
   /**
-   * Lowers the lease to what the process holds, after a statement that may or may not have been executed. Returns false
-   * if there is no such lease. `held` may still include the usage of stored calls that the process doesn't know about.
-   * We subtract that usage, which is what was debited from the lease beyond `debited`.
+   * Adjusts the lease to what the process actually holds. Call this after a statement that may or may not have been
+   * executed. Returns false if the lease doesn't exist. `held` may still include usage that the database has already
+   * debited, because the process didn't learn that the calls were stored. The database knows the total debits, so it
+   * subtracts everything beyond `debited`.
    */
   reconcile(lease: LeaseKey, held: number, debited: number): Promise<boolean>;
   remove(lease: LeaseKey): Promise<void>;
-  /** Publishes what the process's running calls have reserved, by counter id. */
+  /** Publishes how much the process's running calls have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /**
-   * Asks the other processes to return available quota of a counter. They get a notification, and `returnRequests`
-   * reports the counter for two seconds.
+   * Asks other processes to return available quota of a counter. They get a notification, and for two seconds
+   * `returnRequests` includes the counter.
    */
   requestReturn(lease: LeaseKey): Promise<void>;
-  /** Returns the ids of those counters for which another process requested quota within the last two seconds. */
+  /** Returns the ids of those counters for which another process has asked for quota within the last two seconds. */
   returnRequests(process: string, counterIds: readonly number[]): Promise<number[]>;
-  /** Deletes all leases of a process and returns their number. */
+  /** Deletes all leases of a process and returns how many there were. */
   revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
 }
 
-/** The payload is `<requesting process> <counter id>`. */
+/** The NOTIFY payload is `<requesting process> <counter id>`. */
 export const quotaReturnChannel = 'gateway_limits';
 
 /**
- * How many statements of one project may wait for locks at the same time. If a project's counters are locked, other
- * projects can use the rest of the connections for admission.
+ * How many statements of one project can wait for locks at the same time. If a project's counters are locked, the rest
+ * of the connections stay available to other projects.
  */
 const slotsPerProject = 2;
 
@@ -149,8 +157,7 @@ export function createLeaseStore(database: Database): LeaseStore {
         }),
       ),
     async publish(process, reserved) {
-      // We skip locked rows because a drain of this process may hold some of the locks, and waiting for it could
-      // deadlock.
+      // Skip locked rows. One could be locked by a journal drain of this process, and waiting for it could deadlock.
       await database.query(
         `with requested as (
            select * from unnest($2::bigint[], $3::bigint[]) as requested (id, reserved)
@@ -197,7 +204,7 @@ async function lockCounter(tx: Queries, counterId: number): Promise<void> {
   );
 }
 
-/** Deletes all leases of a process in the transaction `tx` and returns their number. */
+/** Deletes all leases of a process in the transaction `tx`. Returns how many there were. */
 export async function revokeLeases(tx: Queries, process: string): Promise<number> {
   await tx.query(
     `select 1 from limit_counters
@@ -212,7 +219,9 @@ export async function revokeLeases(tx: Queries, process: string): Promise<number
   return rows.length;
 }
 
-/** Returns undefined if the counter doesn't exist yet, and null if the lease was revoked. */
+/**
+ * Acquires quota from a counter. Returns undefined if the counter doesn't exist yet, and null if the lease was revoked.
+ */
 async function acquireExisting(queries: Queries, request: AcquireRequest): Promise<LeaseGrant | null | undefined> {
   const { process, generation, isLeaseExpected, counter, limit, need, demand, defaultGrant, takesRemainder } = request;
   const values = [
@@ -225,7 +234,7 @@ async function acquireExisting(queries: Queries, request: AcquireRequest): Promi
 
 /**
  * Reads the counter and the lease with `for update`, so that we see their current values after waiting for the locks.
- * Grants no more than the need while another process is asking for quota.
+ * While another process is requesting quota, we grant no more than what's needed.
  */
 const acquireLease = `
   with settings as materialized (${limitLockWait}), counter as (

@@ -1,11 +1,11 @@
 /**
- * This process's lease of one counter. It consists of a row in the database and the local quota that the row
- * represents, and we change them together.
+ * This process's lease from one counter. It consists of a row in the database and the local quota that the row accounts
+ * for, and both are always changed together.
  *
- * If a process is cut off from the database but still running, an operator may revoke its lease, and other processes
- * then get its quota. Therefore every statement includes the lease's generation. When the process reconnects and finds
- * no row with its generation, it drops its quota and starts a new generation. Calls that were admitted under the old
- * one continue without a lease and can't change the new one.
+ * An operator can revoke the lease of a process that is running but cut off from the database, so that other processes
+ * get its quota. That's why every statement includes the lease's generation. When the process reconnects and finds no
+ * row with its generation, it drops its quota and starts a new generation. Calls that were admitted under the old
+ * generation continue without a lease and don't affect the new one.
  */
 import type { CounterKey } from './counters.ts';
 import type { AcquireRequest, LeaseGrant, LeaseKey, LeaseStore } from './lease-store.ts';
@@ -14,12 +14,12 @@ import type { ReserveResult } from './wait-queue.ts';
 
 export interface LeaseOptions {
   readonly key: CounterKey;
-  /** The id of this process's journal. */
+  /** The journal id of this process. */
   readonly process: string;
   readonly leases: LeaseStore;
-  /** Never returns the same number twice in this process. */
+  /** Returns a generation that's unique within this process. */
   readonly nextGeneration: () => number;
-  /** Monitors how long a statement takes (`store-health.ts`). */
+  /** Watches a statement and reports it if it takes too long (see `store-health.ts`). */
   readonly watch: <Result>(statement: Promise<Result>) => Promise<Result>;
 }
 
@@ -32,21 +32,22 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     lease.counterId = null;
   };
 
-  /** This object has no getters, because V8 gives each object that defines getters its own hidden class. */
+  /** This object has no getters, because V8 creates a separate hidden class for each object literal with getters. */
   const lease = {
-    /** The id of the row in `limit_counters`. Null while there is no lease. */
+    /** The id of the counter's row in `limit_counters`. Null while there's no lease. */
     counterId: null as number | null,
     generation: nextGeneration(),
     quota: new LocalQuota(),
-    /** Reserves available quota. Returns null if there isn't enough. */
+    /** Grants `bound` from the available quota. Returns null if there's too little. */
     tryGrant: (bound: number): ReserveResult | null =>
       lease.quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation: lease.generation } : null,
-    /** Returns null if the lease was revoked, so that we no longer hold anything. */
+    /** Acquires quota from the database. Returns null if the lease was revoked. The process then has no quota. */
     async acquire(
       request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
     ): Promise<LeaseGrant | null> {
       const isLeaseExpected = lease.quota.leased > 0;
-      // PostgreSQL would reject a number that isn't a safe integer, and we'd consider the database unavailable.
+      // Clamp the limit. PostgreSQL rejects integers beyond the safe range, and we'd take that error for an outage of
+      // the database.
       const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - lease.quota.overdraft);
       const grant = await watch(
         leases.acquire({ process, generation: lease.generation, counter: key, isLeaseExpected, ...request, limit }),
@@ -59,18 +60,17 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       lease.quota.grant(grant.granted);
       return grant;
     },
-    /** Returns all available quota to the database. */
     async release(): Promise<void> {
       const amount = lease.quota.takeAvailable();
       if (amount > 0 && lease.counterId !== null) await watch(leases.release(toLeaseKey(lease.counterId), amount));
     },
-    /** Sets the row to what we hold. If the row is missing, we drop what we hold. */
+    /** Makes the database's lease match what we hold. If there's no such lease any more, we give up our quota. */
     async reconcile(): Promise<void> {
       if (lease.counterId === null) return;
       const exists = await watch(leases.reconcile(toLeaseKey(lease.counterId), lease.quota.leased, lease.quota.debited));
       if (!exists) reset();
     },
-    /** Asks the other processes for quota. */
+    /** Asks other processes to give back quota. */
     async requestReturn(): Promise<void> {
       if (lease.counterId !== null) await watch(leases.requestReturn(toLeaseKey(lease.counterId)));
     },
@@ -87,7 +87,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
         throw error;
       }
     },
-    /** Drops an idle lease whose window is over. Its row is deleted together with the counter. */
+    /** Forgets an unused lease after the end of its window. Its row goes away with the counter. */
     abandon(): void {
       reset();
     },

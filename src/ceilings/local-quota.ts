@@ -1,14 +1,15 @@
 /**
- * The part of one counter that this process may admit without asking the database. This is plain arithmetic without
- * time or I/O.
+ * How much of one counter this process can admit without asking the database. This is plain arithmetic, without clocks
+ * or I/O.
  *
- *     leased = available + reserved (upper bounds of running calls) + pending (settled here, not yet counted in the database)
+ * leased = available + reserved (upper bounds of running calls) + pending (settled here, but not yet counted in the
+ * database)
  *
- * None of these four numbers is ever negative, so the leases of all processes plus the counted usage never exceed the
+ * None of these four is ever negative. Therefore, the leases of all processes plus the counted usage never exceed the
  * ceiling.
  *
- * We use a class because every call changes several of these, and V8 gives each object that defines getters its own
- * hidden class.
+ * This is a class because every call updates these values, and V8 creates a separate hidden class for each object
+ * literal with getters.
  */
 export class LocalQuota {
   #leased = 0;
@@ -29,22 +30,25 @@ export class LocalQuota {
     return this.#leased - this.#reserved - this.#pending;
   }
 
-  /** Usage beyond the lease that the database hasn't counted yet. We subtract it from the next lease. */
+  /**
+   * Usage beyond the lease that the database doesn't know about yet. It's deducted from the limit when we acquire the
+   * next lease.
+   */
   get overdraft(): number {
     return this.#overdraft;
   }
 
-  /** The total that the database has debited from the lease, as far as this process knows. */
+  /** The total that was debited from the lease in the database, as far as we know. */
   get debited(): number {
     return this.#debited;
   }
 
-  /** Reports whether nothing is reserved or pending for any call, so that we can give up the quota as a whole. */
+  /** True if the quota can be dropped: nothing is reserved, and all usage is counted in the database. */
   get isIdle(): boolean {
     return this.#reserved === 0 && this.#pending === 0 && this.#overdraft === 0;
   }
 
-  /** Reserves `bound` of the available quota. Returns false if it doesn't fit. */
+  /** Takes `bound` out of the available quota. Returns false if that's more than there is. */
   reserve(bound: number): boolean {
     if (bound > this.available) return false;
     this.#reserved += bound;
@@ -52,8 +56,8 @@ export class LocalQuota {
   }
 
   /**
-   * Ends a reservation and debits what the call used from the reservation and from the available quota. Returns the
-   * debit. The rest of `spent` becomes overdraft.
+   * Ends a reservation. What the call has used is debited from its reservation, and then from the available quota. If
+   * that isn't enough, the rest becomes overdraft. Returns the debited amount.
    */
   settle(bound: number, spent: number): number {
     this.#reserved -= bound;
@@ -63,7 +67,10 @@ export class LocalQuota {
     return amount;
   }
 
-  /** Called when the database has counted a debit and its overdraft, and has lowered the lease by `amount`. */
+  /**
+   * Call this after the database has counted a debit with its overdraft. The database has also reduced the lease by
+   * `amount`.
+   */
   commit(amount: number, overdraft: number): void {
     this.#pending -= amount;
     this.#leased -= amount;
@@ -71,7 +78,7 @@ export class LocalQuota {
     this.#overdraft -= overdraft;
   }
 
-  /** Called if the database will never count the debit. Its amount becomes available again. */
+  /** Takes back a debit that the database will never count. The amount becomes available again. */
   revert(amount: number, overdraft: number): void {
     this.#pending -= amount;
     this.#overdraft -= overdraft;
@@ -81,7 +88,7 @@ export class LocalQuota {
     this.#leased += amount;
   }
 
-  /** Removes the available quota and returns its amount. The caller gives it back to the database. */
+  /** Takes all available quota, so that the caller can return it to the database. Returns the amount. */
   takeAvailable(): number {
     const amount = this.available;
     this.#leased -= amount;

@@ -1,33 +1,36 @@
 /**
- * The states of a counter's quota. In every state but `idle` a statement is in progress, so a counter has at most one
- * at a time.
+ * The states of a counter's quota. In every state except `idle` a statement is in progress, so there's at most one
+ * statement per counter.
  */
 
 export type QuotaState =
   | 'idle'
-  /** Checks that the lease still exists, because it may have been revoked. */
+  /** Checks whether the lease still exists, because it may have been revoked. */
   | 'verifying'
   | 'returning'
   /** Acquires quota for the waiting calls. */
   | 'acquiring'
-  /** Asks other processes to return quota and gives them time to do so. */
+  /** Asks other processes to return quota, and waits for a while. */
   | 'requesting'
-  /** Acquires quota before it's needed. */
+  /** Leases quota in advance. */
   | 'prefetching'
-  /** Sets the lease to what this process holds, after a statement whose outcome is unknown. */
+  /**
+   * Adjusts the lease to what this process holds. This is necessary after a statement that may or may not have been
+   * executed.
+   */
   | 'reconciling'
   | 'removing'
   /**
-   * The statement failed or got no response in time. Waiting calls get `unavailable`. When the statement ends, we
-   * return to the previous state.
+   * Entered when the current statement has failed or is too slow. Waiting calls get `unavailable`. Once the statement
+   * ends, we go back to the previous state.
    */
   | 'stalled';
 
 export type QuotaTask = Exclude<QuotaState, 'idle' | 'stalled'>;
 
 /**
- * The states that may follow each state. After a failed statement the order is always `stalled`, the state itself, then
- * `idle`.
+ * Lists the states that can follow each state. After a failed statement, the quota is `stalled`, then returns to the
+ * state that it was in, and then becomes `idle`.
  */
 export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]>> = {
   idle: ['verifying', 'returning', 'acquiring', 'prefetching', 'reconciling', 'removing'],
@@ -42,9 +45,9 @@ export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]
 };
 
 export interface QuotaStateMachineOptions {
-  /** Executes the statement of each state and returns the next state. */
+  /** Executes the statement of a task, and returns the task that comes next. */
   readonly tasks: Readonly<Record<QuotaTask, () => Promise<QuotaTask | 'idle'>>>;
-  /** Called when a task has failed. It may or may not have taken effect. */
+  /** Called when a task has failed. The database may or may not have executed its statement. */
   readonly onFailure: () => void;
   readonly onIdle: () => void;
   readonly onTransition?: ((from: QuotaState, to: QuotaState) => void) | undefined;
@@ -73,21 +76,21 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
 
   return {
     current: (): QuotaState => current,
-    /** Begins a task, unless another one is in progress, and continues with the tasks it leads to. */
+    /** Starts a task if none is running. Afterwards, follow-up tasks start on their own. */
     start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);
     },
-    /** Called if the statement in progress failed or got no response in time. */
+    /** Call this if the current statement has failed or is taking too long. */
     stall(): void {
       if (current === 'stalled') return;
       stalledFrom = current;
       enter('stalled');
     },
-    /** Called when the statement in progress has ended. Returns from `stalled` to the previous state. */
+    /** Call this when the statement has ended. Switches from `stalled` to the previous state. */
     resume(): void {
       if (current === 'stalled') enter(stalledFrom);
     },
-    /** Resolves when the task in progress, and the tasks it led to, have ended. */
+    /** Resolves once the current task, and every task that it leads to, has ended. */
     settled: (): Promise<void> => running,
   };
 }

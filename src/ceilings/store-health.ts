@@ -1,10 +1,10 @@
 /**
  * Tracks whether the quota store, i.e. the database, responds. When it stops responding, calls that need quota wait for
- * two seconds. Once we know that it's down, calls don't wait at all. A background probe detects when it's up again.
+ * two seconds. Once we know that it's down, they don't wait any more, and a background probe checks when it's up again.
  *
- * A statement that fails or takes too long says nothing about the statements of other counters, because it may just
- * wait for a locked row. So we only consider the store down if the connection failed, or if it doesn't respond to a
- * probe that needs no lock either.
+ * If a statement fails or takes too long, it may just be waiting for a locked row, so statements for other counters can
+ * still work. We only consider the store down if the connection failed, or if the store doesn't respond to a probe that
+ * needs no lock.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
@@ -17,8 +17,8 @@ export interface StoreHealthOptions {
   readonly database: Database;
   readonly logger: Logger;
   /**
-   * We count the timeout in ticks of this length, so that a process that's too busy to receive the response doesn't
-   * mistake this for an outage.
+   * The timeout is a number of ticks, and each tick has this length. If the process is too busy to handle a response,
+   * its ticks are late too, so we don't mistake that for an outage.
    */
   readonly tickMs?: number;
   readonly ticks?: number;
@@ -53,7 +53,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     backoff: { initialMs: probeMs, maxMs: probeMs },
   });
 
-  /** Takes callbacks by number of ticks, and calls each one when that many ticks have passed. */
+  /** Calls each callback after its number of ticks. Returns a function that cancels this. */
   const atTicks = (steps: ReadonlyMap<number, () => void>): (() => void) => {
     let elapsed = 0;
     let timeout: NodeJS.Timeout;
@@ -67,8 +67,8 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
   };
 
   /**
-   * Sends a probe after half of the time, and calls `onTimeout` after the last tick. `hasResponded` tells whether the
-   * store responded to the probe.
+   * Sends a probe halfway through the timeout, and calls `onTimeout` after the last tick. `hasResponded` is true if the
+   * store has responded to the probe.
    */
   const watchTime = (onTimeout: (hasResponded: boolean) => void): (() => void) => {
     let hasResponded = false;
@@ -77,7 +77,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         () => {
           hasResponded = true;
         },
-        () => undefined, // The timeout handles this.
+        () => undefined, // left to the timeout
       );
     };
     return atTicks(
@@ -93,8 +93,8 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
       return isDown;
     },
     /**
-     * Settles like `work`. Calls `onStalled` if `work` takes too long or fails. If the store doesn't respond at all, we
-     * also mark it as down.
+     * Waits for `work`, and calls `onStalled` if it fails or is too slow. If the store doesn't respond to anything, we
+     * consider it down.
      */
     async watch<Result>(work: Promise<Result>, onStalled: () => void): Promise<Result> {
       const onTimeout = (hasResponded: boolean): void => {
@@ -102,7 +102,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         else goDown('no response in time');
         onStalled();
       };
-      // The embedded database runs in this process, so it may be busy but not unreachable.
+      // The embedded database runs in this process, so it can be busy but never unreachable.
       const cancelTimeout = database.kind === 'embedded' ? () => undefined : watchTime(onTimeout);
       try {
         const result = await work;

@@ -1,18 +1,18 @@
-/** Counts the ceilings of calls and cost that are nearly or completely used up in their current window, for metrics. */
+/** Counts the ceilings on calls and cost that are (almost) used up in their current window, for metrics. */
 import type { Queries } from '../db/database.ts';
 import type { CounterScope } from './counters.ts';
 
 export interface UsedCeilings {
   readonly scope: CounterScope;
   readonly ceiling: 'calls' | 'cost';
-  /** The number of ceilings that are used up to at least 90 %, but haven't been reached. */
+  /** Ceilings that are at 90 % or more but not reached yet. */
   readonly near: number;
   readonly reached: number;
 }
 
 /**
- * Returns one row per scope and ceiling that has a counter. We leave out ceilings of 0 and ceilings per minute, because
- * those are meant to be reached.
+ * Returns one row per scope and ceiling that has a counter. Ceilings of 0 and per-minute ceilings are left out, because
+ * it's normal to reach those.
  */
 export function countUsedCeilings(queries: Queries): Promise<UsedCeilings[]> {
   return queries.query<UsedCeilings>(

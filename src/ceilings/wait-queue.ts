@@ -1,12 +1,11 @@
 /**
- * The calls that wait for quota of one counter, in order of arrival, and the last denial. There can't be more of them
- * than calls in flight.
+ * Calls that wait for quota from one counter, and the last denial. There are never more of them than calls in flight.
  */
 
-/** `unavailable` means that the quota store didn't respond. */
+/** `unavailable` if the quota store didn't respond. */
 export type ReserveResult = (QuotaGrant & { readonly kind: 'granted' }) | { readonly kind: 'denied' } | { readonly kind: 'unavailable' };
 
-/** Quota that was reserved for a call, and the generation of the lease that it came from. */
+/** Quota that a call has reserved. `generation` says which lease it's from. */
 export interface QuotaGrant {
   readonly reserved: number;
   readonly generation: number;
@@ -17,14 +16,14 @@ export interface Waiter {
   readonly resolve: (result: ReserveResult) => void;
 }
 
-/** How long we cache a denial. This limits a burst of rejected calls to ten statements a second per counter. */
+/** How long we cache a denial. A flood of denied calls then causes at most ten statements per second and counter. */
 const denialMs = 100;
 
 export function createWaitQueue() {
   let waiters: Waiter[] = [];
   let denial: { readonly bound: number; readonly until: number } | null = null;
 
-  /** Resolves and removes every waiter for which `decide` returns a result. */
+  /** Resolves and removes all waiters for which `decide` returns a result. */
   const resolveWhere = (decide: (waiter: Waiter) => ReserveResult | null): void => {
     waiters = waiters.filter((waiter) => {
       const result = decide(waiter);
@@ -35,7 +34,6 @@ export function createWaitQueue() {
 
   return {
     first: (): Waiter | undefined => waiters[0],
-    /** Returns the sum of the bounds. */
     demand: (): number => waiters.reduce((sum, { bound }) => sum + bound, 0),
     enqueue: (bound: number): Promise<ReserveResult> =>
       new Promise((resolve) => {
@@ -43,12 +41,18 @@ export function createWaitQueue() {
       }),
     resolveWhere,
     snapshot: (): ReadonlySet<Waiter> => new Set(waiters),
-    /** Denies the `candidates` that need at least `bound`, and further calls like that for 100 ms. */
+    /**
+     * Denies those `candidates` that need at least `bound`. New calls of this size are denied as well for the next 100
+     * ms.
+     */
     deny(bound: number, candidates: ReadonlySet<Waiter>): void {
       resolveWhere((waiter) => (candidates.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));
       denial = { bound, until: performance.now() + denialMs };
     },
-    /** Reports whether a call with this bound or a smaller one was just denied and nothing has changed since. */
+    /**
+     * Returns true if we've recently denied a call that needed the same amount or less. In that case this call would be
+     * denied too.
+     */
     isDenied: (bound: number): boolean => denial !== null && bound >= denial.bound && performance.now() < denial.until,
     clearDenial(): void {
       denial = null;

@@ -1,7 +1,7 @@
 /**
- * Publishes and finds the addresses of the services that use a data directory, for commands that call a service. Each
- * service writes its own file in `addresses/`, named after its host and port, so several services on one directory
- * don't overwrite each other. A killed service leaves its file behind, so readers take the newest address that
+ * Publishes the addresses of the services that use a data directory, so that commands can find a running service. Each
+ * service has its own file in `addresses/`, which is named after its host and port, so services that share a directory
+ * don't overwrite each other's file. A killed service leaves its file behind, so readers use the newest address that
  * responds.
  */
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -10,9 +10,7 @@ import { join } from 'node:path';
 const folderName = 'addresses';
 const probeTimeoutMs = 2_000;
 
-/**
- * Publishes the address, and resolves with a function that removes it again. Rejects if the directory isn't writable.
- */
+/** Publishes the address. Returns a function that removes it again. Rejects if the directory isn't writable. */
 export async function publishAddress(dataDir: string, url: string): Promise<() => Promise<void>> {
   const folder = join(dataDir, folderName);
   const file = join(folder, new URL(url).host.replaceAll(':', '-'));
@@ -22,8 +20,8 @@ export async function publishAddress(dataDir: string, url: string): Promise<() =
 }
 
 /**
- * Returns the address of a service that responds. If none does, it returns the newest address, so that an error
- * message can name it, or null if no address has been published.
+ * Returns the address of a service that responds. If none does, returns the newest address for an error message, or
+ * null if there isn't one.
  */
 export async function findAddress(dataDir: string): Promise<string | null> {
   const addresses = await listAddresses(join(dataDir, folderName));
@@ -33,8 +31,9 @@ export async function findAddress(dataDir: string): Promise<string | null> {
 
 /** Lists the published addresses, newest first. */
 async function listAddresses(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch(() => []); // No service has been started yet.
-  const files = await Promise.all(names.map((name) => readAddress(join(folder, name)).catch(() => null))); // The file may have been removed.
+  const names = await readdir(folder).catch(() => []); // no service has been started yet
+  // Another process may have removed it.
+  const files = await Promise.all(names.map((name) => readAddress(join(folder, name)).catch(() => null)));
   return files
     .flatMap((file) => (file !== null && URL.canParse(file.url) ? [file] : []))
     .toSorted((one, other) => other.writtenAt - one.writtenAt)
@@ -52,6 +51,6 @@ async function isReachable(address: string): Promise<boolean> {
     await response.body?.cancel();
     return response.ok;
   } catch {
-    return false; // It has stopped listening.
+    return false; // The service isn't listening any more.
   }
 }

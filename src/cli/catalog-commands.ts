@@ -1,13 +1,13 @@
 /**
- * Implements the `gateway catalog` commands that import rows of the public price table into the running service and
- * remove them.
+ * Implements the `gateway catalog` commands that import rows from the public price table into the running service, and
+ * remove them again.
  */
 import { convertTable } from '../config/convert-price-table.ts';
 import { asArray, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
 
-/** Resolves with the receipt of the service, extended by the entries that weren't sent and why. */
+/** Returns the service's receipt, together with the entries that we didn't send and the reasons. */
 export async function importCatalog({ send, args: { file = '' }, options }: Invocation): Promise<JsonObject> {
   const text = await readInput(file);
   const { providers } = await send('get /provision/catalog');

@@ -1,7 +1,7 @@
 /**
- * Implements `gateway check-config [command]`, which validates the environment and gateway.yaml the way `gateway
- * <command>` would, but starts nothing. Only with `--online` does it connect to anything. It then sends one or two free
- * requests to each provider, to find out whether its key and its address work.
+ * Implements `gateway check-config [command]`. It validates the environment and gateway.yaml like `gateway <command>`
+ * would, but doesn't start anything. It only uses the network with `--online`. In this case, it sends one or two free
+ * requests to each provider, to find out whether the key and the address work.
  */
 import { resolve } from 'node:path';
 import { type Config, ConfigError } from '../config/config.ts';
@@ -22,7 +22,7 @@ warnings, and exits with 0. With --online, it also sends a free request to each 
 
 const checkable = ['start', 'serve', 'worker', 'migrate'] as const;
 
-/** What a provider said to a request that costs nothing. */
+/** A provider's response to a free request. */
 interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;
@@ -30,8 +30,8 @@ interface ProviderCheck {
 }
 
 /**
- * Prints the summary or the help. Returns 1 if a provider doesn't work, or else 0. Throws a ConfigError that lists all
- * mistakes.
+ * Prints the summary or the help. Returns 1 if a provider doesn't work, and otherwise 0. Throws a ConfigError that
+ * lists all mistakes.
  */
 export async function checkConfig(
   args: readonly string[],
@@ -85,7 +85,7 @@ function summarize(config: Config, file: string | null): [string, unknown][] {
 
 const temporalModes = { off: 'off', dev: 'development server' } as const;
 
-/** Returns host, port and database of a URL, without user and password. */
+/** Returns the host, port and database in a URL, without the user and password. */
 function nameOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `${host}${pathname}`;

@@ -5,26 +5,25 @@ import type { JsonObject } from '../core/json/narrow.ts';
 export interface CommandOutput {
   write(text: string): void;
   writeError(text: string): void;
-  /** The standard output, for output that is too long to hold in memory. Missing if there is no such stream. */
+  /** For output that's too large for memory: standard output as a stream, if there is one. */
   readonly stream?: NodeJS.WritableStream;
 }
 
-/** A command with the options and arguments that the user passed. */
 export interface Invocation {
-  /** The parsed options by their camel case names. */
+  /** Parsed options, keyed in camel case. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** The positional arguments by name. */
+  /** Positional arguments, keyed by name. */
   readonly args: Readonly<Record<string, string | undefined>>;
-  /** The members of the query or the body that the options, the arguments and `--file` set. */
+  /** Query and body fields from options, arguments and `--file`. */
   readonly members: JsonObject;
   /**
-   * Sends an operation. The parameters of its path and query are filled in, and its body consists of `members` unless
-   * you pass one. Throws CommandError.
+   * Sends a request to the service. Fills in the parameters in the path and the query, and uses `members` as the body
+   * unless you pass a different one. Throws CommandError.
    */
   send(address: string, body?: JsonObject): Promise<JsonObject>;
-  /** Works like `send`, but with a body of any length. */
+  /** Does the same as `send`, with a body of any length. */
   upload(address: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
-  /** Works like `send`, but for a response of any length. */
+  /** Does the same as `send`, for a response of any length. */
   download(address: string): AsyncIterable<Uint8Array>;
   readonly warn: (text: string) => void;
   readonly output: CommandOutput;
@@ -33,24 +32,24 @@ export interface Invocation {
 export interface Command {
   readonly summary: string;
   /**
-   * The operations that the command calls, such as `get /provision/teams`. If there is no `run`, it calls the first
-   * operation for which all path parameters were given.
+   * The operations that the command calls, such as `get /provision/teams`. Without a `run` function, the command calls
+   * the first operation for which the user passed all path parameters.
    */
   readonly operations: readonly string[];
-  /** Positional arguments that aren't parameters of the path. */
+  /** Positional arguments in addition to those in the path. */
   readonly args?: readonly string[];
-  /** Members of the body that have no option. */
+  /** Body fields that can't be set on the command line. */
   readonly without?: readonly string[];
-  /** Options that aren't members of the query or the body. */
+  /** Options that set neither a query parameter nor a body field. */
   readonly options?: readonly Option[];
   readonly timeoutMs?: number;
   readonly run?: (invocation: Invocation) => Promise<JsonObject>;
   readonly format: (response: JsonObject, invocation: Invocation) => string;
 }
 
-/** The reason why a command failed, as one line for the operator. */
+/** Thrown if a command fails. The message is a line that tells the operator why. */
 export class CommandError extends Error {
-  /** The status of the service's response, or null if there was no response. */
+  /** The status of the service's response. Null if there was no response. */
   readonly status: number | null;
 
   constructor(message: string, status: number | null = null, cause?: unknown) {

@@ -24,7 +24,7 @@ export function formatBatches(response: JsonObject): string {
   return formatList('No batches.', batchColumns, response);
 }
 
-/** Formats a batch with a table of its groups and their full errors. */
+/** Formats a batch, with a table of its groups and their complete errors. */
 export function formatBatch(batch: JsonObject): string {
   const groups = asArray(batch.groups).map(asObject);
   const facts = formatFacts([
@@ -46,7 +46,7 @@ export function formatBatch(batch: JsonObject): string {
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
 }
 
-/** Formats the response after replaying one batch, or all batches of a project that are in some state. */
+/** Formats the response to replaying one batch, or all of a project's batches that are in some state. */
 export function formatReplay(batch: JsonObject): string {
   if (Array.isArray(batch.batches)) {
     const { project, state, batches } = batch;

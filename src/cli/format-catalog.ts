@@ -3,7 +3,7 @@ import { asArray, asObject, asString, type JsonObject } from '../core/json/narro
 import { formatUsd } from './format-reports.ts';
 import { type Column, formatList } from './table.ts';
 
-/** The number of names that we show on a line of skipped entries. `--json` prints all of them. */
+/** Names per line of skipped entries. Use `--json` to see them all. */
 const maxNamesShown = 5;
 
 const columns: readonly Column[] = [

@@ -3,7 +3,7 @@ import { asArray, asObject, isObject, type JsonObject } from '../core/json/narro
 import type { Invocation } from './command.ts';
 import { type Column, formatFacts, formatList, formatRecord, titleOf, toRows } from './table.ts';
 
-/** The formatters of lists by command. */
+/** Maps commands to the functions that format the lists in their responses. */
 export const lists = {
   'projects list': list('No projects yet. Create one with: gateway projects create <project>', [
     ...['project', 'name', 'may_call'],
@@ -69,7 +69,7 @@ export const lists = {
   ]),
 };
 
-/** Puts the key on a line of its own, so that it's easy to copy. */
+/** Formats a new key. The secret is on a line of its own so that it's easy to copy. */
 export function formatIssuedKey(response: JsonObject, { options: { project } }: Invocation): string {
   const facts = formatFacts([
     ['prefix', response.prefix],
@@ -84,7 +84,7 @@ export function formatIssuedKey(response: JsonObject, { options: { project } }: 
   return `${String(response.key)}\n\n${facts}\nStore the key now, because it will not be shown again.\n`;
 }
 
-/** Formats one call, or a list of calls, of failed attempts or of refused calls. */
+/** Formats a call, or a list of calls, failed attempts or refused calls. */
 export function formatCalls(response: JsonObject, { options }: Invocation): string {
   if (response.object !== 'list') return formatRecord(response);
   if (isObject(response.counts)) return formatRefusedCalls(response);
@@ -106,7 +106,7 @@ const refusedCallColumns: readonly Column[] = [
   'id',
 ];
 
-/** Formats a row for each failed attempt. `RESULT` is the outcome of the whole call. */
+/** Formats a row for each failed attempt. The `RESULT` column contains the outcome of the whole call. */
 function formatFailedAttempts(response: JsonObject): string {
   const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)
@@ -131,7 +131,7 @@ const failedAttemptColumns: readonly Column[] = [
   ['MESSAGE', ({ error }) => asObject(error).message],
 ];
 
-/** Lists what is wrong, and then the work that is waiting. */
+/** Formats the status, with problems at the top and waiting work below. */
 export function formatStatus({ version, status, reasons, degraded, work }: JsonObject): string {
   const problems = [...asArray(reasons), ...asArray(degraded)].map((problem) => `- ${String(problem)}\n`).join('');
   const waiting = isObject(work)
@@ -149,7 +149,10 @@ export function formatRuleHits({ data }: JsonObject): string {
   return formatList('No content rules.', ['class', 'place', 'action', 'hits', ['LATEST CALL', latest], 'expression'], { data });
 }
 
-/** Formats the month, followed by a table for each group that has rows. Without a project, it's about all of them. */
+/**
+ * Formats the month's totals, followed by a table for each group that has rows. Without a project, shows the totals of
+ * all projects.
+ */
 export function formatUsage(usage: JsonObject): string {
   if (usage.by_project !== undefined) return formatDeploymentUsage(usage);
   const facts = formatFacts([
@@ -203,8 +206,7 @@ export function formatReprice(response: JsonObject): string {
 }
 
 /**
- * Formats an amount with two to nine decimals, such as `$0.50` or `$0.0000123`. Returns null if the value isn't a
- * number.
+ * Formats an amount with two to nine decimals, e.g. `$0.50` or `$0.0000123`. Returns null if the value isn't a number.
  */
 export function formatUsd(value: unknown): string | null {
   if (typeof value !== 'number') return null;
@@ -224,7 +226,7 @@ function ceiling(name: string): Column {
   return [titleOf(name), (row) => formatCeiling(row, name)];
 }
 
-/** Formats a ceiling of a key or an application, followed by its window. */
+/** Formats a ceiling with its window. */
 function formatCeiling(row: JsonObject, name: string): unknown {
   const limit = asObject(row.ceilings)[name];
   const window = asObject(row.windows)[name];

@@ -1,12 +1,12 @@
 /**
- * Loads the operations of the API under `/provision`, which scripts/write-openapi.js generates, and derives the
- * commands that call them.
+ * Loads the API's operations under `/provision`, which scripts/write-openapi.js generates. Derives the commands that
+ * call them.
  */
 import operations from './api-operations.json' with { type: 'json' };
 
-/** A member of the query or the body of a request. */
+/** A query or body field. */
 export interface Member {
-  /** The path of the member, such as `name`, or `ceilings.calls` within a nested object. */
+  /** The field's path, e.g. `name`, or `ceilings.calls` in a nested object. */
   readonly name: string;
   readonly kind: string;
   readonly in?: string;
@@ -17,16 +17,16 @@ export interface Member {
 
 export interface Operation {
   readonly summary: string;
-  /** True if the response is a list. */
+  /** True if the response contains a list. */
   readonly list?: boolean;
-  /** True if the request has a JSON body. */
+  /** True if the request takes a JSON body. */
   readonly body?: boolean;
   readonly members: readonly Member[];
 }
 
 export const apiOperations: Readonly<Record<string, Operation>> = operations;
 
-/** Commands whose name isn't the one that we derive from the method and the path. */
+/** Better names for some commands than what we'd derive from their method and path. */
 const renamed: Readonly<Record<string, string>> = {
   'applications delete': 'applications reset',
   'audit list': 'audit',
@@ -50,8 +50,8 @@ const renamed: Readonly<Record<string, string>> = {
 const verbs: Readonly<Record<string, string>> = { post: 'create', put: 'set', patch: 'set', delete: 'delete' };
 
 /**
- * Returns the addresses of the operations by command. The operations of a command are sorted so that the one with the
- * most path parameters comes first.
+ * Maps each command to the addresses of its operations, such as `get /provision/teams`. Operations with more path
+ * parameters come first.
  */
 export function operationsByCommand(): ReadonlyMap<string, readonly string[]> {
   const byCommand = Map.groupBy(Object.keys(apiOperations), commandName);
@@ -60,14 +60,13 @@ export function operationsByCommand(): ReadonlyMap<string, readonly string[]> {
 }
 
 /**
- * Derives the name of a command. For example, `post /provision/teams/{project}/keys/{prefix}/rotate` becomes `keys
- * rotate`.
+ * Derives a command's name. For example, `post /provision/teams/{project}/keys/{prefix}/rotate` becomes `keys rotate`.
  */
 function commandName(address: string): string {
   const [method = '', path = ''] = address.split(' ');
   const nouns = path.split('/').filter((segment) => segment !== '' && !segment.startsWith('{'));
   const last = nouns.at(-1) ?? '';
-  // Collections have plural names, so a last segment that isn't plural is a verb, such as `rotate`.
+  // Collections are plural. A last segment that isn't, e.g. `rotate`, is a verb.
   const isVerb = nouns.length > 2 && !last.endsWith('s') && nouns.at(-2) !== 'teams';
   const name = isVerb ? `${nouns.at(-2)} ${last}` : `${last} ${verbs[method] ?? (apiOperations[address]?.list ? 'list' : 'show')}`;
   return renamed[name] ?? name;

@@ -16,13 +16,10 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('');
 }
 
-/** The name of a member of each row, or a title and a function that returns the content of a cell. */
+/** The name of a row's field, or a title and a function that returns the text of a cell. */
 export type Column = string | readonly [title: string, show: (row: JsonObject) => unknown];
 
-/**
- * Formats the rows of a list in a response, or returns `empty` if there are none. If `columns` is null, all members
- * are shown.
- */
+/** Formats the list in a response. Returns `empty` if there are no rows. If `columns` is null, shows all fields. */
 export function formatList(empty: string, columns: readonly Column[] | null, response: JsonObject): string {
   const rows = toRows(response);
   if (rows.length === 0) return `${empty}\n`;
@@ -34,23 +31,23 @@ export function formatList(empty: string, columns: readonly Column[] | null, res
   );
 }
 
-/** Derives the title of a column, e.g. `LAST USED` from `last_used_at`. */
+/** Derives a column's title, e.g. `LAST USED` from `last_used_at`. */
 export function titleOf(member: string): string {
   return member.replace(/_at$/, '').replaceAll('_', ' ').toUpperCase();
 }
 
-/** Formats one `name  value` pair per line. */
+/** Formats names and values as two aligned columns. */
 export function formatFacts(facts: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}\n`).join('');
 }
 
-/** Returns the rows of a list in a response. */
+/** Returns the response's list as rows. */
 export function toRows(response: JsonObject): JsonObject[] {
   return asArray(response.data).map(asObject);
 }
 
-/** Formats all members of an object, one per line. Members of nested objects are named like `ceilings.calls`. */
+/** Formats an object with a line for each field. Nested fields have names like `ceilings.calls`. */
 export function formatRecord(json: JsonObject): string {
   return formatFacts(flatten(json, ''));
 }
@@ -69,6 +66,6 @@ function cellText(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
   if (isObject(value)) return Object.keys(value).length === 0 ? '-' : JSON.stringify(value);
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(',');
-  // Don't let control characters in a name move the terminal's cursor.
+  // Replace control characters in names, because they could move the terminal's cursor.
   return String(value).replace(/\p{Cc}/gu, '?');
 }

@@ -1,11 +1,10 @@
 /**
- * The codec server decodes and encodes payloads for the Temporal UI and the Temporal CLI
- * (https://docs.temporal.io/codec-server).
+ * The codec server decodes and encodes payloads for the Temporal UI and CLI (https://docs.temporal.io/codec-server).
  *
- * In a browser, you sign in with the admin token on the server's own page. After that, requests of the UI carry the
- * session cookie. The CLI sends the token itself (`--codec-auth`). We only accept a browser's requests with the
- * `Origin` of a configured UI, and forms only with the server's own origin, so no other page can make use of the
- * cookie. Payloads and tokens are never logged.
+ * In a browser, you sign in with the admin token on the server's own page. Requests from the UI then contain the
+ * session cookie. The CLI sends the token itself (`--codec-auth`). We only accept a browser's requests if their
+ * `Origin` is a configured UI, and forms only from the server's own origin. Other pages therefore can't use the cookie.
+ * Payloads and tokens are never logged.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,9 +18,8 @@ import { formatSignedInPage, formatSignInPage, pageHeaders } from './sign-in-pag
 import { createTokenCheck, failureWindowMs } from './token-check.ts';
 
 export interface CodecServer {
-  /** The address to enter in the UI, which is also where people sign in. */
+  /** The public URL, which people enter in the settings of Temporal's UI and where they sign in. */
   readonly url: string;
-  /** The port that the server listens on. */
   readonly port: number;
   close(): Promise<void>;
 }
@@ -31,7 +29,7 @@ export interface CodecServerOptions extends CodecServerSettings {
   readonly logger: Logger;
 }
 
-/** Temporal accepts blobs of up to 2 MiB, and a request contains the payloads of one event in base64. */
+/** Temporal accepts blobs of up to 2 MiB, and a request contains the base64 payloads of one event. */
 const maxPayloadsBytes = 4 * 1024 * 1024;
 const maxFormBytes = 4 * 1024;
 const requestTimeoutMs = 30_000;
@@ -90,7 +88,8 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
 
   function sendHome({ headers }: IncomingMessage, response: ServerResponse): void {
     const origin = ownOriginOf(headers.host);
-    // `localhost` and 127.0.0.1 are different sites, so a UI at one of them wouldn't send the cookie of the other.
+    // Cookies for `localhost` aren't sent to 127.0.0.1 and vice versa. So people have to sign in under the same host
+    // name as that of the Temporal UI, and we redirect them there.
     if (publicUrl === null && new URL(origin).host !== headers.host) {
       redirect(response, `${origin}/`);
       return;
@@ -143,8 +142,8 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
   }
 
   /**
-   * Checks the session if there is an `Origin`, which browsers add to every POST. The CLI sends no origin, so without
-   * one we check the token.
+   * Checks the session of requests with an `Origin` header, which browsers add to every POST. The Temporal CLI doesn't
+   * send this header, so we check its token instead.
    */
   function checkAccess({ headers, socket }: IncomingMessage): 'valid' | 'invalid' | 'limited' {
     if (headers.origin !== undefined) return sessions.endOf(headers.cookie) === null ? 'invalid' : 'valid';
@@ -162,15 +161,15 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
     return headers.origin !== undefined && ownOrigins.includes(headers.origin);
   }
 
-  /** Returns the origin that the request was sent to, or our first origin if we don't know the host. */
+  /** Returns the one of our origins that the request was sent to. If the host isn't one of ours, returns the first. */
   function ownOriginOf(host: string | undefined): string {
     return ownOrigins.find((origin) => new URL(origin).host === host) ?? ownOrigins[0] ?? '';
   }
 }
 
 /**
- * Returns this machine's origins, with the same host names as the UIs. Browsers only send the cookie if both have the
- * same host name.
+ * Returns the origins of this machine that have the same host names as the UIs. Browsers only send the cookie if the
+ * host names match.
  */
 function loopbackOrigins(uiOrigins: readonly string[], port: number): string[] {
   const hosts = new Set(uiOrigins.map((origin) => new URL(origin).hostname));
@@ -180,7 +179,8 @@ function loopbackOrigins(uiOrigins: readonly string[], port: number): string[] {
 function sendPreflight(response: ServerResponse): void {
   response.writeHead(204, {
     'access-control-allow-methods': 'POST',
-    // A UI that passes its own token sends the last two headers. We ignore them.
+    // Some Temporal UIs pass on their own token in the last two headers. We have to allow these, but we ignore their
+    // values.
     'access-control-allow-headers': 'content-type, x-namespace, authorization, authorization-extras',
     'access-control-max-age': '600',
   });

@@ -15,7 +15,7 @@ export interface CodecServerHost {
   readonly stopping: AbortSignal;
 }
 
-/** Throws ConfigError, also if the server can't listen on the address. */
+/** Throws ConfigError if an option is invalid or the server can't listen on the address. */
 export async function runCodecServer(args: readonly string[], { env, write, stopping }: CodecServerHost): Promise<void> {
   const settings = await readCodecServerSettings(args, env);
   if (settings === null) return write(codecServerUsage);

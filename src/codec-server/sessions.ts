@@ -1,8 +1,8 @@
 /**
- * Manages the sessions of the sign-in page. They are random ids that we keep in memory, so they end with the process.
+ * Manages the sessions of the sign-in page. Sessions are random ids in memory, so they end with the process.
  *
- * Over https, the cookie has to be sent from a Temporal UI on another site, so it's `SameSite=None; Secure`. On
- * localhost it's `Lax`, because a different port is still the same site.
+ * Over https, a Temporal UI on another site has to send the cookie, so it's `SameSite=None; Secure`. On localhost it's
+ * `Lax`, because a different port is still the same site.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -10,14 +10,14 @@ import type { Clock } from '../core/time.ts';
 import { formatCookie, hostCookieName, parseCookies } from '../http/cookies.ts';
 
 export interface Sessions {
-  /** Starts a session and returns its `set-cookie` header. */
+  /** Starts a session. Returns the `set-cookie` header for it. */
   start(): string;
   /**
-   * Returns when the session of this `cookie` header ends, in milliseconds since 1970, or null if there is no valid
-   * session.
+   * Returns when the session in this `cookie` header ends, in milliseconds since 1970. Returns null if there is no
+   * valid session.
    */
   endOf(cookieHeader: string | undefined): number | null;
-  /** Ends the session and returns the `set-cookie` header that deletes the cookie. */
+  /** Ends the session. Returns the `set-cookie` header that deletes the cookie. */
   end(cookieHeader: string | undefined): string;
 }
 
@@ -29,8 +29,8 @@ export function createSessions(isSecure: boolean, clock: Clock): Sessions {
   const format = (value: string, maxAgeSeconds: number): string =>
     formatCookie({ name, value, maxAgeSeconds }, isSecure, isSecure ? 'None' : 'Lax');
   /**
-   * The end of each session by the hash of its id. We hash the ids so that the time of a lookup doesn't reveal
-   * anything about them.
+   * Maps the hash of each session id to the end of the session. We hash ids so that the timing of a lookup doesn't
+   * reveal anything about them.
    */
   const ends = new LRUCache<string, number>({ max: maxSessions });
   const keyOf = (cookieHeader: string | undefined): string => hash(parseCookies(cookieHeader)[name] ?? '');

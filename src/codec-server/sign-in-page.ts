@@ -1,4 +1,4 @@
-/** Renders the pages of the codec server as plain HTML without scripts. */
+/** Renders the codec server's pages, which are plain HTML without scripts. */
 import { createHash } from 'node:crypto';
 import { formatTime } from '../core/time.ts';
 
@@ -7,8 +7,8 @@ const style =
   'input{width:100%;box-sizing:border-box;margin-bottom:1rem}code{background:#eee;padding:.1rem .3rem}.error{color:#a00}';
 
 /**
- * The headers of every page. Don't set the referrer policy to `no-referrer`, because browsers would then send forms
- * with `Origin: null`.
+ * The headers of all pages. A referrer policy of `no-referrer` would make browsers send forms with `Origin: null`, so
+ * don't set it.
  */
 export const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',

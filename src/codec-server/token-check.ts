@@ -1,4 +1,4 @@
-/** Checks admin tokens and limits the number of failures per address. */
+/** Checks admin tokens, and limits the number of failures per address. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/time.ts';
@@ -7,19 +7,19 @@ export type TokenCheck = 'valid' | 'invalid' | 'limited';
 
 const maxFailures = 10;
 export const failureWindowMs = 60_000;
-/** Limits memory use. Even if an attacker has more addresses than this, they still have to guess a random token. */
+/** Bounds the memory. Even an attacker who has more addresses than this would still have to guess a random token. */
 const maxAddresses = 10_000;
 
 /**
- * Returns a function that checks a token. After ten wrong tokens from an address within a minute, it returns `limited`
- * for further wrong tokens until the minute is over. The right token is always accepted, because all clients behind a
- * reverse proxy share one address.
+ * Returns a function that checks a token. After ten wrong tokens from the same address within a minute, it returns
+ * `limited` for wrong tokens until the minute is over. It always accepts the right token, because all clients behind a
+ * reverse proxy have the same address.
  */
 export function createTokenCheck(adminTokens: readonly string[], clock: Clock): (token: string, address: string) => TokenCheck {
   const expected = adminTokens.map(hash);
   const failures = new LRUCache<string, { readonly since: number; readonly count: number }>({ max: maxAddresses });
   return (token, address) => {
-    // Compare hashes, so that the timing reveals neither the length nor the content.
+    // Compare hashes, so that the timing doesn't reveal the token's length or content.
     const given = hash(token);
     if (expected.filter((each) => timingSafeEqual(given, each)).length > 0) return 'valid';
     const now = clock.now();

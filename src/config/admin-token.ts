@@ -1,6 +1,6 @@
 /**
- * Finds the tokens for the provisioning routes. If none are configured, we create one at the first start and store it
- * in the data directory.
+ * Finds the tokens for the provisioning routes. If none are configured, we create one when the gateway first starts,
+ * and store it in the data directory.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -14,8 +14,8 @@ import { parseYamlFile } from './yaml-file.ts';
 const tokenFileName = 'admin-token';
 
 /**
- * Returns the configured tokens, or else the one in the data directory. If several processes start at the same time,
- * the first one writes the file and the others read it.
+ * Returns the configured tokens. If there are none, returns the one in the data directory. If several processes start
+ * at the same time, the first one writes the file and the others read it.
  */
 export async function readOrCreateAdminTokens(configured: readonly string[], dataDir: string): Promise<readonly string[]> {
   if (configured.length > 0) return configured;
@@ -27,7 +27,7 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     const text = await readFile(file, 'utf8');
-    // The file may also be empty if the process crashed or the disk was full during the first start. We fail, because
+    // The file can be empty if the process crashed or the disk was full when it was written. We fail here, because
     // otherwise we would reject every request.
     if (!adminTokensPattern.test(text.trim()))
       throw new Error(`${file} ${adminTokensMessage}. Delete the file to create a new token at the next start`);
@@ -36,14 +36,14 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
 }
 
 /**
- * Returns the tokens for commands, which send the first one. They come from the environment, or else from gateway.yaml,
- * or else from the data directory. The list is empty if there are none.
+ * Returns the admin tokens that commands can use. We take them from the environment, from gateway.yaml or from the data
+ * directory, whichever has any first. The list is empty if there are none. Commands send the first token in the list.
  */
 export async function findAdminTokens(env: Environment, { adminTokens, server }: EnvironmentSettings): Promise<readonly string[]> {
   if (adminTokens.length > 0) return adminTokens;
   const configured = await readConfiguredAdminTokens(env);
   if (configured.length > 0) return configured;
-  // If the file is missing or unreadable, it provides no token.
+  // A missing or unreadable file counts as no token.
   return splitTokens(await readFile(join(server.dataDir, tokenFileName), 'utf8').catch(() => ''));
 }
 
@@ -53,7 +53,7 @@ export async function findAdminTokens(env: Environment, { adminTokens, server }:
  */
 async function readConfiguredAdminTokens(env: Environment): Promise<readonly string[]> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
-  const text = await readFile(fileName, 'utf8').catch(() => ''); // If the file is missing, it has no token.
+  const text = await readFile(fileName, 'utf8').catch(() => ''); // A missing file is like an empty one.
   const { value } = parseYamlFile(text, { fileName, env: withSecretFiles(env, [], text) }, []);
   const tokens = isObject(value) ? value.admin_token : null;
   return typeof tokens === 'string' && adminTokensPattern.test(tokens.trim()) ? splitTokens(tokens) : [];

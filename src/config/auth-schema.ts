@@ -1,9 +1,9 @@
-/** The schema of `auth`, which says how a provider proves who we are: by an API key or by a cloud identity. */
+/** The schema for `auth`, which says how a provider authenticates us. This can be an API key or a cloud identity. */
 import { z } from 'zod';
 import { setting } from './setting.ts';
 
 const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
-/** Matches framing and connection headers, because the HTTP client sets these. */
+/** Matches headers for framing and connections, which only the HTTP client can set. */
 const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
 export const fixedHeader = headerName.refine(
   (name) => !connectionHeaders.test(name),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Environment } from './environment.ts';
 
 export function cacheDirectory(env: Environment): string {
-  // The XDG Base Directory Specification says to ignore relative paths.
+  // We ignore relative paths, as the XDG Base Directory Specification demands.
   const base = env.XDG_CACHE_HOME?.trim();
   return join(base?.startsWith('/') ? base : join(homedir(), '.cache'), 'model-gateway');
 }

@@ -1,19 +1,22 @@
-/** Converts the public price table to catalog rows, after finding the vendor of each configured provider in it. */
+/**
+ * Converts the public price table to catalog rows. First finds out which vendor in the table each configured provider
+ * belongs to.
+ */
 import { errorMessage } from '../core/error-messages.ts';
 import { asArray, asObject, asString } from '../core/json/narrow.ts';
 import { type ConvertedTable, convertPriceTable, type TableProvider } from './price-table.ts';
 import { findVendorByName } from './vendors/known-vendors.ts';
 
-/** The text is not a price table, or a mapping of vendor names is wrong. */
+/** Thrown if the text isn't a price table, or if a mapping of vendor names is wrong. */
 export class PriceTableError extends Error {}
 
 export interface TableInput {
   readonly text: string;
-  /** For errors. */
+  /** The file's name for error messages. */
   readonly name: string;
-  /** `name`, `host` and `serves` of each configured provider. */
+  /** The configured providers. Each of them needs `name`, `host` and `serves`. */
   readonly providers: readonly unknown[];
-  /** `<name in the table>=<provider>`. */
+  /** Mappings in the form `<name in the table>=<provider>`. */
   readonly as: readonly string[];
 }
 
@@ -28,7 +31,10 @@ export function convertTable({ text, name, providers, as }: TableInput): Convert
   }
 }
 
-/** The table's vendor names for each provider: those given with `--as`, else those of its vendor, else the provider's name. */
+/**
+ * Returns each provider's vendor names in the table. `--as` takes precedence over the names of the known vendor, and if
+ * there are neither, we use the provider's name.
+ */
 function tableProviders(providers: readonly unknown[], as: readonly string[]): TableProvider[] {
   const mappings = as.map(parseVendorMapping);
   const rows = providers.map(asObject).map(({ name, vendor, serves }): TableProvider => {

@@ -1,13 +1,16 @@
 /**
- * The defaults if there is no configuration file. For each vendor whose API key is in the environment we add a
- * provider, and tiers with models of the starter catalog. If there are no keys, we use the demo vendor. The values have
- * the same format as gateway.yaml, and the same code processes them.
+ * The defaults if there is no configuration file. For each vendor whose API key is in the environment, we add a
+ * provider and tiers of models in the starter catalog. Without any keys, we use the demo vendor. The values have the
+ * same format as gateway.yaml and are processed by the same code.
  */
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
 import { knownVendors } from './vendors/known-vendors.ts';
 
-/** Returns the merged values for all API keys in the environment, or null if there aren't any. */
+/**
+ * Returns the default configuration for the vendors whose API keys are in the environment. If there are several
+ * vendors, we merge their defaults. Returns null if there are no keys.
+ */
 export function vendorDefaults(env: Environment): FileValues | null {
   const defaults = knownVendors.flatMap(({ name, starter }): FileValues[] => {
     const apiKey = starter && env[starter.variable]?.trim();
@@ -63,8 +66,8 @@ export function demoDefaults(demoUrl: string): FileValues {
 }
 
 /**
- * Merges the values of two vendors. We concatenate the chains of a tier, so that one vendor becomes the fallback for
- * the other.
+ * Merges the values of two vendors. We concatenate their chains of the same tier, so that one vendor becomes the
+ * fallback for the other.
  */
 function mergeDefaults(left: FileValues, right: FileValues): FileValues {
   return {

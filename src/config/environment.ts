@@ -17,9 +17,9 @@ const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silen
 const logFormats: readonly LogFormat[] = ['auto', 'json', 'text'];
 
 /**
- * Returns the settings and all errors. Invalid variables are replaced by their defaults. `hasBadFile` tells whether a
- * variable's value should come from a file that has a mistake. We don't report such a variable as missing, because the
- * mistake is already reported elsewhere.
+ * Returns the settings and all errors. Invalid variables get their defaults. `hasBadFile` returns true if the
+ * variable's value comes from a secret file with an error. We don't report such a variable as missing, because the
+ * error in the file has already been reported.
  */
 export function parseEnvironment(
   env: Environment,
@@ -63,7 +63,7 @@ export function parseEnvironment(
   const adminTokens = getText('GATEWAY_ADMIN_TOKEN');
   if (adminTokens !== null && !adminTokensPattern.test(adminTokens)) errors.push(`GATEWAY_ADMIN_TOKEN: ${adminTokensMessage}`);
   const temporal = parseTemporal(getText, getChoice, errors);
-  // Each process would start its own dev server and couldn't see the workflows of the others.
+  // Each process would start its own dev server, and couldn't see the workflows in the other ones.
   if (temporal.mode === 'dev' && (command === 'serve' || command === 'worker')) {
     errors.push(`TEMPORAL_ADDRESS: is required for gateway ${command}; to run without durable work, set GATEWAY_TEMPORAL=off`);
   }
@@ -77,10 +77,9 @@ export function parseEnvironment(
       logFormat: getChoice('LOG_FORMAT', 'auto', logFormats),
       apiProcesses: processes,
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
-      // By default only `serve` waits, because it has readiness probes that need time to notice. A worker doesn't serve
-      // any calls.
+      // Only `serve` waits by default, to give readiness probes time to notice. A worker doesn't serve any calls.
       stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
-      // People who press Ctrl-C don't want to wait long.
+      // The command `start` usually runs in a terminal, where people don't want to wait long after pressing Ctrl-C.
       stopTimeoutMs: getInteger('GATEWAY_STOP_TIMEOUT_SECONDS', command === 'start' ? 10 : 600, 0, 3_600) * 1_000,
       metricsAddress: parseAddress('GATEWAY_METRICS_ADDRESS', getText, errors),
     },
@@ -96,7 +95,7 @@ export function parseEnvironment(
   return { settings, errors };
 }
 
-/** Splits a text into tokens. The first one is the one that commands send. */
+/** Splits the value of a setting into admin tokens, which are separated by white space. */
 export function splitTokens(text: string): string[] {
   return text.split(/\s+/).filter((token) => token !== '');
 }
@@ -143,7 +142,7 @@ function parseTemporal(
     if (!['true', 'false', '1', '0'].includes(setting)) errors.push(`${name}: must be true or false`);
     return setting === 'true' || setting === '1';
   };
-  // We only send an API key over TLS, and if there are certificate files, we also assume TLS.
+  // We only send API keys and certificates over TLS, so TLS is on by default if one of them is set.
   const isTlsImplied = apiKey !== null || Object.values(files).some((file) => file !== null);
   const usesTls = getBoolean('TEMPORAL_TLS') ?? isTlsImplied;
   return {

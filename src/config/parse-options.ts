@@ -2,12 +2,13 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { errorMessage } from '../core/error-messages.ts';
 import { ConfigError } from './config.ts';
 
-/** Parses command line options. Throws ConfigError for an unknown or malformed option. */
+/** Parses command-line options. Throws ConfigError for unknown and malformed ones. */
 export function parseOptions<const Config extends ParseArgsConfig>(config: Config): ReturnType<typeof parseArgs<Config>> {
   try {
     return parseArgs(config);
   } catch (cause) {
-    // We only keep the first sentence of Node's message, which says what is wrong. The rest is advice about "--".
+    // Only keep the first sentence of Node's message, which names the problem. The rest is a hint about passing values
+    // that start with a dash.
     throw new ConfigError([errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read']);
   }
 }

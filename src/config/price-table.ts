@@ -1,8 +1,10 @@
 /**
- * Converts the public price table (a JSON object with one member per model: `litellm_provider`, `mode`, `*_cost_per_*`) to catalog rows for
- * the configured providers. Prices stay decimal text throughout, without binary fractions: `3e-06` per token becomes `3` per million.
+ * Converts the public price table to catalog rows for the configured providers. The table is a JSON object with an
+ * entry for each model (`litellm_provider`, `mode`, `*_cost_per_*`). Prices stay decimal strings throughout, so that
+ * they're exact. For example, `3e-06` per token becomes `3` per million.
  *
- * An entry that cannot become a row is skipped with a reason and never guessed: a wrong price is worse than an unknown one.
+ * If we can't convert an entry, we skip it and report the reason. We never guess, because a wrong price is worse than
+ * an unknown one.
  */
 
 import { shiftDecimal } from '../core/cost.ts';
@@ -10,29 +12,28 @@ import { asObject, asString, isObject, type JsonObject } from '../core/json/narr
 import type { Kind } from './config.ts';
 import { isServed } from './starter-models.ts';
 
-/** A provider that receives rows. */
+/** A configured provider for which we search the public price table. */
 export interface TableProvider {
   readonly name: string;
   readonly serves: readonly string[];
-  /** The table's names of its vendor. */
+  /** The names that the public price table uses for the provider's vendor. */
   readonly tableNames: readonly string[];
 }
 
 export interface SkippedEntry {
-  /** The entry's name in the table. */
   readonly entry: string;
   readonly reason: string;
 }
 
 export interface ConvertedTable {
-  /** Rows by `<provider>/<model>`, in the form of gateway.yaml. */
+  /** Rows in the format of gateway.yaml, by `<provider>/<model>`. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly SkippedEntry[];
-  /** Number of entries whose vendor matches no provider. */
+  /** How many entries of the table we ignored because no provider uses their vendor. */
   readonly unmatched: number;
 }
 
-/** Throws SyntaxError when the text is not JSON, RangeError when it is not a price table. */
+/** Throws a SyntaxError if the text isn't JSON, and a RangeError if it isn't a price table. */
 export function convertPriceTable(text: string, providers: readonly TableProvider[]): ConvertedTable {
   const table = parseTable(text);
   const models: Record<string, JsonObject> = {};
@@ -55,7 +56,9 @@ export function convertPriceTable(text: string, providers: readonly TableProvide
   return { models, skipped, unmatched };
 }
 
-/** Parses numbers as their source text. Skips `sample_spec`, which documents the fields. */
+/**
+ * Parses the table. Numbers keep their source text. `sample_spec` is left out, because it only documents the fields.
+ */
 function parseTable(text: string): [string, JsonObject][] {
   const keepSource = (_key: string, value: unknown, context?: { source?: string }): unknown =>
     typeof value === 'number' ? (context?.source ?? String(value)) : value;
@@ -68,7 +71,7 @@ function parseTable(text: string): [string, JsonObject][] {
   return table;
 }
 
-/** Strips the vendor prefix: `groq/openai/gpt-oss-20b` of the vendor groq is its model `openai/gpt-oss-20b`. */
+/** Strips the vendor prefix. For example, groq's entry `groq/openai/gpt-oss-20b` is the model `openai/gpt-oss-20b`. */
 function toModelName(entry: string, vendorNames: readonly string[]): string {
   const prefix = vendorNames.find((name) => entry.startsWith(`${name}/`));
   return prefix === undefined ? entry : entry.slice(prefix.length + 1);
@@ -93,7 +96,7 @@ const kindsByMode: Readonly<Record<string, Kind>> = {
   video_generation: 'video',
 };
 
-/** The row, or why there is none. */
+/** Converts an entry of the table to a catalog row. Returns the reason as a text if we can't convert it. */
 function toRow(fields: JsonObject, provider: TableProvider): JsonObject | string {
   const mode = asString(fields.mode);
   const kind = mode === null || !Object.hasOwn(kindsByMode, mode) ? undefined : kindsByMode[mode];
@@ -108,10 +111,12 @@ function toRow(fields: JsonObject, provider: TableProvider): JsonObject | string
 }
 
 /**
- * Capabilities of a chat model as members of gateway.yaml. The table lists only what a model supports; what it omits is unsupported.
+ * Returns a chat model's capabilities in the format of gateway.yaml. The table only lists what a model supports, so we
+ * treat a missing capability as unsupported.
  *
- * `supports_response_schema` is also set for models of the messages dialect that produce JSON through a tool, so only its absence is
- * conclusive; `supports_native_structured_output` marks models that accept a schema. The table does not say how thinking is requested.
+ * `supports_response_schema` is also set for models of the messages dialect that produce JSON through a tool, so it's
+ * only conclusive if it's missing. Models that accept a schema have `supports_native_structured_output`. The table
+ * doesn't say how to request thinking.
  */
 function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObject {
   const responsesOnly = asString(fields.mode) === 'responses' ? { serves: ['responses'] } : {};
@@ -125,7 +130,7 @@ function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObje
   };
 }
 
-/** Reports whether our rows use this price field. Prices of audio and tools are ignored. */
+/** Returns true if our rows use this price field. We ignore prices for audio and tools. */
 function isPriceField(name: string): boolean {
   return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens|_priority|_flex)?$/.test(
     name,
@@ -192,7 +197,10 @@ interface TokenAmounts {
   readonly cache_write_1h?: string | undefined;
 }
 
-/** USD per million tokens, from the fields that end with `suffix`. The output of image and speech models is image and audio tokens. */
+/**
+ * Returns the prices in USD per million tokens, from the fields whose names end with `suffix`. Image and speech models
+ * output image and audio tokens.
+ */
 function toTokenPrices(fields: JsonObject, kind: Kind, suffix: string): TokenAmounts {
   const amount = (name: string): string | undefined => toAmount(fields[`${name}${suffix}`], 6) ?? undefined;
   const special =
@@ -206,7 +214,10 @@ function toTokenPrices(fields: JsonObject, kind: Kind, suffix: string): TokenAmo
   };
 }
 
-/** Prices of calls with a longer input. Omitted prices are those of shorter calls, except for caches, which then cost what input costs. */
+/**
+ * Returns the prices for long inputs. If the table has no long-input price for input or output, we use the price for
+ * shorter inputs. If it has none for caches, we charge cached tokens like other input.
+ */
 function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const bounds = new Set(Object.keys(fields).flatMap((name) => /^(?:in|out)put_cost_per_token_above_(\d+)k_tokens$/.exec(name)?.[1] ?? []));
   const rows = [...bounds].map((thousands) => {
@@ -217,9 +228,8 @@ function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject |
 }
 
 /**
- * Returns the price factors of the service tiers. The table lists either the tier's prices or, for the fast mode and
- * the regions of messages vendors, the factor itself. If the factors of input and output differ, we use the larger
- * one.
+ * Returns the price factors of the service tiers. The table lists prices for most tiers, but factors for the fast mode
+ * and the regions of messages vendors. If the factors for input and output differ, we use the larger one.
  */
 function toServiceTiers(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const priced = ['priority', 'flex'].map((tier) => {
@@ -237,19 +247,23 @@ function divide(amount: string | undefined, base: string | undefined): number | 
   return isCharged(amount) && isCharged(base) ? Number(amount) / Number(base) : null;
 }
 
-/** Formats the factor as a decimal string with at most six decimals. */
+/** Formats the factor with at most six decimals. */
 function toFactor(factor: number): string {
   return String(Number(factor.toFixed(6)));
 }
 
 function toTokenLimits(fields: JsonObject, kind: Kind): JsonObject {
   const input = toCount(fields.max_input_tokens);
-  // The older field means either of the two.
+  // Old entries have `max_tokens` instead, which can mean the input or the output limit. We only use it as the output
+  // limit.
   const output = kind === 'chat' ? (toCount(fields.max_output_tokens) ?? toCount(fields.max_tokens)) : undefined;
   return compact({ max_input_tokens: input, max_output_tokens: output });
 }
 
-/** An amount's decimal text, shifted by `places`. Undefined when absent, null when it is not an amount. */
+/**
+ * Returns the amount as decimal text, after moving its decimal point by `places`. Returns undefined if the field is
+ * missing, and null if it isn't a number.
+ */
 function toAmount(value: unknown, places: number): string | undefined | null {
   if (value === undefined || value === null) return undefined;
   return typeof value === 'string' ? shiftDecimal(value, places) : null;
@@ -264,7 +278,7 @@ function toCount(value: unknown): number | undefined {
   return Number.isInteger(count) && count >= 1 && count <= 100_000_000 ? count : undefined;
 }
 
-/** Omits members that are null or undefined. */
+/** Omits properties that are null or undefined. */
 function compact(members: object): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null));
 }

@@ -18,13 +18,12 @@ interface Source {
   readonly env: Environment;
   readonly file: Pick<FileValues, 'public_url' | 'oidc'>;
   readonly errors: string[];
-  /** Reports an error in the file. */
   readonly addError: AddError;
 }
 
 /** Parses the settings and adds an error for each invalid one. */
 export function parseSignInSettings({ env, file, errors, addError }: Source): SignInSettings {
-  /** Returns the value of a setting, and a function that reports an error at the place where it was set. */
+  /** Reads a setting. Also returns a function that reports an error at the place where the setting comes from. */
   const read = (variable: VariableName, path: readonly string[], fromFile: string | undefined) => {
     const fromEnvironment = env[variable]?.trim() || null;
     const report = (message: string): void => {

@@ -1,28 +1,30 @@
 /**
- * The starter catalog consists of the widely used models in the vendors' descriptions, with their list prices. All you
- * need is a provider row with a URL and a key to call models and see what they cost. Rows of gateway.yaml and imported rows
+ * The starter catalog contains the widely used models of the known vendors, with their list prices. With it, a provider
+ * row with a URL and a key is enough to call models and see what they cost. Rows in gateway.yaml and imported rows
  * (`gateway catalog import`) take precedence.
  *
  * Token prices are for the vendor's standard service tier, in USD per million tokens unless the name says otherwise,
- * and `service_tiers` has the factors for other tiers. The prices are those that the vendors had published on their
- * pages by 2026-11-20, or else those in the public price table of that day. We omit models that have been shut down,
- * that have an announced price change, or that are charged by more than tokens. Import the public price table to get
- * current prices.
+ * and `service_tiers` has the factors for other tiers. We took the prices from the vendors' pages on 2026-11-20, or
+ * else from the public price table of that day. We omit models that have been shut down, that have an announced price
+ * change, or that are charged by more than tokens. Import the public price table to get current prices.
  *
- * Hosts have to match exactly, because a vendor's regional hosts and resellers may charge more.
+ * Hosts have to match exactly, because a vendor's regional hosts and resellers can charge more.
  */
 import type { Kind, ProviderConfig } from './config.ts';
 import type { ModelValues } from './file-schema.ts';
 import { findVendorByName } from './vendors/known-vendors.ts';
 
-/** Returns the starter row of a model at a vendor, or null. It has no prices if the vendor runs another vendor's model. */
+/**
+ * Returns the starter row of a vendor's model, or null. If the vendor runs another vendor's model, the row has no
+ * prices.
+ */
 export function findStarterRow(vendorName: string | null, model: string): ModelValues | null {
   const vendor = vendorName === null ? null : findVendorByName(vendorName);
   const models = vendor?.models ?? {};
   return Object.hasOwn(models, model) ? (models[model] ?? null) : (vendor?.findModel?.(model) ?? null);
 }
 
-/** Returns starter rows for all providers at known vendors. Their ids contain the provider's name. */
+/** Returns starter rows for all providers of known vendors. The ids of the rows begin with the provider's name. */
 export function starterModels(providers: Readonly<Record<string, ProviderConfig>>): Record<string, ModelValues> {
   return Object.fromEntries(
     Object.values(providers).flatMap(({ name, vendor, serves }) => {
@@ -33,8 +35,8 @@ export function starterModels(providers: Readonly<Record<string, ProviderConfig>
 }
 
 /**
- * Returns the kind of a row. If `kind` is missing, we infer it from the unit of the price. It's `chat` unless the price
- * is per image, character, second or search.
+ * Returns the kind of a row. If `kind` is missing, we infer it from the price. Models with a price per image,
+ * character, second or search are media or rerank models, and all others are chat models.
  */
 export function inferKind(row: ModelValues): Kind {
   if (row.kind !== undefined) return row.kind;
@@ -44,7 +46,7 @@ export function inferKind(row: ModelValues): Kind {
   return row.per_search === undefined ? 'chat' : 'rerank';
 }
 
-/** Reports whether a provider with these routes serves models of this kind. */
+/** Returns true if `serves` contains a route that accepts models of this kind. */
 export function isServed(kind: Kind, serves: readonly string[]): boolean {
   const routes: readonly string[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
   return serves.some((route) => routes.includes(route));

@@ -23,7 +23,7 @@ export function readTemporalConnection(config: TemporalConfig) {
   };
 }
 
-/** Returns true to use TLS with the system's CA certificates. */
+/** Returns the TLS files, or true if the system's CA certificates are all that's needed. */
 function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
   const errors: string[] = [];
   const read = (file: string): Buffer => {

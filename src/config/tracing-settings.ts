@@ -1,5 +1,6 @@
 /**
- * Parses the standard variables of OpenTelemetry. Without an endpoint they have no effect, so we don't validate them.
+ * Parses OpenTelemetry's standard variables. They have no effect without an endpoint, so we don't validate them in this
+ * case.
  */
 import type { TracingConfig } from './config.ts';
 import type { VariableName } from './variables.ts';
@@ -15,7 +16,7 @@ const samplers: Readonly<Record<string, { readonly ratio: number | null; readonl
   parentbased_traceidratio: { ratio: null, followsParent: true },
 };
 
-/** Returns null if traces are turned off. Adds errors, which never quote the value of a header. */
+/** Returns null if traces are turned off. Adds errors to `errors`, which never quote the value of a header. */
 export function parseTracing(getText: GetText, errors: string[]): TracingConfig | null {
   const exporter = getText('OTEL_TRACES_EXPORTER')?.toLowerCase() ?? 'otlp';
   if (getText('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || exporter === 'none') return null;
@@ -55,7 +56,10 @@ export function parseTracing(getText: GetText, errors: string[]): TracingConfig 
   }
 }
 
-/** We use an address for traces as it is. If the address is for all signals, we append the path for traces. */
+/**
+ * OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is a complete address. To OTEL_EXPORTER_OTLP_ENDPOINT, we append the path for
+ * traces.
+ */
 function parseUrl(getText: GetText, errors: string[]): string | null {
   const [name, text] = getForTraces(getText, 'ENDPOINT');
   if (text === null) return null;
@@ -78,9 +82,7 @@ function parseSampler(getText: GetText, errors: string[]): TracingConfig['sample
   return { ratio: isRatio ? Number(text) : 1, followsParent };
 }
 
-/**
- * Returns the name and value of an exporter variable. The one for traces takes precedence over the one for all signals.
- */
+/** Returns the name and value of an OTEL variable. The one for traces wins over the one for all signals. */
 function getForTraces(getText: GetText, name: 'ENDPOINT' | 'PROTOCOL' | 'TIMEOUT'): [VariableName, string | null] {
   const [forTraces, forAll] = [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`] as const;
   const value = getText(forTraces);

@@ -1,29 +1,27 @@
 /**
- * Parses gateway.yaml into plain values. We remember the line of each path, and the source text of each number so that
- * prices never become binary fractions. `${NAME}` is substituted after parsing, so that the value of a variable can
- * never change the structure of the file.
+ * Parses gateway.yaml into plain values. We keep the line of each path for error messages, and the source text of each
+ * number so that prices stay exact. `${NAME}` is substituted after parsing, so the value of a variable can never change
+ * the structure of the file.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import type { Environment } from './environment.ts';
 
 export type Path = readonly (string | number)[];
 
-/** Adds an error at a path. */
 export type AddError = (path: Path, message: string) => void;
 
 const reference = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 export interface YamlFile {
-  /** Empty if there was a syntax error. */
+  /** The parsed file, or an empty object after a syntax error. */
   readonly value: unknown;
   readonly hasSyntaxError: boolean;
   /** Returns the prefix for an error at `path`, e.g. `gateway.yaml:12 providers.openai.base_url`. */
   location(path: Path): string;
-  /** Returns the source text of the number at `path`, or null. */
   getSourceText(path: Path): string | null;
 }
 
-/** Returns the names of all variables in `${NAME}` references, no matter where they are. */
+/** Returns the names in all `${NAME}` references, even in comments. */
 export function environmentReferences(text: string): string[] {
   return [...text.matchAll(reference)].map(([, name = '']) => name);
 }
@@ -32,13 +30,13 @@ export interface YamlFileOptions {
   readonly fileName: string;
   readonly env: Environment;
   /**
-   * Tells whether a variable's value should come from a file that has a mistake. We don't report such a variable as
-   * missing, because the mistake is already reported elsewhere.
+   * Returns true if the variable's value comes from a secret file with an error. We don't report such a variable as
+   * missing, because the error in the file has already been reported.
    */
   readonly hasBadFile?: (variable: string) => boolean;
 }
 
-/** Parses the text. Adds syntax errors and variables that aren't set to `errors`. */
+/** Parses the text. Adds an error to `errors` for syntax errors and unset variables. */
 export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => false }: YamlFileOptions, errors: string[]): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
@@ -46,7 +44,7 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
   const sources = new Map<string, string>();
 
   const location = (path: Path): string => {
-    // If the key is missing, we use the line of its closest ancestor that exists.
+    // For a missing key, report the line of its closest ancestor.
     let line: number | undefined;
     for (let length = path.length; length > 0 && line === undefined; length -= 1) line = starts.get(pathKey(path.slice(0, length)));
     return [line === undefined ? fileName : `${fileName}:${line}`, path.join('.')].filter((part) => part !== '').join(' ');
@@ -61,8 +59,8 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     });
 
   const toValue = (node: unknown, path: Path): unknown => {
-    // We don't support aliases, because a few lines of nested aliases can expand to gigabytes, and an alias of an
-    // ancestor never ends.
+    // We don't support aliases. A few lines of nested aliases can expand to gigabytes, and an alias of an ancestor
+    // would never end.
     if (isAlias(node)) {
       errors.push(`${location(path)}: aliases (*${node.source}) are not supported; write out the value instead`);
       return null;
@@ -91,8 +89,8 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     if (offset !== undefined) starts.set(pathKey(path), lines.linePos(offset).line);
   };
 
-  // After the first syntax error the parser misreads the rest of the file, so we don't report any errors after it.
-  // Duplicate keys don't affect other errors.
+  // After a syntax error, the parser misreads the rest of the file, so we only report the first one. Duplicate keys
+  // don't affect anything else.
   const firstBroken = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
   const reported = firstBroken < 0 ? document.errors : document.errors.slice(0, firstBroken + 1);
   for (const { pos, message } of reported) {

@@ -1,25 +1,25 @@
 /**
- * Repeats work in the background. It makes one run at a time, at an interval or when woken, with growing delays while
- * it fails.
+ * Runs a piece of work in the background, either at an interval or whenever it's woken. Only one run is in progress at
+ * a time, and the delays grow while runs keep failing.
  *
- * If the loop is woken during a run, another run follows. Owners can check `isFailing` to ignore wakes during an
- * outage, because they would defeat the backoff.
+ * If the loop is woken during a run, another run follows. Owners can check `isFailing` and skip the wake-up during an
+ * outage, because waking the loop would defeat its backoff.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type BackoffPolicy, backoffMs } from './backoff.ts';
 
 /**
- * When to run next. A number is a delay in milliseconds, and `idle` waits for the interval. An earlier wake takes
- * precedence.
+ * When to run next. A number is a delay in milliseconds, `again` means immediately, and `idle` means after the
+ * interval. A wake-up can start the next run earlier.
  */
 export type NextRun = 'again' | 'idle' | number;
 
 export interface BackgroundLoopOptions {
-  /** Does one run. `stop` aborts the signal. */
+  /** Does one run's work. The signal is aborted by `stop`. */
   readonly run: (signal: AbortSignal) => Promise<NextRun>;
   /** The delay after an idle run, measured from its end. If this is null, an idle loop only runs when it's woken. */
   readonly intervalMs: number | null;
-  /** The delays after failed runs. Defaults to the interval. */
+  /** Delays after failed runs. Defaults to the interval. */
   readonly backoff?: BackoffPolicy;
   /** Called once per outage, so that it can be logged. After `stop`, neither this nor any other callback is called. */
   readonly onFirstFailure?: (error: unknown) => void;
@@ -27,30 +27,29 @@ export interface BackgroundLoopOptions {
   readonly onFailure?: (error: unknown, failures: number) => void;
   /** Called after the first successful run that follows a failure. */
   readonly onRecovered?: () => void;
-  /**
-   * As in `node:timers/promises`. If this is false, which is the default, the process may exit while the loop waits.
-   */
+  /** Set this to keep the process alive while the loop is waiting, as in `node:timers/promises`. */
   readonly ref?: boolean;
 }
 
 export interface BackgroundLoop {
-  /** Begins a run immediately. You can call this again after `stop`. */
+  /** Starts with an immediate run. Also works after `stop`. */
   start(): void;
   /**
-   * Runs after `delayMs`, or earlier if a run is already due earlier. Also starts a loop that wasn't started. Does
-   * nothing after `stop`.
+   * Schedules a run in `delayMs`, unless one is already due earlier. This also starts a loop that hasn't been started.
+   * Does nothing after `stop`.
    */
   wake(delayMs?: number): void;
   /**
-   * Begins a run immediately, or joins the one in progress. Rejects with the run's error, which is also passed to the
-   * callbacks. After `stop`, this resolves without a run. If the loop wasn't started, the run isn't repeated.
+   * Begins a run immediately, or joins the one in progress. If the run fails, this rejects with its error, and the
+   * callbacks are called too. If the loop hasn't been started, the run isn't repeated. After `stop`, this resolves
+   * without doing anything.
    */
   runNow(): Promise<void>;
   /** Resolves when no run is in progress. Never rejects. */
   idle(): Promise<void>;
-  /** True from a failed run until the next successful one. */
+  /** True after a failed run, until one succeeds. */
   readonly isFailing: boolean;
-  /** Begins no further run, aborts the signal of the run in progress, and resolves when that run has ended. */
+  /** Prevents further runs, aborts the signal of the run in progress, and resolves when that run has ended. */
   stop(): Promise<void>;
 }
 
@@ -63,7 +62,10 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
   let timer: NodeJS.Timeout | undefined;
   /** When the next run is due. We use `performance.now()` because it isn't affected by changes to the system time. */
   let dueAt = Number.POSITIVE_INFINITY;
-  /** Keeps a run from becoming part of the trace of the call that woke the loop. */
+  /**
+   * Creates timers outside of the current async context, so that a run isn't traced as part of the call that woke the
+   * loop.
+   */
   const inOwnContext = AsyncLocalStorage.snapshot();
 
   const schedule = (delayMs: number | null): void => {
@@ -83,7 +85,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
   };
 
   const runInBackground = (): void => {
-    runNow().catch(() => undefined); // The callbacks have reported the error.
+    runNow().catch(() => undefined); // reported by the callbacks
   };
 
   const runOnce = async (signal: AbortSignal): Promise<void> => {
@@ -121,7 +123,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
     wake(delayMs = 0) {
       if (stopping.signal.aborted) return;
       isRepeating = true;
-      // Otherwise a run is already due earlier, either by the timer or after the run in progress.
+      // Only reschedule if this makes the next run earlier.
       if (performance.now() + delayMs < dueAt) schedule(delayMs);
     },
     runNow,

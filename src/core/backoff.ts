@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface BackoffPolicy {
-  /** The delay after the first failure, in milliseconds. */
+  /** First delay, in milliseconds. */
   readonly initialMs: number;
-  /** The factor by which each further delay is longer. */
+  /** Each delay is the previous one multiplied by this. Defaults to 2. */
   readonly factor?: number;
   readonly maxMs: number;
   /**
@@ -20,9 +20,9 @@ export interface RetryOptions {
    * `backoffDelays`.
    */
   readonly delays: Iterable<number>;
-  /** Cuts the delay between two attempts short. `retry` then throws the signal's reason. */
+  /** Aborting this ends the wait between two attempts early. `retry` then throws the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Reports whether another attempt may succeed after this error. By default all errors are retried. */
+  /** Checks whether another attempt may succeed after this error. By default all errors are retried. */
   readonly isRetryable?: (error: unknown) => boolean;
   readonly onRetry?: (error: unknown, delayMs: number) => void;
 }
@@ -55,7 +55,7 @@ export async function retry<Result>(
       const { value: delayMs, done } = remaining.next();
       if (done) throw error;
       onRetry?.(error, delayMs);
-      // The sleep rejects if the signal is aborted. The loop then throws the signal's own reason.
+      // An abort rejects the sleep. Ignore that, because the next iteration throws the signal's reason.
       if (delayMs > 0) await sleep(delayMs, undefined, signal && { signal }).catch(() => undefined);
     }
   }

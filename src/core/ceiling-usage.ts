@@ -1,22 +1,22 @@
 /**
- * Computes how much a settled call counts against ceilings. The column `calls.vendor_called` stores `reachedVendor`, so
- * that SQL can count call rows.
+ * Computes how much a settled call counts against ceilings. SQL has to count stored calls in the same way, so we store
+ * the result of `reachedVendor` in the column `calls.vendor_called`.
  */
 import type { CallResult } from './call.ts';
 import { clampToSafeInteger } from './cost.ts';
 import type { CeilingName } from './windows.ts';
 
 /**
- * Reports whether we sent a request to a vendor. It's false for cache hits, and for calls that no candidate's dialect
- * can express.
+ * Returns true if we sent a request to a vendor. This is false for cache hits, and for calls that can't be expressed in
+ * the dialect of any candidate.
  */
 export function reachedVendor({ cache, attempts }: CallResult): boolean {
   return cache !== 'hit' && attempts.some(({ outcome, status }) => outcome !== 'refused' || status !== null);
 }
 
 /**
- * Returns the usage in the unit of the ceiling (calls, tokens or nano-dollars). We cap it at the largest safe integer
- * because vendors may report any number.
+ * Returns the usage in the ceiling's unit (calls, tokens or nano-dollars). The result is capped at the largest safe
+ * integer because vendors can report any number.
  */
 export function usageFor(ceiling: CeilingName, result: CallResult): number {
   return clampToSafeInteger(uncappedUsage(ceiling, result));

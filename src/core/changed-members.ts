@@ -1,7 +1,10 @@
-/** Finds out what a change of settings changed, for the audit log. */
+/** Compares settings before and after a change, for the audit log. */
 import { isDeepStrictEqual } from 'node:util';
 
-/** Returns the members of `after` that differ from `before`, with both values. `from` is absent for a new member. */
+/**
+ * Returns the properties of `after` whose value differs from `before`, with both values. `from` is absent for new
+ * properties.
+ */
 export function changedMembers(before: object, after: object): Record<string, { readonly from?: unknown; readonly to: unknown }> {
   const old = new Map<string, unknown>(Object.entries(before));
   return Object.fromEntries(

@@ -1,48 +1,50 @@
 /**
- * Costs are whole numbers of nano-dollars (1e-9 USD). Prices are nano-dollars per million tokens. We parse them from
- * decimal text, so that no binary fraction gets into a sum.
+ * Computes costs in whole nano-dollars (1e-9 USD), from prices in nano-dollars per million tokens. Prices are parsed
+ * from decimal text rather than from floats, so that sums have no rounding errors.
  */
 import type { CallUnits, Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
-/** The difference between the new and the old cost of a stored call. An unknown cost counts as 0. */
+/** By how much the cost of a stored call has changed. Unknown costs count as 0. */
 export interface CostAdjustment {
   readonly callId: string;
   readonly nanos: number;
 }
 
 /**
- * Converts to USD for JSON, with at most nine decimals. A double represents this exactly up to eight million dollars.
+ * Converts nano-dollars to USD for JSON, with at most nine decimals. A double represents this exactly up to eight
+ * million dollars.
  */
 export function toUsd(nanos: number): number {
   return nanos / 1e9;
 }
 
 /**
- * Parses a decimal USD amount such as `0.075` to nano-dollars. Throws RangeError for negative amounts and anything that
- * isn't an amount.
+ * Parses a decimal USD amount such as `0.075` to nano-dollars. Throws a RangeError if the amount is negative or isn't a
+ * number.
  */
 export function nanosFromUsd(usd: string | number): bigint {
-  // We need the number's shortest digits without an exponent (`3e-6` -> `0.000003`), and shift them as text so that we
-  // don't round twice.
+  // Convert the number to its shortest decimal text without an exponent (`3e-6` -> `0.000003`). Multiplying it would
+  // round twice.
   const text = typeof usd === 'number' ? (shiftDecimal(String(usd), 0) ?? String(usd)) : usd;
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text);
   if (!match) throw new RangeError(`not an amount in USD: ${text}`);
   const [, whole = '0', fraction = ''] = match;
   const padded = fraction.padEnd(9, '0');
-  const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n; // Rounds up if the tenth decimal is 5 or more.
+  const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n; // Round up if the tenth decimal is 5 or more.
   return BigInt(whole) * 1_000_000_000n + BigInt(padded.slice(0, 9)) + roundUp;
 }
 
 /**
- * Returns the cost of `tokens`, and of everything that's charged in addition to them, in nano-dollars. Rounds once,
- * half up. All input tokens, including cached ones and cache writes, decide which price tier applies to the whole call.
+ * Returns the cost of `tokens` in nano-dollars, including everything that's charged on top (e.g. searches). Rounds
+ * once, half up. The total number of input tokens, including cached ones and cache writes, selects the price tier for
+ * the whole call.
  */
 export function tokenCost(tokens: Tokens, price: Price, units: ChargedUnits = {}): number {
   const { searches = 0, imageTokens = 0, toolUses } = units;
   const { rates } = ratesFor(tokens, price, units);
   const imageInput = Math.min(imageTokens, tokens.input);
   let total = charge(tokens.input - imageInput, rates.inputNanos) + charge(tokens.output, rates.outputNanos);
-  // Big integers are slow, and most calls have no tokens of these kinds.
+  // Most calls have none of these tokens, and BigInt arithmetic is slow.
   if (imageInput > 0) total += charge(imageInput, price.imageInputNanos ?? rates.inputNanos);
   if (tokens.cachedInput > 0) total += charge(tokens.cachedInput, rates.cachedInputNanos);
   if (tokens.cacheWrite > 0) total += charge(tokens.cacheWrite, rates.cacheWriteNanos);
@@ -63,8 +65,8 @@ function charge(count: number, nanos: bigint): bigint {
 type ChargedUnits = Pick<CallUnits, 'searches' | 'imageTokens' | 'serviceTier' | 'toolUses'>;
 
 /**
- * Returns the rates that apply to a call. `aboveTokens` is the input length above which they apply, or null if they
- * apply to any length.
+ * Returns the token rates for a call. `aboveTokens` is the input length above which these rates apply, or null for the
+ * base rates.
  */
 export function ratesFor(
   tokens: Tokens,
@@ -78,8 +80,8 @@ export function ratesFor(
 }
 
 /**
- * A call can have several tiers, e.g. a faster one and a regional one, and their factors multiply. If we don't know a
- * tier's factor, we charge the standard price.
+ * A call can have several service tiers, e.g. a faster one and a regional one. We multiply their factors. If we don't
+ * know the factor for a tier, we charge the standard price.
  */
 function scaleRates(rates: TokenPrice, serviceTier: string, { tierMillionths = {} }: Price): TokenPrice {
   const factors = serviceTier.split('+').flatMap((tier) => tierMillionths[tier] ?? []);
@@ -101,15 +103,15 @@ export function unitsCost({ images, characters, seconds }: Units, prices: UnitPr
     characters === undefined || perMillionCharactersNanos === null
       ? []
       : [(BigInt(characters) * perMillionCharactersNanos + 500_000n) / 1_000_000n],
-    // Milliseconds are as precise as any vendor's count of seconds.
+    // Vendors don't measure durations more precisely than in milliseconds, so this rounding loses nothing.
     seconds === undefined || perSecondNanos === null ? [] : [(BigInt(Math.round(seconds * 1_000)) * perSecondNanos + 500n) / 1_000n],
   ].flat();
   return parts.length === 0 ? null : Number(parts.reduce((sum, part) => sum + part, 0n));
 }
 
 /**
- * Shifts the text of a JSON number by `places` decimal places (`3e-06`, 6 -> `3`). This works digit by digit, so that
- * no binary fraction is involved. Returns null for negative numbers and for anything that isn't a number.
+ * Shifts the decimal point of a JSON number by `places` (`3e-06`, 6 -> `3`). We work on the digits because
+ * floating-point arithmetic would round. Returns null for negative numbers and for text that isn't a number.
  */
 export function shiftDecimal(text: string, places: number): string | null {
   const match = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/.exec(text);
@@ -123,7 +125,7 @@ export function shiftDecimal(text: string, places: number): string | null {
   return `${padded.slice(0, end).replace(/^0+(?=\d)/, '')}${decimals === '' ? '' : `.${decimals}`}`;
 }
 
-/** Caps an amount at the largest integer that a JSON number and a `bigint` column hold exactly. */
+/** Caps an amount at the largest integer that JSON numbers and `bigint` columns can both represent exactly. */
 export function clampToSafeInteger(amount: number): number {
   return Math.min(amount, Number.MAX_SAFE_INTEGER);
 }

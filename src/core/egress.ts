@@ -1,9 +1,9 @@
-/** How connections to a provider leave the network, if it isn't the usual way. */
+/** The proxy and the additional certificate authorities that connections to a provider need. */
 export interface Egress {
-  /** Differs for any two ways, so that they don't share connections. */
+  /** Identifies these settings. Connections with different keys are never shared. */
   readonly key: string;
   /** The proxy to which we send CONNECT, including its credentials. Null to connect directly. */
   readonly proxy: string | null;
-  /** Further certificates of authorities in PEM. Null if the usual ones are enough. */
+  /** Additional CA certificates in PEM. Null to trust only the default ones. */
   readonly ca: string | null;
 }

@@ -1,13 +1,13 @@
 /**
- * A lock on a file that lasts as long as its holder. The kernel releases it when the process dies, even after SIGKILL.
- * So we never have to check whether a pid is alive, and a leftover lock file is harmless.
+ * A file lock that is held until its holder releases it or dies. The kernel releases it even after SIGKILL, so we never
+ * have to check whether a pid is alive, and a leftover lock file is harmless.
  *
- * We use SQLite's exclusive lock. This is an fcntl record lock that also excludes a second holder in the same process.
- * It has two consequences:
+ * We use SQLite's exclusive lock. This is an fcntl record lock, and it also excludes a second holder in the same
+ * process. That has two consequences:
  *
  * - Never open the lock file. POSIX releases a process's locks on a file when the process closes *any* descriptor of
  *   that file.
- * - The file system has to implement locks. Local file systems do, but some network file systems don't.
+ * - The file system has to support locks. Local file systems do, but some network file systems don't.
  */
 import { closeSync, openSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { errorCode, errorMessage } from './error-messages.ts';
 import { isObject } from './json/narrow.ts';
 
 export interface FileLock {
-  /** Releases the lock and keeps the file. Idempotent. */
+  /** Releases the lock. Doesn't delete the file. Idempotent. */
   release(): void;
 }
 
@@ -35,8 +35,8 @@ export async function acquireFileLock(file: string): Promise<FileLock | null> {
   const inode = createFile(file);
   const connection = lockExclusively(file);
   if (connection === null) return null;
-  // A former holder may have deleted the file after we opened it and before we locked it. In that case our lock
-  // wouldn't exclude any other process.
+  // A previous holder may have deleted the file after we opened it and before we locked it. Our lock would then be on a
+  // deleted file and wouldn't exclude anybody.
   if (findInode(file) !== inode) {
     connection.close();
     return null;
@@ -52,8 +52,8 @@ export async function acquireFileLock(file: string): Promise<FileLock | null> {
 }
 
 /**
- * Like `acquireFileLock`, but waits until the other holder has released the lock. Calls `onWait` before it waits.
- * Rejects when the signal is aborted.
+ * Like `acquireFileLock`, but if somebody else holds the lock, this calls `onWait` and waits for its release. Rejects
+ * when the signal is aborted.
  */
 export async function waitForFileLock(file: string, { onWait, signal }: { onWait: () => void; signal: AbortSignal }): Promise<FileLock> {
   for (let waits = 0; ; waits += 1) {
@@ -65,8 +65,8 @@ export async function waitForFileLock(file: string, { onWait, signal }: { onWait
 }
 
 /**
- * Creates the file if it's missing and returns its inode. This is synchronous and exclusive, so that it never closes a
- * descriptor of a locked file.
+ * Creates the file if it doesn't exist, and returns its inode. Closing a descriptor of an existing lock file would
+ * release this process's lock on it, so the flag `wx` makes the open fail if the file exists.
  */
 function createFile(file: string): bigint | null {
   try {
@@ -77,12 +77,12 @@ function createFile(file: string): bigint | null {
   return findInode(file);
 }
 
-/** Returns the connection that holds the lock. Null if another holder has it. */
+/** Returns the connection that holds the lock, or null if somebody else holds it. */
 function lockExclusively(file: string): DatabaseSync | null {
   let connection: DatabaseSync | null = null;
   try {
     connection = new DatabaseSync(file, { timeout: 0 });
-    // SQLite doesn't create a second file if its journal is in memory.
+    // Keep SQLite's rollback journal in memory, so that SQLite doesn't create a second file next to the lock file.
     connection.exec('pragma journal_mode = memory; pragma locking_mode = exclusive; begin exclusive');
     return connection;
   } catch (cause) {

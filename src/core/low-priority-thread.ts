@@ -1,21 +1,21 @@
 /**
- * Runs jobs that take a lot of CPU time, e.g. reading a prompt of many megabytes, in a worker thread, so that the event
- * loop can serve other calls in the meantime. On a single core the thread only gets the time that the event loop
- * leaves, because it runs with a lower priority.
+ * Runs CPU-intensive jobs in a worker thread, e.g. reading a prompt of many megabytes, so that the event loop can keep
+ * serving other calls. The thread has a lower priority, so on a single core it only gets the time that the event loop
+ * doesn't use.
  *
- * The thread runs one job at a time, and owners (projects) take turns. It starts with the first job, ends when it has
- * been idle for a while, and doesn't keep the process alive. If a job breaks it, e.g. because it needs too much memory,
- * only that job fails and the next one starts a new thread.
+ * The thread runs one job at a time. If several owners (projects) have jobs, the owners take turns. The thread starts
+ * with the first job, ends when it has been idle for a while, and doesn't keep the process alive. If a job crashes the
+ * thread, e.g. because it runs out of memory, only that job fails, and the next job starts a new thread.
  */
 import { Worker } from 'node:worker_threads';
 
 /**
- * Bodies and texts of this size or more are worth a job. The event loop needs about 10 ms for all the work on a
- * prompt of 1 MiB.
+ * Bodies and texts of at least this size are processed in the thread. The event loop would need about 10 ms to do
+ * everything for a prompt of 1 MiB.
  */
 export const largeBytes = 1_024 * 1_024;
 
-/** Keeps the memory of the last job from staying allocated for long. */
+/** An idle thread ends after this time, which frees the memory of its last job. */
 const idleMs = 30_000;
 
 export interface JobRequest {
@@ -32,19 +32,19 @@ interface Job {
 }
 
 /**
- * Returns a function that runs the exported function `name` of `module` in the thread. Input and result are copied,
- * except that a Uint8Array of `largeBytes` or more is moved with all of its memory, so the sender can't use it any more.
- * Rejects if the function throws or breaks the thread.
+ * Returns a function that runs `name`, which `module` exports, in the thread. Input and result are copied. Only a
+ * Uint8Array of `largeBytes` or more is transferred with all of its memory, so the sender can't use it afterwards.
+ * Rejects if the function throws or crashes the thread.
  */
 export function defineJob<Run extends (input: never) => object>(
   module: string,
   name: string,
 ): (owner: string, input: Parameters<Run>[0]) => Promise<ReturnType<Run>> {
-  // The thread calls the function with that name, so its result has the function's type.
+  // `Run` is the type of the function that the thread executes, so the cast is safe.
   return (owner, input) => enqueue(owner, { module, name, input }) as Promise<ReturnType<Run>>;
 }
 
-/** Lists the memory that moves with a message. */
+/** Lists the buffers to transfer with a message instead of copying them. */
 export function movedMemory(message: object): ArrayBuffer[] {
   return Object.values(message).flatMap((value) => (isMoved(value) ? value.buffer : []));
 }
@@ -53,7 +53,7 @@ function isMoved(value: unknown): value is Uint8Array<ArrayBuffer> {
   return value instanceof Uint8Array && value.buffer instanceof ArrayBuffer && value.byteLength >= largeBytes;
 }
 
-/** The waiting jobs of each owner. The first owner in the map is served next. */
+/** Jobs by owner. Whoever is first in this map is next. */
 const waiting = new Map<string, Job[]>();
 let worker: Worker | null = null;
 let running: Job | null = null;

@@ -1,22 +1,23 @@
-/** Opens a download from a server that may redirect or not respond. */
+/** Downloads a file, with a timeout and restrictions on redirects. */
 import { Readable } from 'node:stream';
 import { isObject } from './json/narrow.ts';
 
 interface DownloadOptions {
-  /** Ends the download, including the body. */
+  /** Aborts the download, including its body. */
   readonly signal: AbortSignal;
-  /** The time until the headers arrive, including redirects. */
+  /** How long the headers may take to arrive, including redirects. */
   readonly responseTimeoutMs?: number;
 }
 
 const maxRedirects = 5;
 
 /**
- * Returns the bytes at the address. Only follows redirects to `https:` or to the same origin. Throws an error with the
- * status, or with the reason why there was no response.
+ * Returns the response body. Only follows redirects to `https:` or to the same origin. If the download fails, the error
+ * contains the HTTP status or the reason why there was no response.
  */
 export async function openDownload(address: URL, { signal, responseTimeoutMs = 10_000 }: DownloadOptions): Promise<Readable> {
-  // `fetch` also applies its signal to the body, but this timeout should end with the headers.
+  // We clear this timeout once the headers have arrived, because a signal that's passed to `fetch` also aborts the
+  // body.
   const tooLate = new AbortController();
   const timer = setTimeout(() => tooLate.abort(new Error(`no response within ${responseTimeoutMs / 1_000} seconds`)), responseTimeoutMs);
   try {
@@ -24,7 +25,7 @@ export async function openDownload(address: URL, { signal, responseTimeoutMs = 1
     if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
     return Readable.fromWeb(response.body);
   } catch (error) {
-    // `fetch` only throws "fetch failed". The cause has the reason.
+    // `fetch` only says "fetch failed". The actual reason is in the cause.
     throw isObject(error) && isObject(error['cause']) ? error['cause'] : error;
   } finally {
     clearTimeout(timer);

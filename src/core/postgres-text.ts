@@ -1,4 +1,4 @@
-/** Makes text acceptable to PostgreSQL, whose types `text` and `jsonb` reject U+0000 and lone surrogates. */
+/** Cleans up text for PostgreSQL, because `text` and `jsonb` values can't contain U+0000 or lone surrogates. */
 
 /** Removes U+0000, replaces lone surrogates with U+FFFD, and truncates to `maxCodePoints` Unicode code points. */
 export function toPostgresText(text: string, maxCodePoints = Number.POSITIVE_INFINITY): string {
@@ -7,7 +7,7 @@ export function toPostgresText(text: string, maxCodePoints = Number.POSITIVE_INF
 }
 
 function truncateCodePoints(text: string, max: number): string {
-  // A text never has more code points than UTF-16 code units.
+  // There can't be more code points than UTF-16 code units.
   if (text.length <= max) return text;
   let units = 0;
   for (let count = 0; count < max && units < text.length; count += 1) {

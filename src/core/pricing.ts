@@ -1,6 +1,6 @@
-/** The tokens and units by which calls are charged, and their prices in whole nano-dollars (1e-9 USD). */
+/** The tokens and units that we charge for, and their prices in whole nano-dollars (1e-9 USD). */
 
-/** The five counts are disjoint, so their sum is the total number of tokens of the call. */
+/** The five counts don't overlap, so their sum is the call's total number of tokens. */
 export interface Tokens {
   readonly input: number;
   readonly cachedInput: number;
@@ -11,18 +11,18 @@ export interface Tokens {
 
 export const noTokens: Tokens = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
 
-/** What a media call creates or reads. Characters are Unicode code points. */
+/** What a media call produces or consumes. Characters are Unicode code points. */
 export interface Units {
   readonly images?: number;
   readonly characters?: number;
   readonly seconds?: number;
-  /** How many of the input tokens are images, for models that charge a separate price for them. */
+  /** How many of the input tokens come from images. Some models charge a different price for these. */
   readonly imageTokens?: number;
 }
 
-/** Everything besides tokens that determines the cost of a call. */
+/** Everything besides the token counts that determines the cost of a call. */
 export interface CallUnits extends Units {
-  /** The search units of a rerank call. */
+  /** The number of search units that a rerank call used. */
   readonly searches?: number;
   /**
    * The tier in which the vendor processed the call, e.g. `priority`. Several tiers are joined with `+`. Absent for
@@ -31,18 +31,18 @@ export interface CallUnits extends Units {
   readonly serviceTier?: string;
   /** How often the call used each tool that the vendor runs and bills per use, by tool name. */
   readonly toolUses?: Readonly<Record<string, number>>;
-  /** The cost that the vendor reports. We only show it next to our own cost and never charge it. */
+  /** The cost according to the vendor. We show it next to our own cost, but don't charge it. */
   readonly reportedCostNanos?: number;
 }
 
-/** The prices of a media model's units. Null for units that it doesn't charge for. */
+/** What a media model charges per unit. A price is null if the model doesn't charge for that unit. */
 export interface UnitPrices {
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
   readonly perSecondNanos: bigint | null;
 }
 
-/** Nano-dollars per million tokens, so that every list price is a whole number. */
+/** Prices in nano-dollars per million tokens. In this unit every list price is a whole number. */
 export interface TokenPrice {
   readonly inputNanos: bigint;
   readonly outputNanos: bigint;
@@ -54,12 +54,15 @@ export interface TokenPrice {
 export interface Price extends TokenPrice {
   /** Nano-dollars per search unit (rerank). */
   readonly perSearchNanos?: bigint;
-  /** The price of input tokens of images, if it's different from the price of text. */
+  /** Price of image tokens in the input. Absent if they cost the same as text. */
   readonly imageInputNanos?: bigint;
-  /** Prices that apply to the whole call if its input has more than `tokens` tokens, in ascending order of `tokens`. */
+  /**
+   * Higher tiers. If the input has more than `tokens` tokens, `price` applies to the whole call. Sorted by `tokens`,
+   * ascending.
+   */
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
-  /** The factors that multiply the token prices in other service tiers, in millionths, by tier name. */
+  /** By how much each service tier multiplies the token prices, in millionths. */
   readonly tierMillionths?: Readonly<Record<string, bigint>>;
-  /** Nano-dollars per use of each tool that the vendor runs, by tool name. */
+  /** The price of each use of a tool that the vendor runs, by tool name, in nano-dollars. */
   readonly perToolUseNanos?: Readonly<Record<string, bigint>>;
 }

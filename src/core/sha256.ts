@@ -1,7 +1,7 @@
-/** SHA-256, which lets us find keys and texts without storing them. */
+/** Computes SHA-256 hashes. We use them to look up keys and texts without storing them. */
 import { hash } from 'node:crypto';
 
-/** Node takes 1.1 µs to return a digest as a buffer, and 0.3 µs as a string (measured). */
+/** Goes through a binary string, which takes Node 0.3 µs. Hashing to a buffer takes 1.1 µs (measured). */
 export function sha256(content: string | Buffer): Buffer {
   return Buffer.from(hash('sha256', content, 'binary'), 'binary');
 }

@@ -1,7 +1,7 @@
 /**
- * Request fields that some image and speech models accept and others reject. We forward the fields that a model's
- * `takes` contains and ignore the others (docs/api/reference.md#media-fields). For images we always send `b64_json` as
- * `response_format`, whatever the caller asked for.
+ * Request fields that some image and speech models accept and others reject. We forward the ones that are listed in a
+ * model's `takes` and drop the rest (docs/api/reference.md#media-fields). For images we always request `b64_json`, no
+ * matter which `response_format` the caller asked for.
  */
 export const supportedParams = {
   images: [

@@ -1,21 +1,24 @@
 /**
- * Decides whether a write may run on the event loop. A synchronous write of a few kilobytes to the page cache takes
- * microseconds, which is a fraction of what it costs to hand it to the thread pool and back. But on a slow disk it
- * blocks the whole process, so these writes have a budget of a tenth of the time, and 50 ms at once. If the disk
- * stalls, a single write exceeds the budget, and we don't allow another one until it has recovered.
+ * Decides whether a write can run synchronously on the event loop. Writing a few kilobytes to the page cache takes
+ * microseconds, much less than handing the write to the thread pool and back. On a slow disk, however, it blocks the
+ * whole process. So synchronous writes have a time budget: a tenth of the elapsed time, in bursts of up to 50 ms. If
+ * the disk stalls, a single write exhausts the budget, and writes are asynchronous until it has recovered.
  *
- * We use a budget instead of a limit for each write, because the scheduler of a busy machine may interrupt even a fast
- * write for milliseconds.
+ * A time limit per write wouldn't work, because on a busy machine the scheduler can interrupt even a fast write for
+ * milliseconds.
  */
 
 const share = 0.1;
 const maxDebtMs = 50;
-/** For larger writes it's worth using a thread. */
+/** For larger writes, a thread is worth it. */
 const maxBytes = 256 * 1_024;
 
 /** `now` returns milliseconds. */
 export function createSyncWrites(now: () => number = () => performance.now()) {
-  /** The time of synchronous writes that hasn't been covered by their share yet. */
+  /**
+   * How long synchronous writes have blocked the event loop beyond the budget. The budget pays this debt back over
+   * time, and writes are paused until then.
+   */
   let debtMs = 0;
   let countedAt = now();
   let isPaused = false;
@@ -34,7 +37,7 @@ export function createSyncWrites(now: () => number = () => performance.now()) {
       }
       return !isPaused;
     },
-    /** Runs a synchronous write and measures it, even if it throws. */
+    /** Runs a synchronous write and charges its duration to the budget, even if it throws. */
     measure<Result>(write: () => Result): Result {
       const startedAt = now();
       try {

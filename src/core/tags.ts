@@ -1,4 +1,7 @@
-/** Tags of providers, which projects and keys may require (docs/architecture/routing-and-failover.md#required-tags). */
+/**
+ * Tags that providers have, and that projects and keys can require
+ * (docs/architecture/routing-and-failover.md#required-tags).
+ */
 import { z } from 'zod';
 
 export const tagName = z.string().regex(/^[A-Za-z0-9._-]{1,63}$/, 'a tag consists of 1 to 63 letters, digits, ".", "_" and "-"');

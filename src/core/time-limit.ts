@@ -1,10 +1,10 @@
 /**
- * Waits that end early, either by a timeout or when a signal is aborted. Work that loses the race goes on, but its
- * result is dropped.
+ * Stops waiting for something after a timeout or when a signal is aborted. The underlying work continues, but we ignore
+ * its result.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Settles like `work`, or after `timeoutMs` with what `onTimeout` returns or throws. */
+/** Settles like `work`. If that takes longer than `timeoutMs`, this returns or throws whatever `onTimeout` does. */
 export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs: number, onTimeout: () => Late): Promise<Result | Late> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
@@ -17,7 +17,7 @@ export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs
   }
 }
 
-/** Settles like `work`, or rejects with the signal's reason if it's aborted first. */
+/** Settles like `work`, unless the signal is aborted first. In that case this rejects with the signal's reason. */
 export async function raceAbort<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const finished = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -38,7 +38,7 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Resolves after `delayMs`, or as soon as the signal is aborted. Never rejects. */
+/** Sleeps for `delayMs`. Aborting the signal ends the sleep early. Never rejects. */
 export async function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   await sleep(delayMs, undefined, { signal }).catch(() => undefined);
 }

@@ -15,7 +15,9 @@ export interface LocalTime {
   readonly minute: number;
 }
 
-/** Only accepts names. `Intl` also accepts offsets such as `+05:30`, but these have no daylight saving time. */
+/**
+ * Only accepts time zone names. `Intl` also accepts offsets such as `+05:30`, but these ignore daylight saving time.
+ */
 export function isTimeZone(name: string): boolean {
   if (name === 'UTC') return true; // Skips `Intl` for the default, because it takes a third of a millisecond.
   if (!/^[A-Za-z]/.test(name)) return false;
@@ -23,14 +25,16 @@ export function isTimeZone(name: string): boolean {
     new Intl.DateTimeFormat('en', { timeZone: name });
     return true;
   } catch {
-    return false; // `Intl` throws a RangeError for unknown names.
+    return false; // `Intl` throws for names that it doesn't know
   }
 }
 
-/** Formats by time zone. Creating one takes far longer than using it. There can't be more of them than time zones. */
+/**
+ * Cached formats by time zone, because creating one takes far longer than using it. The number of time zones limits the
+ * size of this map.
+ */
 const offsetFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns how many milliseconds local time is ahead of UTC. */
 export function offsetAt(zone: string, at: number): number {
   if (zone === 'UTC') return 0;
   const parts = offsetFormat(zone).formatToParts(at);
@@ -54,8 +58,8 @@ export function toLocalTime(zone: string, at: number): LocalTime {
 }
 
 /**
- * Returns the first instant with this local time. If a clock change skips the local time, that's the instant of the
- * change. `day`, `hour` and the other members may be out of range, e.g. day 0 is the last day of the previous month.
+ * Returns the first instant with this local time. If a clock change skips that local time, this returns the instant of
+ * the change. `day`, `hour` and the other values can be out of range, e.g. day 0 is the last day of the previous month.
  */
 export function fromLocalTime(zone: string, { year, month, day, hour = 0, minute = 0 }: Partial<LocalTime> & DateOfYear): number {
   const local = Date.UTC(year, month - 1, day, hour, minute);
@@ -74,8 +78,8 @@ interface DateOfYear {
 }
 
 /**
- * Returns the offset of a time, such as `+01:00`, if its local minute is a repetition because the clock was set back.
- * Otherwise returns an empty string. Without an offset, a local time means its first occurrence.
+ * When the clock is set back, some local times occur twice. Returns the offset, such as `+01:00`, if `at` is in the
+ * second occurrence, and an empty string otherwise. A local time without an offset means the first occurrence.
  */
 export function offsetOfRepeatedTime(zone: string, at: number): string {
   if (fromLocalTime(zone, toLocalTime(zone, at)) === at - modulo(at, minuteMs)) return '';
@@ -103,7 +107,7 @@ export function startOf(unit: CalendarUnit, zone: string, at: number): number {
   }
 }
 
-/** Returns the start of the unit after the one that contains `at`. Always later than `at`. */
+/** Returns the start of the calendar unit after the one that contains `at`. */
 export function startOfNext(unit: CalendarUnit, zone: string, at: number): number {
   switch (unit) {
     case 'minute':
@@ -114,7 +118,8 @@ export function startOfNext(unit: CalendarUnit, zone: string, at: number): numbe
     case 'week':
     case 'month': {
       const date = dateAt(zone, startOf(unit, zone, at));
-      // A date that the zone skipped starts at the same instant as the next one.
+      // If the zone skipped a whole date, that date starts at the same instant as the next one, so keep going until we
+      // get past `at`.
       for (let step = 1; ; step += 1) {
         const days = unit === 'week' ? 7 * step : unit === 'day' ? step : 0;
         const next = fromLocalTime(zone, { ...date, day: date.day + days, month: date.month + (unit === 'month' ? step : 0) });
@@ -124,7 +129,7 @@ export function startOfNext(unit: CalendarUnit, zone: string, at: number): numbe
   }
 }
 
-/** Returns the instant at the same local time `days` later, or earlier if that's negative. */
+/** Returns the same local time `days` days later. `days` can be negative. */
 export function addDays(zone: string, at: number, days: number): number {
   const local = toLocalTime(zone, at);
   const withinMinute = modulo(at, minuteMs);
@@ -132,8 +137,8 @@ export function addDays(zone: string, at: number, days: number): number {
 }
 
 /**
- * Splits the range into calendar units and returns their starts in ascending order. The first start is `from`, and the
- * first and last unit may be incomplete. Returns null if there are more than `limit` units.
+ * Splits the range into calendar units and returns their start times in ascending order. The first and the last unit
+ * can be incomplete, and the first one starts at `from`. Returns null if there are more than `limit` units.
  */
 export function splitRange(unit: CalendarUnit, zone: string, range: { from: number; to: number }, limit: number): number[] | null {
   const starts: number[] = [];
@@ -149,7 +154,7 @@ function dateAt(zone: string, at: number): DateOfYear {
   return { year, month, day };
 }
 
-/** Finds the instant between the two at which the offset changes. */
+/** Finds the instant between `from` and `to` at which the zone's UTC offset changes. */
 function findChange(zone: string, from: number, to: number): number {
   const before = offsetAt(zone, from);
   let [low, high] = [from, to];

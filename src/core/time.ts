@@ -1,17 +1,17 @@
-/** We pass time in as a clock, so that tests can set it. Nothing else in `src` calls `Date.now()`. */
+/** The clock is passed in as a dependency, so that tests can control it. Nothing else in `src` calls `Date.now()`. */
 
 export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
 export interface Clock {
-  /** Returns milliseconds since 1970. */
+  /** Returns the time in milliseconds since 1970. */
   now(): number;
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** Formats a time by RFC 3339 in UTC, e.g. `2026-11-20T10:00:00Z`. Omits a fraction of zero. */
+/** Formats a time as RFC 3339 in UTC, e.g. `2026-11-20T10:00:00Z`. Milliseconds are left out if they're zero. */
 export function formatTime(time: number | Date): string {
   const text = new Date(time).toISOString();
   return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text;
@@ -22,8 +22,8 @@ export function formatTimeOrNull(time: number | Date | null): string | null {
 }
 
 /**
- * Returns a function that formats times like `toISOString`. It takes 0.06 instead of 0.5 µs if most times are in the
- * same second as the one before (measured).
+ * Returns a function that formats times like `toISOString`. It caches the current second, so formatting takes 0.06
+ * instead of 0.5 µs if most times are close together (measured).
  */
 export function createTimestampFormat(): (epochMs: number) => string {
   let second = Number.NaN;

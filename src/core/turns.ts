@@ -1,6 +1,6 @@
 /**
- * Splits work on many bytes into pieces that each take about a millisecond. Between two pieces the event loop serves
- * everything that is ready, so other calls only wait for one piece, however much of this work there is.
+ * Splits work on large buffers into pieces of about a millisecond. The event loop runs between two pieces, so other
+ * calls wait for one piece at most, no matter how much work there is.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
@@ -9,13 +9,13 @@ const pieceBytes = 1_024 * 1_024;
 
 let last: Promise<void> = Promise.resolve();
 
-/** Resolves in a later turn of the event loop. Each waiting caller gets a turn of its own, in the order in which they asked. */
+/** Resolves in a later turn of the event loop. Each waiting caller gets a separate turn, first come, first served. */
 export function takeTurn(): Promise<void> {
   last = last.then(() => nextTurn());
   return last;
 }
 
-/** Copies the chunks into memory of their own, piece by piece. */
+/** Concatenates the chunks in pieces, so that the event loop can run in between. */
 export async function joinInTurns(chunks: readonly Uint8Array[], totalBytes: number): Promise<Buffer<ArrayBuffer>> {
   const joined = Buffer.allocUnsafeSlow(totalBytes);
   let at = 0;
@@ -34,7 +34,7 @@ export async function joinInTurns(chunks: readonly Uint8Array[], totalBytes: num
   return joined;
 }
 
-/** Yields the bytes of the parts, piece by piece, e.g. for a connection. */
+/** Yields the bytes of the parts, piece by piece, e.g. to write them to a connection. */
 export async function* takeInTurns(parts: readonly Buffer[]): AsyncGenerator<Buffer, void> {
   for (const part of parts) {
     for (let from = 0; from < part.length; from += pieceBytes) {
@@ -44,7 +44,7 @@ export async function* takeInTurns(parts: readonly Buffer[]): AsyncGenerator<Buf
   }
 }
 
-/** Continues the checksum `crc` over the bytes, piece by piece. */
+/** Updates the CRC-32 checksum `crc` with the bytes, piece by piece. */
 export async function crc32InTurns(bytes: Uint8Array, crc = 0): Promise<number> {
   let sum = crc;
   for (let from = 0; from < bytes.length; from += pieceBytes) {

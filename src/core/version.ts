@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { asObject, parseJson } from './json/narrow.ts';
 
-/** Returns the version of this program. Between releases, that's the next release followed by `-dev`. */
+/** Returns the gateway's version. Between releases this is the next version with the suffix `-dev`. */
 export function readVersion(): string {
   return String(asObject(parseJson(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))).version);
 }

@@ -1,4 +1,4 @@
-/** Ceilings and their windows. A window is a calendar month, day or minute in UTC, or all time. */
+/** Ceilings and their windows. A window is a calendar month, day or minute in UTC, or unbounded. */
 import { dayMs, formatTimeOrNull, minuteAt, monthAt } from './time.ts';
 
 /** What a ceiling counts. `rpm` counts calls per minute, and `tpm` counts tokens per minute. */
@@ -18,7 +18,7 @@ export interface Window {
   readonly end: number | null;
 }
 
-/** Whether we admit or refuse calls if we can't check their ceilings because the database is unavailable. */
+/** What to do if we can't check a call's ceilings because the database is unavailable: admit the call or refuse it. */
 export type StoreDownPolicy = 'allow' | 'refuse';
 
 export function windowAt(kind: WindowKind, epochMs: number): Window {
@@ -38,7 +38,7 @@ export function windowAt(kind: WindowKind, epochMs: number): Window {
   }
 }
 
-/** Returns the time at which the window ends, by RFC 3339. Null if it never ends. */
+/** Returns when the window ends, as RFC 3339. Null if it never ends. */
 export function windowResetAt({ end }: Window): string | null {
   return formatTimeOrNull(end);
 }

@@ -1,38 +1,37 @@
 /**
- * Formats arrays for PostgreSQL, e.g. as parameters of `unnest`. `pg` takes three times as long for an array, because
- * its values can be of any type.
+ * Formats arrays as PostgreSQL parameters, e.g. for `unnest`. We don't leave this to `pg`, because it supports values
+ * of any type and takes three times as long.
  */
 
 export type ArrayValue = string | number | boolean | null;
 
 /**
- * For strings of this length JSON takes twice as long, and four times as long if they have several lines, because it
- * escapes the line breaks.
+ * From this length on, JSON is slower than the binary format. It takes twice as long, or four times if the text has
+ * several lines, because JSON escapes line breaks.
  */
 const minTextLength = 64;
 
 /**
- * Formats the values of one column. Values of a `bytea` column have to be text in PostgreSQL's hexadecimal format, e.g.
- * `\x00ff`.
+ * Formats the values of one column. `bytea` values have to be in PostgreSQL's hexadecimal format, e.g. `\x00ff`.
  *
- * Unless something has to be escaped, a JSON array only differs from a PostgreSQL array in its brackets, and for short
- * values it's by far the fastest to create.
+ * Unless a value has to be escaped, a JSON array only differs from a PostgreSQL array in its brackets. JSON is also by
+ * far the fastest format to create if the values are short.
  */
 export function toArrayLiteral<Item>(items: readonly Item[], toValue: (item: Item) => ArrayValue): string {
   return joinValues(items.map(toValue));
 }
 
 /**
- * Formats the values of a column of the type `sqlType`. Values of a `bytea` column have to be hexadecimal digits. We
- * send these and long texts in the binary format, which takes both sides half the time. The parameter needs a cast, as
- * always.
+ * Formats the values of a column with the type `sqlType`. `bytea` values have to be hexadecimal digits. We send `bytea`
+ * and long texts in the binary format, which takes client and server half the time. As with any parameter, the SQL has
+ * to cast it.
  */
 export function toArrayParameter(sqlType: string, values: readonly ArrayValue[]): string | Buffer {
   if (sqlType === 'bytea') return toBinaryArray(byteaOid, 'hex', values);
   return sqlType === 'text' && isLong(values.find((value) => value !== null)) ? toBinaryArray(textOid, 'utf8', values) : joinValues(values);
 }
 
-/** Formats a single value of such a column. */
+/** Formats a single value for a column with the type `sqlType`. */
 export function toParameter(sqlType: string, value: ArrayValue | undefined): ArrayValue | Buffer | undefined {
   return sqlType === 'bytea' && typeof value === 'string' ? Buffer.from(value, 'hex') : value;
 }
@@ -47,7 +46,7 @@ function isLong(value: ArrayValue | undefined): boolean {
   return typeof value === 'string' && value.length >= minTextLength;
 }
 
-/** Builds a single string, which V8 only copies once, when it's sent. `join` would copy each text twice. */
+/** Concatenates into a single string, which V8 only copies when it's sent. `join` would copy each text twice. */
 function joinElements(values: readonly ArrayValue[]): string {
   let literal = '';
   for (const value of values) literal += literal === '' ? `{${toElement(value)}` : `,${toElement(value)}`;
@@ -59,7 +58,7 @@ function toElement(value: ArrayValue): string | number | boolean {
   return `"${value.includes('"') || value.includes('\\') ? value.replaceAll(/["\\]/g, '\\$&') : value}"`;
 }
 
-/** The OIDs of built-in types never change. */
+/** The OIDs of PostgreSQL's built-in types. These never change. */
 const byteaOid = 17;
 const textOid = 25;
 const headBytes = 20;
@@ -68,9 +67,10 @@ const headBytes = 20;
 const maxUtf8Bytes = 3;
 
 /**
- * Writes PostgreSQL's binary format: the number of dimensions, a flag for nulls, the type of the elements, their number
- * and the first index, followed by the length of each element (-1 for null) and its bytes. The initial buffer is large
- * enough for ASCII text and grows if necessary, because counting the bytes first takes longer than writing them.
+ * Writes PostgreSQL's binary array format. A header contains the number of dimensions, a null flag, the element type,
+ * the number of elements and the first index. After that each element has its length (-1 for null) and its bytes. The
+ * initial buffer fits ASCII text and grows if necessary, because counting the bytes first takes longer than writing
+ * them.
  */
 function toBinaryArray(elementOid: number, encoding: 'utf8' | 'hex', values: readonly ArrayValue[]): Buffer {
   let size = headBytes + 4 * values.length;

@@ -1,7 +1,7 @@
 /**
- * Builds indexes of large tables without blocking writers. PostgreSQL can't build an index concurrently on a
- * partitioned table, so we build one on each partition and attach it. Partitions that are created in the meantime get
- * the index automatically. An interrupted build resumes where it stopped.
+ * Builds indexes on large tables without blocking writers. PostgreSQL can't build an index concurrently on a
+ * partitioned table, so we build one on each partition and attach it to the parent index. Partitions that are created
+ * in the meantime get the index automatically. If a build is interrupted, the next one continues where it stopped.
  */
 import { errorCode } from '../core/error-messages.ts';
 import type { Queries } from './database.ts';
@@ -14,8 +14,8 @@ export interface IndexDefinition {
 }
 
 /**
- * Returns null if `sql` contains anything but comments and statements of the form `create index <name> on <table>
- * [using <method>] (…)`.
+ * Parses a migration that only creates indexes. Returns null if `sql` contains anything but comments and statements of
+ * the form `create index <name> on <table> [using <method>] (…)`.
  */
 export function parseIndexes(sql: string): readonly IndexDefinition[] | null {
   const statements = sql.replaceAll(/^--.*$/gm, '').split(';');
@@ -29,15 +29,15 @@ export function parseIndexes(sql: string): readonly IndexDefinition[] | null {
 
 export interface IndexBuilder {
   /**
-   * Reads the catalog in the transaction that holds the migration lock. Don't pass parameters, because PostgreSQL then
-   * keeps the snapshot of the last statement, and a concurrent build waits for old snapshots.
+   * Use this to read the catalog in the transaction that holds the migration lock. Don't pass parameters, because
+   * PostgreSQL would then hold on to the last statement's snapshot and the concurrent index build would wait for it
+   * forever.
    */
   readonly tx: Queries;
-  /** Runs a statement on a separate connection. */
   readonly run: (statement: string) => Promise<void>;
 }
 
-/** Only call this on a server. The embedded database has only one session and no other writers. */
+/** Only for servers. The embedded database has a single session, so there are no other writers to keep unblocked. */
 export async function buildIndexes(builder: IndexBuilder, indexes: readonly IndexDefinition[]): Promise<void> {
   for (const index of indexes) {
     const [table] = await builder.tx.query<{ isPartitioned: boolean }>(
@@ -67,8 +67,8 @@ async function buildPartitioned(builder: IndexBuilder, { name, table, columns }:
 const lockTimeoutStates = new Set<unknown>(['55P03', '40P01']);
 
 /**
- * Creates the parent index. This takes no time by itself, but it has to wait for current writers, and others queue
- * behind it. So we give up quickly and try again.
+ * Creates the parent index. This is fast, but it has to wait for current writers, and other statements queue up behind
+ * it. So we use a short lock timeout and try again.
  */
 async function createParent({ run }: IndexBuilder, statement: string): Promise<void> {
   for (;;) {

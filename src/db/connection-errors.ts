@@ -1,10 +1,10 @@
 /**
- * Tells an unreachable database from a failed statement. The API responds with `no_db` or `keystore_unavailable` to the
- * former and with `query_failed` to the latter.
+ * Distinguishes an unreachable database from a failed statement. For an unreachable database the API responds with
+ * `no_db` or `keystore_unavailable`, and for a failed statement with `query_failed`.
  */
 import { isObject } from '../core/json/narrow.ts';
 
-/** Errors of the operating system and of Node's sockets that mean that there's no connection. */
+/** Error codes of the operating system and of Node's sockets which mean that there's no connection. */
 const socketCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -19,8 +19,8 @@ const socketCodes = new Set([
 ]);
 
 /**
- * Matches these SQLSTATEs: 08 connection exceptions, 57P01 to 57P05 server is shutting down or starting, 53300 too many
- * connections, 28 authentication failed, 3D000 database doesn't exist.
+ * Matches SQLSTATEs which mean that there's no connection: 08 connection exceptions, 57P01 to 57P05 server shutting
+ * down or starting, 53300 too many connections, 28 authentication failed, 3D000 database doesn't exist.
  */
 const connectionState = /^(?:08|28)[0-9A-Z]{3}$|^57P0[1-5]$|^53300$|^3D000$/;
 
@@ -29,15 +29,16 @@ const connectionMessage =
   /^(?:Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client (?:was closed|has encountered)|Cannot use a pool after|PGlite is clos|The server does not support SSL)/;
 
 /**
- * Reports whether `error` or one of its causes means that there's no usable connection, regardless of the statement.
+ * Returns true if `error`, or one of its causes, means that there's no usable connection. Errors in the statement
+ * itself don't count.
  */
 export function isConnectionError(error: unknown): boolean {
-  // Check properties rather than the class, because PGlite throws objects that aren't errors.
+  // Check the properties rather than `instanceof`, because PGlite throws plain objects.
   for (let current = error, depth = 0; isObject(current) && depth < 8; current = current.cause, depth += 1) {
     const { code, message, errors } = current;
     if (typeof code === 'string' && (socketCodes.has(code) || connectionState.test(code))) return true;
     if (typeof message === 'string' && connectionMessage.test(message)) return true;
-    // This is an AggregateError, with one error for each address of the host name.
+    // If a host name has several addresses, Node throws an AggregateError with an error for each address.
     if (Array.isArray(errors) && errors.some(isConnectionError)) return true;
   }
   return false;

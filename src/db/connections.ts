@@ -1,8 +1,9 @@
 /**
- * Runs statements and transactions on a `pg.Pool`, for both kinds of database.
+ * Runs statements and transactions on a `pg.Pool`. Used for PostgreSQL and for the embedded database.
  *
- * A connection returns to the pool after an SQL error. (With `pool.query`, a unique violation would cost a reconnect.)
- * After a connection error or a failed rollback we don't know its state, so we discard it.
+ * After an SQL error, the connection returns to the pool. (`pool.query` would close it, so every unique violation would
+ * cost a reconnect.) After a connection error or a failed rollback, the state of the connection is unknown and we
+ * discard it.
  */
 
 import type pg from 'pg';
@@ -15,14 +16,14 @@ export type DatabaseLogger = Pick<Logger, 'warn'>;
 
 export interface Connections extends Queries {
   transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
-  /** Runs `work` with a connection that nobody else uses until `work` ends. */
+  /** Runs `work` on a connection that nobody else uses meanwhile. */
   withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
 
 export interface ConnectionHooks {
   /** Awaited after each statement, both in `query` and in transactions. */
   readonly onStatementDone?: () => Promise<void>;
-  /** We report to this whether the server responds. */
+  /** Keeps track of whether the server responds. */
   readonly outage?: Pick<OutageMonitor, 'failed' | 'responded'>;
 }
 
@@ -30,9 +31,9 @@ export function createConnections(pool: pg.Pool, { onStatementDone, outage }: Co
   const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     const result = await client.query(text, [...values]);
     await onStatementDone?.();
-    // A text with several statements (a migration) returns a list of results, which has no `rows`.
+    // For several statements at once, as in migrations, `pg` returns a list of results. That has no `rows`.
     const rows: unknown[] = result.rows ?? [];
-    // The caller declares what its query selects. `value-types.ts` decides how values are parsed.
+    // We trust the caller's row type. How values are parsed is up to `value-types.ts`.
     return rows as Row[];
   };
   const withClient = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
@@ -76,7 +77,7 @@ async function rollBack(client: pg.PoolClient, reason: unknown): Promise<void> {
   try {
     await client.query('rollback');
   } catch (cause) {
-    // `isConnectionError` matches this message, so `withClient` discards the connection.
+    // `isConnectionError` recognizes this beginning, so `withClient` discards the connection.
     throw new Error('Connection terminated: the transaction could not be rolled back', {
       cause: isConnectionError(reason) ? reason : cause,
     });

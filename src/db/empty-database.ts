@@ -1,9 +1,9 @@
 /**
- * Unpacks the empty database that ships with the gateway. A first start uses it because PGlite's `initdb` takes seconds
- * and a gigabyte of memory.
+ * Unpacks the empty database that ships with the gateway. The first start uses it because PGlite's `initdb` takes
+ * seconds and a gigabyte of memory.
  *
- * All copies have the same system identifier, but only replication and backups of the write-ahead log use it, and
- * PGlite has neither.
+ * All unpacked copies have the same system identifier. That's fine, because only replication and WAL backups use the
+ * identifier, and PGlite supports neither.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -14,8 +14,8 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 
 /**
- * Returns the file that `scripts/write-empty-database.js` writes. The name contains the hash of PGlite's PostgreSQL, so
- * that a different version doesn't read it.
+ * Returns the location of the file that `scripts/write-empty-database.js` writes. Its name contains a hash of PGlite's
+ * WebAssembly file, so that no other version of PGlite reads it.
  */
 export async function emptyDatabaseFile(): Promise<URL> {
   const program = join(dirname(createRequire(import.meta.url).resolve('@electric-sql/pglite')), 'pglite.wasm');
@@ -26,13 +26,13 @@ export async function emptyDatabaseFile(): Promise<URL> {
 }
 
 /**
- * Unpacks the database into an empty folder. Returns false if there is none for the installed version of PGlite. Throws
- * if it's damaged.
+ * Unpacks the database into an empty folder. Returns false if we don't ship one for the installed version of PGlite.
+ * Throws if the file is damaged.
  */
 export async function unpackEmptyDatabase(folder: string): Promise<boolean> {
   const file = await emptyDatabaseFile();
   if (!existsSync(file)) return false;
-  // PGlite can load an archive too, but it would keep the 25 MB in memory.
+  // We unpack the archive ourselves, because PGlite would keep all 25 MB of it in memory.
   for (const { name, content } of readTar(await promisify(gunzip)(await readFile(file)))) {
     if (content) await writeFile(join(folder, name), content);
     else await mkdir(join(folder, name), { recursive: true });
@@ -40,7 +40,7 @@ export async function unpackEmptyDatabase(folder: string): Promise<boolean> {
   return true;
 }
 
-/** Yields the files and folders of an archive in `ustar` format. Folders have no content. */
+/** Yields the files and folders in a tar archive (`ustar`). Folders have no content. */
 function* readTar(archive: Buffer): Generator<{ name: string; content: Buffer | null }> {
   const text = (start: number, length: number): string =>
     archive

@@ -1,12 +1,12 @@
 /**
- * LISTENs on all channels of a process with a dedicated connection. A periodic query detects connections that were
- * dropped without a reset, e.g. by a firewall. After any error we reconnect with backoff, subscribe to all channels and
+ * Uses one dedicated connection to LISTEN on all channels of a process. A periodic query detects connections that were
+ * silently dropped, e.g. by a firewall. After any error we reconnect with backoff, subscribe to all channels again, and
  * call `onReconnect`, because notifications may have been missed. Modelled on https://github.com/timgit/pg-boss
  * (src/db.ts).
  *
- * Each check also sends a notification to this process over another connection. If it doesn't arrive, e.g. because a
- * pooler shares connections between transactions, we call `onReconnect` on each check, so that subscribers fall back to
- * polling.
+ * Each check also sends a notification to ourselves over another connection. With some poolers it never arrives,
+ * because they share connections between transactions. In that case we call `onReconnect` on each check, so that
+ * subscribers fall back to polling.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
@@ -28,12 +28,12 @@ export interface ListenerOptions {
   readonly connectTimeoutMs: number;
   readonly logger: DatabaseLogger | undefined;
   readonly outage: Pick<OutageMonitor, 'failed' | 'responded' | 'connectionLost'>;
-  /** Sends a notification over a different connection than the one that listens. */
+  /** Sends a notification on a different connection than the one that listens. */
   readonly notify: (channel: string, payload: string) => Promise<unknown>;
 }
 
 const checkChannel = 'gateway_listening';
-/** We allow for more than one, because a busy process may receive a notification late. */
+/** One missing notification doesn't count, because a busy process may simply be late to receive it. */
 const missedChecks = 2;
 
 export function createListener(options: ListenerOptions): { listen: Database['listen']; close(): Promise<void> } {
@@ -41,16 +41,19 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   const subscriptions = new Set<Subscription>();
   let client: pg.Client | null = null;
   let closed = false;
-  /** Subscriptions for which we have to call `onReconnect`, because they may have missed notifications. */
+  /** Subscriptions that may have missed notifications, so we still have to call their `onReconnect`. */
   const awaitingReconnect = new Set<Subscription>();
   let lastStatement: Promise<unknown> = Promise.resolve();
   const ownId = randomUUID();
-  /** The number of consecutive notifications to this process that haven't arrived. */
+  /**
+   * We regularly send a notification to ourselves, to test whether notifications arrive. This counts those that have
+   * got lost in a row.
+   */
   let missed = 0;
 
   /**
-   * Runs one statement at a time, because pg deprecates queries on a busy client and rejects them from version 9 on.
-   * Never rejects.
+   * Runs one statement at a time, because `pg` deprecates queries on a busy client and will reject them from version 9
+   * on. Never rejects.
    */
   const execute = (connection: pg.Client, text: string): Promise<unknown> => {
     lastStatement = lastStatement
@@ -107,12 +110,12 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (missed === missedChecks) options.logger?.warn({}, 'database notifications do not arrive; polling instead');
       for (const { onReconnect } of [...subscriptions]) if (onReconnect) notifySafely(onReconnect, options.logger);
     }
-    // Count the notification before we send it, because it may arrive immediately.
+    // Increment this first, because the notification may be back before `notify` returns.
     missed += 1;
-    // Don't await this, because the other connection may hang for a long time, and we'd notice too late if this one is
-    // lost.
+    // Don't await this. The other connection can hang for a long time, and in the meantime we wouldn't notice if this
+    // one is lost.
     options.notify(checkChannel, ownId).catch(() => {
-      // This is an outage, which other statements report.
+      // The database is unavailable, which other statements are going to report.
       missed = 0;
     });
   };
@@ -124,7 +127,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       return 'idle';
     },
     intervalMs: options.heartbeatMs,
-    // The jitter keeps processes from reconnecting in step.
+    // Use jitter so that processes don't reconnect in lockstep.
     backoff: { initialMs: 100, maxMs: 5_000, jitter: 0.1 },
     onFailure: outage.failed,
   });
@@ -134,13 +137,13 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (closed) throw new Error('Cannot use a pool after it was closed');
       const subscription: Subscription = { channel, onPayload, onReconnect };
       subscriptions.add(subscription);
-      // A connection attempt in progress may have read the channels before we added this one.
+      // A connection attempt in progress may have read the list of channels without this one.
       await loop.idle();
       if (client) {
         await execute(client, `listen ${pg.escapeIdentifier(channel)}`);
       } else if (!loop.isFailing) {
         loop.start();
-        // The loop logs the error and tries again.
+        // If this fails, the background loop logs the error and tries again, so we can ignore it.
         await loop.runNow().catch(() => undefined);
       }
       if (!client) awaitingReconnect.add(subscription);
@@ -163,12 +166,12 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   };
 }
 
-/** Closes a connection that has already failed, and ignores further errors. */
+/** Closes a connection that has failed before, so errors don't matter. */
 function closeQuietly(client: pg.Client): void {
   client.end().catch(() => undefined);
 }
 
-/** Calls a listener and logs its errors, so that they don't end the connection or the process. */
+/** Calls a listener and logs its errors, so that they can't close the connection or crash the process. */
 export function notifySafely(call: () => void, logger: DatabaseLogger | undefined): void {
   try {
     call();

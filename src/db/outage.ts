@@ -1,44 +1,52 @@
 /**
  * Tracks whether the PostgreSQL server responds, and keeps an outage from flooding the log.
  *
- * Everything that uses a connection reports whether the server responded. An outage begins with the first connection
- * error. It ends once the server has responded and there hasn't been another connection error for `quietMs`, so that a
- * lock which only blocks some statements counts as a single outage. We log one line when it begins and one when it
- * ends. Lines that other modules write about the same errors are only counted, because most of them are written for
- * every call.
+ * Everything that uses a connection reports to this monitor. An outage begins with the first connection error. It ends
+ * once the server has responded and there hasn't been a connection error for `quietMs`. With this delay, a lock that
+ * blocks only some statements counts as a single outage. We log one line at the beginning and one at the end. Other
+ * modules log the same errors for every call, so we only count their log lines.
  */
 import { errorMessage, errorSummary } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import type { Logger } from '../observability/logger.ts';
 
-/** The part of an outage that other modules use. */
+/** The state of the database connection, as far as other modules need it. */
 export interface DatabaseOutage {
-  /** True from a connection error until the server responds again. */
+  /** True after a connection error, until there's a response again. */
   readonly isDown: boolean;
-  /** Call this with connection errors that the database module hasn't thrown itself, for instance a caller's timeout. */
+  /**
+   * Reports a connection error that didn't come from the database module, e.g. because the caller's own timeout
+   * expired.
+   */
   failed(error: unknown): void;
-  /** Returns a logger that counts warnings and errors about connection errors of the database, and writes them at level debug. */
+  /**
+   * Returns a logger that handles warnings and errors about lost database connections differently: it counts them and
+   * logs them at debug level.
+   */
   quieten(logger: Logger): Logger;
 }
 
 export interface OutageMonitor extends DatabaseOutage {
   responded(): void;
-  /** A connection ended while no statement used it. */
+  /** Reports that a connection was closed while no statement was using it. */
   connectionLost(error: unknown): void;
 }
 
 const defaultQuietMs = 5_000;
-/** How long we wait to see whether a lost connection is part of an outage. */
+/** A lost connection may be the start of an outage. We wait this long to find out. */
 const lostConnectionMs = 1_000;
-/** Limits the recursion, because an error may be among its own causes. */
+/** Limits the recursion, because an error can be its own (indirect) cause. */
 const maxCauses = 8;
 
 export function createOutageMonitor(logger: Logger | undefined, quietMs = defaultQuietMs): OutageMonitor {
   const reported = new WeakSet();
   let isDown = false;
-  /** Until the first response, the schema check logs why the database can't be reached. */
+  /**
+   * Before the server's first response there's no outage to report. The schema check already logs why the database
+   * can't be reached.
+   */
   let hasResponded = false;
-  /** Both times come from `performance.now()`. */
+  /** `startedAt` and `respondedAt` are monotonic (`performance.now()`). */
   let startedAt: number | null = null;
   let respondedAt = 0;
   let suppressed = new Map<string, number>();

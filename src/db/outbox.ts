@@ -1,6 +1,6 @@
 /**
- * Implements a transactional outbox. A row is written in the same transaction as the change that causes it, and
- * `jobs/outbox/dispatcher.ts` delivers it as a workflow start or signal.
+ * A transactional outbox. We write a row in the same transaction as the change that causes it, and
+ * `temporal/outbox/dispatcher.ts` delivers it to Temporal by starting or signalling a workflow.
  */
 import { activeTrace } from '../observability/tracing.ts';
 import { toArrayLiteral } from './array-literal.ts';
@@ -8,32 +8,31 @@ import type { Database, Queries } from './database.ts';
 import { batchSize } from './row-batches.ts';
 
 export interface OutboxEntry {
-  /** The type of workflow to start (see `workflows/contract.ts`). */
+  /** See `workflows/contract.ts`. */
   readonly workflow: string;
   /** The Temporal workflow id. Starting a workflow that is already running has no effect. */
   readonly workflowId: string;
-  /** The input of the workflow. Temporal stores it, so it may only contain ids, counts and hashes, and never text. */
+  /** The workflow's input. Temporal stores it, so it must not contain text, only ids, counts and hashes. */
   readonly input: OutboxInput;
   /**
-   * The search attribute with which operators find the runs of a project. Leave it out if the work doesn't belong to
-   * one.
+   * A search attribute that operators use to find a project's runs. Leave it out if the work doesn't belong to a
+   * project.
    */
   readonly projectId?: string;
   /**
-   * The trace context (W3C `traceparent`) of the sampled work that caused the row. The default is that of the active
-   * span.
+   * The trace context (W3C `traceparent`) of whatever caused this row, if it was sampled. Defaults to the active span.
    */
   readonly trace?: string | undefined;
   /**
-   * Sent to the workflow, which is started if it isn't running. It may be delivered twice, so its effect must be
-   * idempotent.
+   * A signal for the workflow. If the workflow isn't running, we start it first. Signals can be delivered twice, so
+   * handling them must be idempotent.
    */
   readonly signal?: { readonly name: string; readonly input: OutboxInput };
 }
 
 export type OutboxInput = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Writes the rows in order. The dispatcher is notified when `tx` commits. */
+/** Adds entries to the outbox, in order. NOTIFY tells the dispatcher when `tx` commits. */
 export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await tx.query(
@@ -53,8 +52,8 @@ export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Pro
 }
 
 /**
- * Enqueues an entry for each row of the query `text`, with one transaction per page. `text` must select at most $2 rows
- * with an id after $1, ordered by id.
+ * Enqueues an entry for each row of a query, one page per transaction. The query has to select at most $2 rows whose id
+ * is greater than $1, ordered by id.
  */
 export async function enqueueInPages<Row extends { readonly id: string }>(
   database: Database,
@@ -75,9 +74,9 @@ export async function enqueueInPages<Row extends { readonly id: string }>(
 }
 
 /**
- * Like `enqueue`, for signals that only ask a workflow to check its state. If a row with the same signal is pending for
- * the workflow, we don't write another one. Instead we lock that row until `tx` ends, so that it's delivered after the
- * commit and the workflow sees what `tx` has written.
+ * Like `enqueue`, for signals that only tell a workflow to check its state. If the same signal is already waiting in
+ * the outbox for this workflow, we don't add another one. Instead we lock the existing row until `tx` ends, so that
+ * it's delivered after the commit and the workflow sees what `tx` has written.
  */
 export async function enqueueUnlessPending(tx: Queries, entry: OutboxEntry & Required<Pick<OutboxEntry, 'signal'>>): Promise<void> {
   const [pending] = await tx.query(

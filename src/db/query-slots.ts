@@ -1,17 +1,20 @@
-/** Limits how many queries for one purpose run at a time, so that there are always connections left for the others. */
+/**
+ * Semaphores for queries. Each kind of query gets a limited number of connections, so that some are always left for the
+ * others.
+ */
 import type { Database } from './database.ts';
 
 export interface QuerySlots {
   /**
-   * Runs queries in the order of the calls. If the signal is aborted while a query is waiting, the query never runs,
-   * and `run` rejects with the signal's reason.
+   * Runs queries in the order in which they were requested. If the signal is aborted before the query has started, it
+   * never runs, and `run` rejects with the signal's reason.
    */
   run<Result>(query: () => Promise<Result>, signal?: AbortSignal): Promise<Result>;
 }
 
 export function createQuerySlots(limit: number): QuerySlots {
   let free = limit;
-  /** In order of arrival. */
+  /** Waiting queries, first come, first served. */
   const waiting = new Set<() => void>();
 
   const waitForSlot = (signal?: AbortSignal): Promise<void> =>
@@ -51,7 +54,7 @@ export function createQuerySlots(limit: number): QuerySlots {
   };
 }
 
-/** Limits how many queries run at a time for each key. */
+/** Creates separate slots for each key, and removes them when they're no longer used. */
 export function createSlotsByKey(limit: number) {
   const byKey = new Map<string, { readonly slots: QuerySlots; users: number }>();
   return {
@@ -69,14 +72,14 @@ export function createSlotsByKey(limit: number) {
   };
 }
 
-/** Even if two projects are this busy, a fifth of the pool is left for the others. */
+/** Two very busy projects together still leave a fifth of the pool to the others. */
 const connectionsPerProject = 4;
 const slotsOf = new WeakMap<Database, ReturnType<typeof createSlotsByKey>>();
 
 /**
- * Returns the database for one project, which uses at most four connections of the pool at a time. A project that sends
- * any number of requests then waits for its own, and doesn't take the connections of others. Don't use it within one of
- * its own transactions, because that waits for itself once the project has no connection left.
+ * Returns the database for one project, limited to four connections at a time. A project that sends a flood of requests
+ * waits for its own connections and doesn't take those of others. Don't use this inside one of its own transactions. If
+ * the project's other connections are all in use, the inner query would wait for the outer transaction forever.
  */
 export function databaseOf(database: Database, projectId: string): Pick<Database, 'query' | 'transaction'> {
   const slots = slotsOf.get(database) ?? createSlotsByKey(connectionsPerProject);

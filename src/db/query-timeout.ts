@@ -1,6 +1,6 @@
 /**
- * A short timeout for queries that a caller waits for. Without it, a server that accepts the query and never responds
- * would block the caller for 35 s.
+ * A short timeout for queries that a caller is waiting for. Without it, a server that accepts a query and never
+ * responds would block the caller for 35 s.
  */
 import { withTimeout } from '../core/time-limit.ts';
 import type { Database } from './database.ts';
@@ -8,11 +8,11 @@ import type { Database } from './database.ts';
 const queryTimeoutMs = 2_000;
 
 /**
- * Resolves like `query`, but rejects with a connection error (`isConnectionError`) if the server doesn't respond in
- * time. The statement itself continues to run.
+ * Settles like `query`, but rejects with a connection error (see `isConnectionError`) if the server doesn't respond in
+ * time. This doesn't cancel the statement.
  */
 export async function withQueryTimeout<Result>({ kind, outage }: Database, query: Promise<Result>): Promise<Result> {
-  // The embedded database runs in this process, so it may be busy but never unreachable.
+  // The embedded database runs in this process, so it can be busy but never unreachable.
   if (kind === 'embedded') return query;
   return withTimeout(query, queryTimeoutMs, (): never => {
     const error = new Error(`Query read timeout: no response within ${queryTimeoutMs} ms`);

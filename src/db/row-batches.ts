@@ -1,17 +1,16 @@
 /**
- * Splits the rows that a transaction reads or writes into statements of limited size. The embedded database blocks the
- * event loop for the duration of a statement, and `db/embedded.ts` yields between two statements.
+ * Splits large reads and writes into statements of limited size. The embedded database blocks the event loop while it
+ * executes a statement, and `db/embedded.ts` only yields between statements.
  */
 import { type ArrayValue, toArrayLiteral, toArrayParameter, toParameter } from './array-literal.ts';
 import type { Queries } from './database.ts';
 
-/** The maximum number of rows per statement. */
 export const batchSize = 500;
 const defaultMaxSize = 1_024 * 1_024;
 
 /**
- * Yields batches of at most 500 rows with a total size of at most `maxSize`, which is 1 Mi characters by default. A row
- * that is larger than this gets its own batch. Doesn't yield anything if there are no rows.
+ * Yields batches of at most 500 rows, and at most `maxSize` (1 Mi characters by default) in total. A row that exceeds
+ * `maxSize` gets a batch of its own. Yields nothing if there are no rows.
  */
 export function* toBatches<Row>(
   rows: readonly Row[],
@@ -32,7 +31,7 @@ export function* toBatches<Row>(
   if (start < rows.length) yield start === 0 ? rows : rows.slice(start);
 }
 
-/** Formats each column of `rows` as an array literal, as parameters of `unnest`. */
+/** Formats each column of `rows` as an array literal, for use with `unnest`. */
 export function toColumns<Column extends string>(
   rows: readonly Readonly<Record<Column, ArrayValue>>[],
   ...columns: readonly Column[]
@@ -41,15 +40,15 @@ export function toColumns<Column extends string>(
 }
 
 /**
- * A column of the rows that we send: its name, its type, and a function that returns the value for a row in the form
- * that `toArrayParameter` expects.
+ * A column to send: its name, its SQL type, and a function that returns a row's value in the format that
+ * `toArrayParameter` expects.
  */
 export type Column<Row> = readonly [name: string, sqlType: string, toValue: (row: Row) => ArrayValue];
 
 /**
- * Returns a `select` of `rows` and its parameters. There must be at least one row. The first column is `$1` and always
- * an array. If another column has the same value in all rows, we only send it once. The server takes 0.05 to 0.5 µs for
- * each element of an array, and most columns of usage have just one value.
+ * Builds a `select` that returns `rows`, and its parameters. `rows` must not be empty. The first column is always the
+ * array `$1`. If all rows have the same value in another column, we send that value only once. The server takes 0.05 to
+ * 0.5 µs per array element, and most usage columns have just one distinct value.
  */
 export function selectRows<Row>(
   columns: readonly Column<Row>[],
@@ -74,7 +73,8 @@ export function selectRows<Row>(
 }
 
 /**
- * Sends `keys` in batches. `toText` wraps the `select` of a batch in a statement. Returns the rows of all statements.
+ * Sends `keys` in batches and returns the rows of all statements. `toText` turns the `select` of a batch into a
+ * complete statement.
  */
 export async function querySelected<Row, Key>(
   tx: Queries,
@@ -90,7 +90,7 @@ export async function querySelected<Row, Key>(
   return rows.flat();
 }
 
-/** Runs `text` for each batch of `keys` and returns all rows. `toValues` returns the parameters of a statement. */
+/** Runs `text` once per batch of `keys` and returns all rows. `toValues` returns the parameters for a batch. */
 export async function queryInBatches<Row, Key>(
   tx: Queries,
   keys: readonly Key[],

@@ -1,20 +1,19 @@
 /**
- * Defines how SQL values are parsed. The rules are the same for PostgreSQL and PGlite. They only apply to these pools,
- * and don't change the parsers that `pg` shares within the process.
+ * Defines how we parse SQL values from PostgreSQL and PGlite. This only affects our own pools and doesn't change the
+ * parsers that `pg` shares within the process.
  *
  * | SQL | JavaScript |
  * | --- | --- |
  * | int8 | number, because outbox ids, counters and nano-dollars stay below 2^53 (nine million dollars per row) |
  * | numeric, including `sum(int8)` | string. Cast it to int8 in the query to get a number. |
  * | timestamptz | Date |
- * | date, timestamp, time | string in the server's format. They aren't instants, and a Date would use the local time zone. |
+ * | date, timestamp, time | string in the server's format, because a Date would interpret it in the local time zone |
  * | json, jsonb | parsed |
  * | bytea | Buffer |
  * | arrays of these | arrays of these |
  */
 import pg from 'pg';
 
-/** Creates the parsers for one pool. */
 export function createValueTypes(): pg.CustomTypesConfig {
   const types = new pg.TypeOverrides();
   for (const [oid, parse] of parsers) types.setTypeParser(oid, parse);
@@ -24,7 +23,7 @@ export function createValueTypes(): pg.CustomTypesConfig {
 const textArray: number = 1009;
 const asString = (text: string): string => text;
 
-// Keyed by type OID. Built-in OIDs never change, and array types have their own.
+// Keyed by type OID. OIDs of built-in types never change. Array types need entries of their own.
 const parsers: readonly (readonly [number, (text: string) => unknown])[] = [
   [20, Number],
   [1016, arrayOf(Number)],
@@ -38,7 +37,7 @@ const parsers: readonly (readonly [number, (text: string) => unknown])[] = [
   [1183, arrayOf(asString)],
 ];
 
-/** Parses a one-dimensional array. The parser of text[] handles braces and quotes, and null elements stay null. */
+/** Creates a parser for one-dimensional arrays. The text[] parser takes care of braces, quotes and nulls. */
 function arrayOf(parse: (text: string) => unknown): (text: string) => unknown {
   return (text) => {
     const parseTextArray: (value: string) => unknown = pg.types.getTypeParser(textArray, 'text');

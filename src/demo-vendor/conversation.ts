@@ -1,4 +1,4 @@
-/** Composes the reply to a conversation. Both are independent of the vendor's API. */
+/** The types and functions for composing a reply to a conversation. They don't depend on a vendor's API. */
 
 import { asObject, asString, isObject, type JsonObject } from './json.ts';
 import { respondToMemoryPrompt } from './memory-worker.ts';
@@ -13,14 +13,14 @@ export interface Tool {
 
 export interface Conversation {
   readonly userText: string;
-  /** The number of images, sounds and files in the last user message. */
+  /** Images, audio clips and files in the last user message. */
   readonly attachments: number;
-  /** The result of the tool call at the end of the conversation. Null if it ends with a user message. */
+  /** The result of the tool, if that's what the conversation ends with. Null after a user message. */
   readonly toolResult: string | null;
-  /** The number of characters in all messages, from which we count tokens. */
+  /** Characters in all messages, from which the demo vendor derives its token counts. */
   readonly characters: number;
   readonly tools: readonly Tool[];
-  /** With `named`, this tool is called regardless of what the user's text says. */
+  /** With `named`, we always call this tool, no matter what the user's text says. */
   readonly toolChoice: 'auto' | 'none' | 'required' | { readonly named: string };
   /** The JSON schema of the response, or null for free text. */
   readonly schema: JsonObject | null;
@@ -29,7 +29,7 @@ export interface Conversation {
 
 interface ToolCall {
   readonly name: string;
-  /** The arguments as JSON text. */
+  /** The arguments as a JSON string. */
   readonly arguments: string;
 }
 
@@ -43,7 +43,7 @@ export interface Reply {
 
 export type ComposeReply = (conversation: Conversation, request: DemoRequest) => Reply;
 
-/** Calls a tool if the user's text names one. Otherwise it echoes the text, up to the caller's limit. */
+/** Calls a tool if the user's text names one. Otherwise echoes the text, up to the caller's limit. */
 export function composeReply(conversation: Conversation, request: DemoRequest): Reply {
   const tool = conversation.toolResult === null ? chooseTool(conversation) : undefined;
   if (tool !== undefined) return toReply(conversation, { text: '', toolCalls: [callTool(tool, conversation)], end: 'tools' });
@@ -88,8 +88,8 @@ function fitSchema(schema: JsonObject, text: string): unknown {
 }
 
 /**
- * Returns the simplest value that fits a JSON schema. Strings get the user's text, arrays are empty, and numbers are
- * 1.
+ * Returns the simplest value that matches a JSON schema. Strings contain the user's text, arrays are empty, and numbers
+ * are 1.
  */
 function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
   if ('const' in schema) return schema.const;
@@ -118,15 +118,15 @@ export function readTexts(messages: readonly JsonObject[], textTypes: readonly s
   };
 }
 
-/** Parses a tool choice that uses OpenAI's values. `nameOf` returns the name of the chosen tool. */
+/** Parses a tool choice that has OpenAI's values. `nameOf` returns the name of the chosen tool. */
 export function parseToolChoice(choice: unknown, nameOf: (choice: JsonObject) => unknown): Conversation['toolChoice'] {
   if (isObject(choice)) return { named: asString(nameOf(choice)) };
   return choice === 'required' || choice === 'none' ? choice : 'auto';
 }
 
 /**
- * Returns the text of a message and the number of its other parts. The content may be a string, or a list of parts in
- * which the parts of `textTypes` contain text.
+ * Returns the text of a message and the number of its other parts. The content is either a string, or a list of parts
+ * in which those with a type in `textTypes` contain text.
  */
 export function readContent(content: unknown, textTypes: readonly string[]): { readonly text: string; readonly attachments: number } {
   if (!Array.isArray(content)) return { text: asString(content), attachments: 0 };

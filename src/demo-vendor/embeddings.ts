@@ -1,6 +1,6 @@
 /**
- * Handles POST /v1/embeddings. It returns unit vectors that are derived from the words of a text, so that texts about
- * the same subject have similar vectors.
+ * Handles POST /v1/embeddings. It returns unit vectors that are derived from the words in a text, so that texts about
+ * the same topic have similar vectors.
  */
 
 import { badRequest } from './errors.ts';
@@ -11,7 +11,7 @@ const defaultDimensions = 256;
 const maxDimensions = 4_096;
 const indexesPerWord = 4;
 
-/** Returns vectors as floats or base64. The input may be strings or arrays of token numbers. */
+/** Returns vectors as floats or base64. The input can be strings or arrays of token numbers. */
 export function handleEmbeddings({ json, model }: DemoRequest): DemoResponse {
   const texts = parseInputs(json.input);
   const dimensions = json.dimensions ?? defaultDimensions;
@@ -37,7 +37,10 @@ interface Input {
   readonly tokens: number;
 }
 
-/** Returns the inputs, or null if `input` has none of the four accepted forms. */
+/**
+ * Returns the texts or token lists to embed. `input` can be one of them or a list of several. Returns null if it has
+ * any other form.
+ */
 function parseInputs(input: unknown): readonly Input[] | null {
   if (typeof input === 'string') return [textInput(input)];
   const list: readonly unknown[] = Array.isArray(input) ? input : [];
@@ -60,7 +63,7 @@ function isTokens(value: unknown): value is readonly number[] {
 }
 
 /**
- * Adds or subtracts 1 at a few indexes that we derive from the hash of each word, and then normalizes the length to 1.
+ * Derives a few indexes from the hash of each word, adds or subtracts 1 there, and then scales the vector to length 1.
  */
 function embed(text: string, dimensions: number): Float32Array {
   const sums = new Float32Array(dimensions);
@@ -73,12 +76,13 @@ function embed(text: string, dimensions: number): Float32Array {
     }
   }
   const length = Math.hypot(...sums);
-  // The sum is zero if a text has no words, or if they cancel each other out. It still needs a direction.
+  // A text without words has a zero vector, and the words of a text can also cancel each other out. A zero vector can't
+  // be normalized, so we give it an arbitrary direction.
   if (length === 0) sums[0] = 1;
   return length === 0 ? sums : sums.map((sum) => sum / length);
 }
 
-/** Encodes the vector as little-endian 32-bit floats, whatever the byte order of the machine. */
+/** Encodes the vector as little-endian 32-bit floats, regardless of the machine's byte order. */
 function toBase64(vector: Float32Array): string {
   const bytes = Buffer.allocUnsafe(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);

@@ -1,8 +1,8 @@
-/** Describes how vendor families report errors, and in which header they expect the API key. */
+/** Describes how different vendors report errors, and which header contains the API key. */
 import { type DemoRequest, type DemoResponse, jsonHeaders } from './response.ts';
 
 export interface Family {
-  /** The headers from which the real vendors read the API key. */
+  /** The headers in which the real vendors accept an API key. */
   readonly keyHeaders: readonly string[];
   readonly requestIdHeader: string;
   readonly missingModel: string;
@@ -13,11 +13,11 @@ export interface Family {
 export interface ErrorDetails {
   readonly status: number;
   readonly message: string;
-  /** The error code of OpenAI. The other families derive theirs from the status. */
+  /** OpenAI's error code. The other vendors derive theirs from the status. */
   readonly code?: string;
-  /** The request member that OpenAI objects to. */
+  /** The name of the invalid request parameter, for OpenAI. */
   readonly param?: string;
-  /** The `details` of errors of Google and Anthropic. */
+  /** The `details` in errors of Google and Anthropic. */
   readonly details?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }

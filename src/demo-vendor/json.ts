@@ -1,14 +1,13 @@
-/** Helpers for reading untrusted JSON. Values that are missing or have the wrong type are treated as empty. */
+/** Lenient readers for untrusted JSON: anything missing or of the wrong type counts as empty. */
 
 export type JsonObject = { readonly [name: string]: unknown };
 
-/** Parses a body. Returns null if it isn't a JSON object. */
 export function parseObject(body: Buffer): JsonObject | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
     return isObject(value) ? value : null;
   } catch {
-    // The server responds with 400.
+    // The caller turns this into a 400.
     return null;
   }
 }
@@ -29,7 +28,7 @@ export function asString(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Rounds a number down. Returns null if the value isn't a number above 0. */
+/** Returns a positive number, rounded down. Returns null for any other value. */
 export function asCount(value: unknown): number | null {
   return typeof value === 'number' && value > 0 ? Math.floor(value) : null;
 }

@@ -1,11 +1,11 @@
 /**
- * Acts as a memory model. It derives memories from the text of conversations, so that learning works without a real
- * vendor. We recognize a memory prompt by its response schema.
+ * Acts as a memory model. It derives memories from conversations, so that learning works without a real vendor. We
+ * recognize a memory prompt by its response schema.
  */
 import { asObject, asObjects, asString, isObject, type JsonObject, parseObject } from './json.ts';
 import { termsOf } from './tokens.ts';
 
-/** Returns the response to a memory prompt, or null if it's a different kind of prompt. */
+/** Returns the response to a memory prompt. Returns null for other prompts. */
 export function respondToMemoryPrompt(schema: JsonObject, text: string): object | null {
   const properties = asObject(schema.properties);
   if (!isObject(properties.memories) && !(isObject(properties.merges) && isObject(properties.facts))) return null;
@@ -14,7 +14,7 @@ export function respondToMemoryPrompt(schema: JsonObject, text: string): object 
   return isObject(properties.memories) ? { memories: findMemories(prompt) } : consolidate(prompt);
 }
 
-/** Returns the sentences in which users describe themselves, without questions. */
+/** Picks the sentences in which users talk about themselves. Questions don't count. */
 function findMemories({ conversations }: JsonObject): object[] {
   const said = asObjects(conversations)
     .flatMap((conversation) => asObjects(conversation.messages))
@@ -32,8 +32,8 @@ function findMemories({ conversations }: JsonObject): object[] {
 }
 
 /**
- * Merges memories that have the same words in any order, extracts facts from sentences such as "I live in Oslo", and
- * lists all memories on the page.
+ * Answers the prompt with which memory consolidates new memories. We merge memories that consist of the same words in
+ * any order, and extract facts from sentences such as "I live in Oslo". The page lists all memories.
  */
 function consolidate({ new: added, known, facts }: JsonObject): object {
   const fresh = asObjects(added);

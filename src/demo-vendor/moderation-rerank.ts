@@ -1,4 +1,7 @@
-/** Handles POST /v1/moderations and POST /v1/rerank, which both compare the words of texts. */
+/**
+ * Handles POST /v1/moderations and POST /v1/rerank. Moderation searches for words from a list, and rerank counts the
+ * words that a document shares with the query.
+ */
 
 import { readContent } from './conversation.ts';
 import { badRequest } from './errors.ts';
@@ -6,7 +9,7 @@ import { asCount, asString, isObject } from './json.ts';
 import { type DemoRequest, type DemoResponse, jsonResponse } from './response.ts';
 import { countTokens, termsOf } from './tokens.ts';
 
-/** Flags texts that contain words from a short list. Like OpenAI, it reports no usage. */
+/** Flags texts that contain words from a short list. The response has no `usage`, like OpenAI's. */
 export function handleModerations({ json, model, requestNumber }: DemoRequest): DemoResponse {
   const { input } = json;
   const texts = typeof input === 'string' ? [input] : Array.isArray(input) && input.length > 0 ? moderationTexts(input) : null;
@@ -14,7 +17,10 @@ export function handleModerations({ json, model, requestNumber }: DemoRequest): 
   return jsonResponse({ id: `modr-demo-${requestNumber}`, model, results: texts.map(classify) });
 }
 
-/** Returns the texts to classify. An array of parts is a single input, and an array of strings is several inputs. */
+/**
+ * Returns the texts to classify. An array of parts is a single input, while an array of strings contains several
+ * inputs.
+ */
 function moderationTexts(input: readonly unknown[]): readonly string[] {
   return input.some(isObject) ? [readContent(input, ['text']).text] : input.map(asString);
 }
@@ -38,7 +44,7 @@ const flaggedTerms: Readonly<Record<string, readonly string[]>> = {
   violence: ['kill', 'murder', 'attack'],
 };
 
-/** Scores documents by the share of words that they have in common with the query. */
+/** Scores each document by the share of words that it has in common with the query. */
 export function handleRerank({ json, model, requestNumber }: DemoRequest): DemoResponse {
   const query = asString(json.query);
   const documents = Array.isArray(json.documents) ? json.documents.map(documentText) : [];

@@ -1,14 +1,12 @@
-/** The requests and responses of the demo vendor. Handlers turn a request into a response and never see the socket. */
+/** The demo vendor's requests and responses. Handlers turn a request into a response and never see the socket. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from './json.ts';
 
 export interface DemoRequest {
-  /**
-   * The number of the request, counted from 1. It's part of the ids in responses, so every response has different ids.
-   */
+  /** The number of the request, starting at 1. Ids in the response contain it, so that they're all different. */
   readonly requestNumber: number;
   readonly method: string;
-  /** The path including the query. */
+  /** The path with the query. */
   readonly url: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -16,19 +14,19 @@ export interface DemoRequest {
   /** The parsed body, or an empty object if the request has no body. */
   readonly json: JsonObject;
   readonly model: string;
-  /** The variable part of the path, such as a model, a file or the name of an operation. */
+  /** The variable part of the path, such as the name of a model, file or operation. */
   readonly pathParam: string;
-  /** The base URL of this vendor, which we use for links in responses. */
+  /** Where clients reach this vendor, for links in responses. */
   readonly origin: string;
 }
 
 /**
- * A stream of server-sent events. Each string is a complete event (`data: ...` and the blank line). They are generated
- * while they are sent, first the opening, then the deltas, and then the closing.
+ * A stream of server-sent events. Each string is a complete event (`data: ...` and a blank line). The opening, the
+ * deltas and the closing are generated while they're being sent.
  */
 export interface EventStream {
   readonly opening: Iterable<string>;
-  /** The events that contain content. `break-after-<n>` counts these, and pacing applies to them. */
+  /** The events that carry content. Pacing and `break-after-<n>` count only these. */
   readonly deltas: Iterable<string>;
   readonly closing: Iterable<string>;
 }
@@ -47,5 +45,7 @@ export function binaryResponse(mediaType: string, body: Buffer): DemoResponse {
 
 export const jsonHeaders: Readonly<Record<string, string>> = { 'content-type': 'application/json' };
 
-/** The creation time of every response (2025-11-21). It's constant so that equal requests get equal responses. */
+/**
+ * The creation time of all responses (2025-11-21). It's constant, so that identical requests get identical responses.
+ */
 export const createdAt = 1_763_678_400;

@@ -1,7 +1,7 @@
 /**
- * The demo vendor is a local model vendor that doesn't require an account. `npm start` uses it if no vendor key is
- * set. It echoes what it receives, returns equal responses to equal requests, and accepts any key. It imports nothing
- * from the gateway. The scripted vendor of the tests (test/support/scripted-vendor) extends it.
+ * The demo vendor is a local model vendor for which you don't need an account. `npm start` uses it if no vendor key is
+ * set. It echoes what it receives, gives identical responses to identical requests, and accepts any key. It doesn't
+ * import any other code of the gateway. The scripted vendor of the tests (test/support/scripted-vendor) extends it.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -16,16 +16,16 @@ import { parseForm } from './transcriptions.ts';
 import { writeResponse } from './write-response.ts';
 
 export interface DemoVendor {
-  /** The URL without a path. The base URLs are `${url}/v1` (chat) and `${url}/v1beta` (video). */
+  /** The URL without a path. Base URLs are `${url}/v1` (chat) and `${url}/v1beta` (video). */
   readonly url: string;
-  /** Closes every connection. A second call waits for the first one. */
+  /** Closes all connections. A second call waits for the first one. */
   close(): Promise<void>;
 }
 
 export interface DemoVendorOptions {
   readonly host?: string;
   readonly port?: number;
-  /** The time between two deltas of a stream. About 15 makes streaming visible to a person. */
+  /** The time between two deltas of a stream. With about 15, you can watch the text being streamed. */
   readonly paceMs?: number;
 }
 
@@ -45,7 +45,7 @@ export interface ReceivedRequest {
   readonly request: DemoRequest;
   readonly route: Route | null;
   readonly family: Family;
-  /** The response if the request is invalid, otherwise null. */
+  /** What to respond if the request is invalid. Otherwise null. */
   readonly refusal: DemoResponse | null;
 }
 
@@ -107,8 +107,8 @@ export async function startVendorServer({
     try {
       await respond(await receive(request), response);
     } catch (error) {
-      // It isn't an error if the client disconnects while sending. Anything else is a bug, and the connection is
-      // unusable.
+      // A client that disconnects while sending isn't an error. Anything else is a bug, and the connection can't be
+      // used any more.
       if (request.complete) process.emitWarning(`demo vendor: ${String(error)}`);
       response.destroy();
     }
@@ -145,7 +145,7 @@ function findRequestError(
   return readModel !== null && model === '' ? errorResponse(family, { status: 400, message: family.missingModel }) : null;
 }
 
-/** Parses the members of a JSON or multipart body. Returns null if that fails. */
+/** Parses a JSON or multipart body. Returns null if it can't. */
 function parseBody({ method, headers }: IncomingMessage, body: Buffer): JsonObject | null | Promise<JsonObject | null> {
   if (body.length === 0 && method === 'GET') return {};
   const { 'content-type': type = '' } = headers;
@@ -160,7 +160,7 @@ function decodePathParam(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // The text has a stray percent sign, so we use it as it is.
+    // A stray percent sign, so take the text literally.
     return text;
   }
 }

@@ -18,7 +18,7 @@ export function handleSpeech({ json }: DemoRequest): DemoResponse {
 
 const mp3FramesPerTerm = 4;
 /**
- * A frame in MPEG-1 layer III, 32 kbit/s, 44.1 kHz, mono. With zeros as its side information, it contains 26 ms of
+ * A frame in MPEG-1 layer III, 32 kbit/s, 44.1 kHz, mono. The side information is all zeros, which makes it 26 ms of
  * silence.
  */
 const mp3Frame = Buffer.concat([Buffer.from([0xff, 0xfb, 0x10, 0xc4]), Buffer.alloc(100)]);
@@ -27,7 +27,7 @@ export function makeMp3(text: string): Buffer {
   return Buffer.alloc(mp3Frame.length * mp3FramesPerTerm * countSpokenTerms(text), mp3Frame);
 }
 
-/** Returns the number of words to render, which is at least one so that no file is empty. */
+/** Returns how many words to speak. At least one, or the file would be empty. */
 export function countSpokenTerms(text: string): number {
   return Math.min(Math.max(termsOf(text).length, 1), maxSpokenTerms);
 }

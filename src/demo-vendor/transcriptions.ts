@@ -1,6 +1,7 @@
 /**
- * Handles POST /v1/audio/transcriptions and /v1/audio/translations. It returns a text about the file, and derives its
- * length as if it were 16-bit audio at 16 kHz.
+ * Handles POST /v1/audio/transcriptions and /v1/audio/translations. The demo vendor doesn't recognize speech, so the
+ * transcript only names the file. It estimates the duration from the file's size, as if every file were 16-bit mono
+ * audio at 16 kHz.
  */
 import { badRequest } from './errors.ts';
 import { asObject, asString, type JsonObject } from './json.ts';
@@ -9,8 +10,8 @@ import { binaryResponse, type DemoRequest, type DemoResponse, jsonResponse } fro
 const bytesPerSecond = 32_000;
 
 /**
- * Parses a multipart body. Texts become strings, and files become their name and size. Returns null if the body can't
- * be parsed.
+ * Parses a multipart body. Text fields become strings, and files become objects with their name and size. Returns null
+ * if we can't parse the body.
  */
 export async function parseForm(contentType: string, body: Buffer): Promise<JsonObject | null> {
   try {
@@ -18,7 +19,7 @@ export async function parseForm(contentType: string, body: Buffer): Promise<Json
     const parts = [...form].map(([name, value]) => [name, typeof value === 'string' ? value : { name: value.name, size: value.size }]);
     return Object.fromEntries(parts);
   } catch {
-    // The server responds with 400.
+    // The caller turns this into a 400.
     return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Implements Google's video API. A start returns an operation, two polls report it as running, and the third one
- * returns its files.
+ * Implements Google's video API. Starting a video returns an operation. The first two polls say that it's running, and
+ * the third one returns its files.
  */
 import { errorResponse, gemini } from './errors.ts';
 import { asCount, asObject, asObjects, asString } from './json.ts';
@@ -10,7 +10,7 @@ const pollsUntilDone = 2;
 const maxOperations = 1_000;
 const maxSamples = 4;
 
-/** Keeps the newest operations of a vendor. */
+/** Remembers video operations. When there are too many, the oldest ones go. */
 export function createVideos() {
   const operations = new Map<string, { readonly samples: number; polls: number }>();
   return {
@@ -43,5 +43,5 @@ export function createVideos() {
   };
 }
 
-/** The smallest MP4 file that is recognized as such. It consists of a brand box and an empty media data box. */
+/** The smallest MP4 file that programs recognize. It consists of a brand box and an empty media data box. */
 export const emptyMp4 = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp42\0\0\0\x08mdat', 'latin1');

@@ -1,7 +1,10 @@
-/** Waits while a response is sent. Each wait ends early if the client disconnects. */
+/** Waits while a response is being sent. Waiting ends early if the client disconnects. */
 import type { ServerResponse } from 'node:http';
 
-/** Resolves when `start` calls `done` or the client disconnects, and then calls the function that `start` returned. */
+/**
+ * Resolves when `start` calls `done` or the client disconnects. In both cases, calls the function that `start`
+ * returned.
+ */
 export function waitFor(response: ServerResponse, start: (done: () => void) => () => void): Promise<void> {
   if (response.destroyed) return Promise.resolve();
   return new Promise((resolve) => {

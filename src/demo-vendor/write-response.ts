@@ -1,6 +1,6 @@
 /**
- * Writes a response to the socket. It finishes once everything is written or the client has disconnected. If the
- * client is slow, it buffers a single event.
+ * Writes a response to the socket. It's done when everything has been written, or when the client disconnects. If the
+ * client is slow, only a single event is buffered.
  */
 import type { ServerResponse } from 'node:http';
 import type { DemoResponse } from './response.ts';
@@ -10,7 +10,7 @@ export interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
   /** The time between two deltas of a stream. */
   readonly paceMs: number;
-  /** The number of deltas after which the connection breaks off. */
+  /** The connection is closed after this many deltas. */
   readonly breakAfter: number;
 }
 
@@ -40,7 +40,7 @@ export async function writeResponse(response: ServerResponse, outgoing: DemoResp
 
 export const streamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
-/** Resolves when the client can take the next part or has disconnected. */
+/** Resolves when the client is ready for the next part or has disconnected. */
 export async function writePart(response: ServerResponse, part: string | Buffer): Promise<void> {
   if (response.destroyed || response.write(part)) return;
   await waitFor(response, (done) => {
@@ -50,10 +50,11 @@ export async function writePart(response: ServerResponse, part: string | Buffer)
 }
 
 /**
- * Closes the connection like a vendor that crashes. The client receives the bytes that were written, but not the end
+ * Closes the connection as if the vendor had crashed. The client receives everything that was written, but not the end
  * of the response.
  */
 export function endSocket(response: ServerResponse): void {
-  // The head and the last chunk stay corked until the next iteration of the event loop.
+  // Node keeps the head and the last chunk in a buffer until the next iteration of the event loop. If we closed the
+  // socket before that, the client wouldn't receive them.
   setImmediate(() => response.socket?.destroySoon());
 }

@@ -1,7 +1,7 @@
 /**
- * Holds the embedder's port for as long as its service runs, so that no other program can bind it and receive texts.
- * Passes each connection to the embedder's process. If there is no process, it refuses all requests immediately instead
- * of letting callers wait.
+ * Holds the embedder's port for as long as the service runs, so that no other program can bind it and receive texts.
+ * Passes connections on to the embedder process. If there is no process, it refuses requests immediately, so that
+ * callers don't have to wait.
  */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { embedderMessage, type ServiceMessage } from './messages.ts';
 
 export interface Listener {
   readonly port: number;
-  /** Passes connections to this process from now on. Null means to refuse them. */
+  /** Passes all further connections to this process. If it's null, connections are refused. */
   passTo(process: ChildProcess | null): void;
   close(): void;
 }
@@ -19,12 +19,15 @@ export interface Listener {
 const refusal = JSON.stringify({ error: { message: 'the local model is not loaded yet', type: 'server_error', param: null, code: null } });
 const connection: ServiceMessage = { kind: 'connection' };
 
-/** Listens on a free loopback port. */
+/** Listens on any free port of the loopback address. */
 export async function openListener(): Promise<Listener> {
   let receiver: ChildProcess | null = null;
-  /** Connections that we refuse, or that the process hasn't accepted yet. */
+  /**
+   * Sockets that nobody else has taken over yet: connections that we're refusing, and those that the embedder process
+   * hasn't accepted.
+   */
   const held = new Set<Socket>();
-  /** Connections that we've sent to the process and that it hasn't accepted yet, in order. */
+  /** Sent to the process but not accepted yet, oldest first. */
   let sent: Socket[] = [];
   const closeHeld = (): void => {
     for (const socket of held) socket.destroy();
@@ -45,7 +48,8 @@ export async function openListener(): Promise<Listener> {
       return;
     }
     sent.push(socket);
-    // Keep our handle open, because if the process dies, Node doesn't close sockets that it hasn't received.
+    // Keep our own handle of the socket open. If the embedder process dies before it receives the socket, Node doesn't
+    // close the connection, so we have to.
     receiver.send(connection, socket, { keepOpen: true }, (error) => {
       if (error) socket.destroy();
     });

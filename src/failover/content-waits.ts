@@ -1,10 +1,10 @@
 /**
- * Detects attempts that have been waiting far longer for their first content than is usual for their model. Otherwise a
- * vendor that hangs would look healthy until each attempt times out, which takes minutes by default.
+ * Detects attempts that wait far longer for their first content than is usual for their model. Otherwise a hanging
+ * vendor would look healthy until attempts time out, which takes minutes by default.
  *
- * The usual wait of a model is about the 95th percentile of its waits in this process. We don't use a mean, because a
- * few long answers of a reasoning model would shift it. We only learn from waits that ended with content, so that the
- * waits of a vendor that hangs don't become usual.
+ * A model's usual wait is about the 95th percentile of its waits in this process. A mean wouldn't work, because a few
+ * long answers from a reasoning model would shift it. We only learn from waits that ended with content. Otherwise the
+ * waits for a hanging vendor would soon count as usual.
  *
  * @see docs/architecture/routing-and-failover.md#slow-attempts
  */
@@ -14,16 +14,15 @@ import { type Candidate, connectionKey } from '../core/candidate.ts';
 export interface ContentWait {
   readonly projectId: string;
   readonly provider: string;
-  /** Identifies the breaker, which is that of the provider or of the member of its pool. */
+  /** Key of the provider's or the pool member's breaker. */
   readonly breakerKey: string;
-  /** The tick at which the wait started. */
+  /** The tick at which the call started to wait. */
   readonly startedAt: number;
-  /** True once the attempt has waited far longer than usual and we've reported it. */
+  /** So that we report a slow wait only once. */
   isSlow: boolean;
   readonly usual: UsualWait;
 }
 
-/** How long a model usually takes to send its first content. */
 interface UsualWait {
   ticks: number;
   count: number;
@@ -32,36 +31,47 @@ interface UsualWait {
 export interface WaitingAttempt {
   readonly projectId: string;
   readonly candidate: Pick<Candidate, 'id' | 'provider' | 'member'>;
-  /** A plain response has no content until it's complete, so we compare it only with other plain responses. */
+  /**
+   * Without streaming, the first content only arrives with the complete response. So we track plain responses and
+   * streams separately.
+   */
   readonly isStream: boolean;
 }
 
 export interface ContentWaits {
   begin(attempt: WaitingAttempt): ContentWait;
-  /** Ends the wait. If it ended with content, it counts toward the usual wait. Call this once. */
+  /**
+   * Ends a wait. Call this exactly once. If content has arrived, the duration also updates the estimate of what's usual
+   * for the model.
+   */
   end(wait: ContentWait, hasContent: boolean): void;
-  /** Returns the number of slow attempts since the process started, by provider. */
+  /** Returns the number of slow attempts by provider, since the process started. */
   countSlow(): ReadonlyMap<string, number>;
 }
 
 /**
- * We count ticks of the event loop instead of time, so that waits don't look long because the process was busy or
- * suspended, or because its clock has jumped.
+ * The length of a tick of the event loop. We count ticks instead of measuring time, so that waits don't seem long just
+ * because the process was busy or suspended, or because the clock has jumped.
  */
 const defaultTickMs = 1_000;
 const slowFactor = 4;
-/** We treat shorter waits like this one, so an attempt is slow after ten ticks at the earliest. */
+/**
+ * A usual wait is never assumed to be shorter. Times four, this means that no attempt is slow in its first ten ticks.
+ */
 const minUsualTicks = 2.5;
-/** The usual wait that we assume until we've seen enough waits, because a reasoning model may not have finished any. */
+/**
+ * We assume this wait until we've measured enough real ones. It's generous, because it may be a reasoning model that
+ * hasn't finished a response yet.
+ */
 const assumedTicks = 15;
 const waitsToLearn = 20;
 /**
- * Each longer wait raises the estimate by a fifth, and each shorter one lowers it by a hundredth. The estimate settles
- * where one of twenty waits is longer, and no single wait changes it much.
+ * Each longer wait raises the estimate by a fifth, and each shorter wait lowers it by a hundredth. This converges to a
+ * value that one in twenty waits exceeds, and no single wait changes it by much.
  */
 const raise = 1.2;
 const lower = 0.99;
-/** We need a limit because callers may name any model. */
+/** Callers choose the names of models, so the number of entries needs a limit. */
 const maxModels = 10_000;
 
 /** Calls `onSlow` once for each slow attempt, while the attempt is still waiting. */

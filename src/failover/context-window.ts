@@ -1,15 +1,16 @@
-/** Compares the context windows of models, if the catalog has them. */
+/** Compares context windows. They're null for models whose window isn't in the catalog. */
 import type { Candidate } from '../core/candidate.ts';
 import type { VendorError } from '../core/errors.ts';
 
-/** Returns how many input tokens the model accepts. Null if that's unknown. */
+/** Returns the most input tokens that a model accepts, or null if the catalog doesn't say. */
 export function inputWindowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
   return maxInputTokens ?? contextWindow ?? null;
 }
 
 /**
- * Returns the window that a prompt didn't fit into. If the vendor's message has a number we use it, because an account
- * may have less than the catalog says. Null if neither is known.
+ * Returns the size of the context window that was too small for the prompt, or null if we don't know it. If the
+ * vendor's message mentions a size, that can be smaller than the one in the catalog, because some accounts have a
+ * smaller window.
  */
 export function exceededWindow(candidate: Candidate, { report }: VendorError): number | null {
   const window = inputWindowOf(candidate);
@@ -17,7 +18,7 @@ export function exceededWindow(candidate: Candidate, { report }: VendorError): n
   return Math.min(report.windowTokens, window);
 }
 
-/** Reports whether the model may accept a longer prompt, because its window is larger or unknown. */
+/** Checks whether a model could accept a longer prompt, because its window is larger or unknown. */
 export function mayBeLarger(candidate: Candidate, window: number | null): boolean {
   const own = inputWindowOf(candidate);
   return own === null || window === null || own > window;

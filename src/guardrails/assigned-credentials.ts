@@ -1,22 +1,24 @@
 /**
- * Finds credentials by the name before them (`password=`, `the token is`), unless the value is code, a placeholder or
- * prose. Takes linear time in the length of the text.
+ * Finds credentials by the name in front of them (`password=`, `the token is`). Values that are code, placeholders or
+ * prose don't count. Takes linear time.
  */
 import type { Credential } from './credential-kinds.ts';
 
-/** The maximum length of a value that the pattern matches. `findValueEnd` follows longer values to their end. */
+/** How much of a value the pattern covers. For longer values, `findValueEnd` looks for the end. */
 const maxValueLength = 256;
 const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
-/** An ampersand is part of a password unless it starts another `name=` or a character entity. */
+/** A value may contain `&`, but not where it starts the next `name=` or a character entity. */
 const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
-/** Names that come before a password. Passwords have no specific format. */
+/** Names that may precede a password. The password itself can look like anything. */
 const passwordNames =
   'password|passwd|passwort|kennwort|passphrase|pwd|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord|пароль|密码|密碼|パスワード|비밀번호';
-/** Names that come before other secrets. Longer names may end with them, such as `x-goog-api-key`. */
+/**
+ * Names that we recognize in front of other secrets. A longer name can also end with one of them, such as
+ * `x-goog-api-key`.
+ */
 const tokenNames = 'secret|token|(?:api|access|private|secret|encryption|signing|account)[ _-]?key';
 const assigned = new RegExp(`(?:(?<password>${passwordNames})|(?:${tokenNames}))${separator}${value}`, 'dgiu');
 
-/** No name is longer than this. */
 const maxNameLength = 64;
 
 export function findAssigned(text: string): Credential[] {
@@ -30,19 +32,20 @@ export function findAssigned(text: string): Credential[] {
     if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
     const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
-    // Skip the value, so that we don't match names inside it. Its last word may be the name of the next value, though.
+    // Skip the value, because a name inside it doesn't count. But step back a bit, because its last word may be the
+    // name of the next value.
     assigned.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;
 }
 
 const restOfValue = /[^\s\p{Cc}"'`\\,;&<>(){}[\]]{1,4096}/uy;
-/** Matches the rest of a quoted passphrase after its first word. */
+/** Matches the rest of a passphrase in quotes, i.e. everything after its first word. */
 const restOfQuoted = /[^\p{Cc}"'`\\]{0,256}(?=\\{0,4}["'`])/uy;
 
 /**
- * Finds the end of a value. The pattern above stops at its length limit and at the first space, so this continues to
- * the end of a long value, or to the closing quote of a passphrase.
+ * Finds the end of a value. The pattern stops at its maximum length and at the first space, so we continue to the end
+ * of a long value, or to the closing quote of a passphrase.
  */
 function findValueEnd(text: string, end: number, { start, isWhole }: { start: number; isWhole: boolean }): number {
   if (isWhole && isMatchAt(restOfQuoted, text, end)) return restOfQuoted.lastIndex;
@@ -59,21 +62,20 @@ function isMatchAt(pattern: RegExp, text: string, at: number): boolean {
 interface Surroundings {
   readonly isPassword: boolean;
   readonly isQuoted: boolean;
-  /** The character that follows the value. */
   readonly next: string;
 }
 
 const dottedName = /^[A-Za-z_$][\w$]*(?:[.:/?!-]+[A-Za-z_$][\w$]*)*[.:?!]*$/;
 const numberOnly = /^[\d.,:%+-]+$/;
 
-/** Matches a secret AWS access key, which may look like a path. */
+/** Matches an AWS secret access key, which can look like a path. */
 const accessKey = /^(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9/+]{40}$/;
 
 /**
- * Reports whether a value after such a name is a secret. In source code and prose it's often a call, a variable, a type
- * or a length. So without quotes, a value must contain a digit and not look like code, or in the case of a password,
- * contain at least a special character. In quotes, we accept any password except common values, while other secrets
- * still need a digit.
+ * Returns true if a value that follows a name such as `password` is a secret. In code and prose, it's often a call, a
+ * variable, a type or a length. So a value without quotes has to contain a digit and must not look like code. For
+ * passwords, a special character is enough in place of the digit. In quotes, we accept any password except common
+ * values, but other secrets still need a digit.
  */
 function isSecretValue(text: string, { isPassword, isQuoted, next }: Surroundings): boolean {
   if (isPlaceholder(text) || next === '(' || next === '[' || next === '<') return false;
@@ -86,8 +88,8 @@ function isSecretValue(text: string, { isPassword, isQuoted, next }: Surrounding
 }
 
 /**
- * Recognizes code such as `process.env.KEY_2`. A text with a digit only counts as code if it contains separators, so
- * `hunter2` doesn't.
+ * Recognizes a path in code, such as `process.env.KEY_2`. A name without separators, such as `hunter2`, could be a
+ * password and doesn't count.
  */
 function isPath(text: string): boolean {
   return /[.:/]/.test(text) && dottedName.test(text);
@@ -101,8 +103,8 @@ const commonValues = new Set(
 );
 
 /**
- * Matches placeholders for secrets, such as `${TOKEN}`, `<key>`, `your-api-key`, `xxxx` or `****`, and the placeholder
- * that masking inserts.
+ * Matches placeholders such as `${TOKEN}`, `<key>`, `your-api-key`, `xxxx` or `****`, and the placeholder that we
+ * insert when masking.
  */
 const placeholderText =
   /^(?:[$%{<[(*#].*|your[-_ ]?.*|my[-_](?:api|secret|token|pass).*|(?:x|X|\*|\.|-|_|•|0)+|example.*|placeholder.*|changeme|redacted|.*_here|.*-here)$/i;

@@ -1,6 +1,6 @@
 /**
- * Detects personal and payment data by class. We verify the Luhn checksum and the issuer prefix of card numbers, and
- * the length (by country) and mod-97 checksum of IBANs. Takes linear time in the length of the text.
+ * Detects personal data and payment data. For card numbers, we check the Luhn checksum and the issuer's prefix. For
+ * IBANs, we check the country's length and the mod-97 checksum. Takes linear time.
  */
 import { findCredentials, maskCredentials } from './credentials.ts';
 import { ibanLengths } from './iban-lengths.ts';
@@ -15,7 +15,7 @@ export const detectors = {
 
 /**
  * Replaces credentials and personal data with placeholders such as `[email]`. Only use this for short texts, because
- * some of the patterns look far back.
+ * some patterns have long lookbehinds.
  */
 export function maskPrivateData(text: string): string {
   const withoutEmails = maskCredentials(text).replaceAll(/[\p{L}\p{N}_.+%'-]{1,64}@[\p{L}\p{N}.-]{1,253}/gu, (run) =>
@@ -37,7 +37,8 @@ const cardForm =
 
 function containsCardNumber(text: string): boolean {
   for (const { 0: run } of text.matchAll(digitGroups)) {
-    // The match may include digits that follow the number, such as the expiry date. We drop them group by group.
+    // The match can be too long because other digits follow the card number, e.g. its expiry date. So we also check
+    // shorter versions and drop the last group of digits each time.
     for (let rest = run; rest !== ''; rest = rest.replace(/(?:^|[ -])\d+$/, '')) {
       const digits = rest.replace(/[ -]/g, '');
       if (cardForm.test(digits) && passesLuhn(digits)) return true;
@@ -56,9 +57,9 @@ function passesLuhn(digits: string): boolean {
   return sum % 10 === 0 && /[1-9]/.test(digits);
 }
 
-/** Matches from the @ sign on, so that we try each of them only once. */
+/** Anchored at the @ sign, so that the expression is only tried once for each address. */
 const email = /(?<=(?<name>[\p{L}\p{N}_.+%'-]))@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,8}(?<top>[\p{L}]{2,24})(?![\p{L}\p{N}_-])/gu;
-/** Texts with these endings aren't addresses. For example, `icon@2x.png` is a file. */
+/** File names that look like addresses, such as `icon@2x.png`. */
 const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya?ml)$/i;
 
 function containsEmail(text: string): boolean {
@@ -74,7 +75,7 @@ const phones: readonly RegExp[] = [
   // International numbers with a plus sign and 7 to 15 digits (E.164).
   /(?<![\p{L}\p{N}+.,-])\+[1-9](?:[ ()./-]{0,2}\d){6,14}(?![\p{L}\p{N}_]|\.\d)/u,
   /\btel:[+\d](?:[ ().-]{0,2}\d){5,14}/i,
-  // International numbers that start with two zeros and are written in groups.
+  // International numbers that begin with two zeros. We only match them if they're written in groups.
   /(?<![\p{L}\p{N}.,:-])00[1-9]\d{0,2}[ ()./-]{1,2}\d(?:[ ()./-]{0,2}\d){5,12}(?![\p{L}\p{N}_])/u,
   // North American numbers.
   /(?<![\p{L}\p{N}.,:-])(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?![\p{L}\p{N}_-])/u,
@@ -94,7 +95,10 @@ function containsIban(text: string): boolean {
   return false;
 }
 
-/** Computes the remainder as in ISO 7064. The first four characters move to the end, and letters count as 10 to 35. */
+/**
+ * Computes the remainder according to ISO 7064. The first four characters move to the end, and letters stand for 10 to
+ * 35.
+ */
 function remainderOf97(iban: string): number {
   let remainder = 0;
   for (const character of iban.slice(4) + iban.slice(0, 4)) {

@@ -1,4 +1,4 @@
-/** Parses the content rules of a project, both as we store them and as the provisioning routes accept them. */
+/** Parses a project's content rules, in the format of the database and of the provisioning routes. */
 import { hash } from 'node:crypto';
 import { RE2JS } from 're2js';
 import { z } from 'zod';
@@ -19,7 +19,8 @@ export interface ContentRule {
 }
 
 /**
- * Identifies a rule by what it looks for, so that its hits stay together when its action changes from observe to block.
+ * A rule's id only depends on what it looks for, so it keeps its hits when somebody changes the action, e.g. from
+ * observe to block.
  */
 export function ruleIdOf({ class: ruleClass, place, expression = '' }: ContentRule): string {
   return hash('sha256', JSON.stringify([ruleClass, place, expression])).slice(0, 16);
@@ -28,8 +29,8 @@ export function ruleIdOf({ class: ruleClass, place, expression = '' }: ContentRu
 export const maxRules = 50;
 const maxExpressionLength = 500;
 /**
- * Limits the number of instructions in a compiled expression. In the worst case, each instruction takes 20 ns per
- * character (measured), so an expression takes up to 20 µs per character, or 60 ms for a piece of 3 KiB.
+ * Limits the number of instructions in a compiled expression. In the worst case, an instruction takes 20 ns per
+ * character (measured). This makes 20 µs per character, or 60 ms for a piece of 3 KiB.
  */
 const maxProgramSize = 1_000;
 
@@ -53,20 +54,17 @@ const rule = storedRule.superRefine((input, context) => {
 const storedRules = z.array(storedRule);
 const body = z.strictObject({ rules: z.array(rule).max(maxRules) });
 
-/** Parses the body of `PUT /provision/teams/{project}/rules`. Throws a `bad_request` that lists every issue. */
+/** Parses the body of `PUT /provision/teams/{project}/rules`. Throws `bad_request` with a list of all mistakes. */
 export function parseRulesInput(input: unknown): readonly ContentRule[] {
   return parseOrBadRequest(body, input).rules;
 }
 
-/** Parses a single rule. Throws `bad_request` with a list of every mistake. */
+/** Parses a single rule. Throws `bad_request` with a list of all mistakes. */
 export function parseRuleInput(input: unknown): ContentRule {
   return parseOrBadRequest(rule, input);
 }
 
-/**
- * Parses the rules of a row. They were validated when they were written, but earlier versions accepted larger
- * expressions.
- */
+/** Parses the rules in a row. We don't validate them again, because earlier versions accepted larger expressions. */
 export function parseStoredRules(row: unknown): readonly ContentRule[] {
   return storedRules.parse(row);
 }

@@ -1,23 +1,25 @@
 /**
- * Defines the credentials that we recognize by their format, which is a prefix chosen by the issuer, followed by random
+ * Defines the credentials that we recognize by their format, which consists of the issuer's prefix and random
  * characters.
  *
- * Each kind is one line of the table. Two rules keep all patterns linear in the length of the text. No match starts
- * inside a run that an earlier attempt has scanned (`atStart`), and an unbounded run may only be followed by a single
- * character that can't be part of it. The patterns come from the issuers' documentation and the rules of public secret
- * scanners.
+ * Each kind is a line in the table. Two rules make sure that all patterns take linear time. A match can't start inside
+ * a run that an earlier attempt has scanned (`atStart`), and an unbounded run can only be followed by a single
+ * character that isn't part of it. The patterns come from the issuers' documentation and from public secret scanners.
  */
 
 export interface Credential {
   readonly kind: string;
-  /** The offset of the secret itself, without the name or URL around it. */
+  /** Where the secret starts, after any name or URL in front of it. */
   readonly start: number;
   readonly end: number;
 }
 
-/** Patterns without flags, which we match at the start of a word. */
+/**
+ * Patterns for credentials that begin with a known prefix. They are all compiled into one expression, which only
+ * matches at the start of a word.
+ */
 export const prefixed: Readonly<Record<string, string>> = {
-  // Keys of this gateway. We don't verify the checksum, because even a mistyped key reveals the secret.
+  // This gateway's keys. We don't check their checksum, because even a mistyped key reveals the secret.
   gateway_key: 'sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{20,}',
   gateway_personal_token: 'gwp_[\\w-]{16,}',
   anthropic: 'sk-ant-[\\w-]{20,}',
@@ -80,21 +82,21 @@ export const prefixed: Readonly<Record<string, string>> = {
 };
 
 /**
- * The maximum length of one repetition. The regex engine keeps a backtracking entry for each character of an unbounded
- * run, and throws if these fill its stack, which happens with megabytes of text without a space. `credentials.ts`
- * follows longer credentials to their end.
+ * The maximum length of a repetition. The regex engine keeps a backtracking entry for each character of an unbounded
+ * run, and throws if its stack is full. This happens if there are megabytes of text without a space. `credentials.ts`
+ * finds the end of longer credentials.
  */
 export const maxRunLength = 65_536;
 
-/** Adds an upper bound to each unbounded repetition of the pattern. */
+/** Adds an upper bound to all unbounded repetitions in a pattern. */
 export function boundRuns(pattern: string): string {
   return pattern.replaceAll(/\{(\d+),\}/g, `{$1,${maxRunLength}}`);
 }
 
-/** Matches the start of a word. Inside a JSON string, a word may also follow an escape such as `\n`. */
+/** Matches the start of a word. Inside JSON strings, an escape such as `\n` can be directly in front of it. */
 const atStart = '(?:(?<![\\w-])|(?<=\\\\[bfnrt])|(?<=\\\\u[0-9a-fA-F]{4}))';
 
-/** Searches for all kinds in one pass. The name of the group that matched is the kind. */
+/** One expression for all kinds. Each kind is a named group. */
 export const prefixedCredential = new RegExp(
   `${atStart}(?:${Object.entries(prefixed)
     .map(([kind, pattern]) => `(?<${kind}>${boundRuns(pattern)})`)
@@ -102,7 +104,7 @@ export const prefixedCredential = new RegExp(
   'g',
 );
 
-/** Matches the URLs of webhooks, because anybody who knows such a URL can use it. */
+/** Matches webhook URLs, which work for anybody who knows them. */
 export const secretAddress = new RegExp(
   boundRuns('https://(?:hooks\\.slack\\.com/(?:services|workflows|triggers)|discord(?:app)?\\.com/api/webhooks)/[\\w/-]{20,}'),
   'g',

@@ -1,34 +1,37 @@
 /**
- * Removes the parts of a vendor's error message that quote the request. We keep and show such messages in places that
- * must not contain prompts. Names of parameters, models and roles stay. This is best effort, because we can't recognize
- * a prompt that the vendor has reworded.
+ * Removes the parts of a vendor's error message that quote the request, because we keep and show these messages where
+ * prompts aren't allowed. Names of parameters, models and roles are kept. This is best effort, because we can't
+ * recognize a prompt that the vendor has rephrased.
  */
 
 const placeholder = '[…]';
 /**
- * We remove longer quotes even if the request doesn't contain them, because the vendor may have changed or shortened
- * them.
+ * Longer quotes are removed even if the request doesn't contain them, because the vendor may have changed or shortened
+ * the text.
  */
 const maxQuotedLength = 40;
 /**
- * If the request contains this many words of the message in a row, they're a quote. Shorter runs may occur in both by
- * chance.
+ * If the request contains this many consecutive words of the message, they're a quote. Fewer words can be a
+ * coincidence.
  */
 const quotedWords = 4;
 const minRunLength = 12;
-/** A single word of this length is a quote if the request contains it. */
+/** Normally it takes several words to make a quote, but one word of this length is enough. */
 const quotedWordLength = 16;
-/** Longer runs without a space are data, such as base64. */
+/** Longer runs without a space are data, e.g. base64. */
 const data = /\S{81,}/g;
 
-/** `request` has to be the result of `readRequestText` or `collapseSpace`. */
+/**
+ * Removes everything from a message that quotes the request. `request` has to be the result of `readRequestText` or
+ * `collapseSpace`.
+ */
 export function removeEchoes(text: string, request: string): string {
   const withoutRuns = removeRuns(collapseSpace(unescapeJson(text)).replaceAll(data, placeholder), request);
   return removeSegments(removeQuotes(withoutRuns, request), request).replaceAll(/\[…\](?:\s*\[…\])+/g, placeholder);
 }
 
 const closingQuotes: Readonly<Record<string, string>> = { '“': '”', '‘': '’', '«': '»', '「': '」' };
-/** A quotation mark inside a word is an apostrophe, so we ignore it. */
+/** Matches an opening quotation mark. A mark directly after a letter or digit is an apostrophe, so it doesn't match. */
 const opening = /(?<![\p{L}\p{N}])["'`“‘«「]/gu;
 
 function removeQuotes(text: string, request: string): string {
@@ -41,7 +44,7 @@ function removeQuotes(text: string, request: string): string {
     const quoted = text.slice(start, end ?? text.length);
     const isRemoved =
       quoted.length > maxQuotedLength || quoted.includes(placeholder) || isEchoed(quoted, request) || hasPair(quoted, request);
-    // A truncated message may end inside a quote. Otherwise, a mark without a counterpart doesn't quote anything.
+    // Without a closing quote, skip the mark unless it opens a quote from a message that was cut off.
     if (end === null && !isRemoved) continue;
     chunks.push(text.slice(at, start), isRemoved ? placeholder : quoted);
     at = end ?? text.length;
@@ -53,8 +56,8 @@ function removeQuotes(text: string, request: string): string {
 const minPairLength = 6;
 
 /**
- * Reports whether the request contains two consecutive words of a quote, because the vendor may have shortened what it
- * quotes.
+ * Checks whether two consecutive words of a quote are in the request. We don't need all of them, because the vendor
+ * may have shortened the quote.
  */
 function hasPair(quoted: string, request: string): boolean {
   const words = quoted.split(' ');
@@ -76,16 +79,16 @@ const delimiters = /([:：;,，。=(){}<>|]|\.{3}|(?<!\[)…)/;
 
 const segmentCore = /[^\s"'`“”‘’«»「」](?:.*[^\s"'`“”‘’«»「」])?/su;
 
-/** Removes the text between two delimiters if the request contains all of it, as in `Invalid value: <text>`. */
+/** Removes text between two delimiters if all of it is in the request, as in `Invalid value: <text>`. */
 function removeSegments(text: string, request: string): string {
   const [first = '', ...rest] = text.split(delimiters);
   return first + rest.map((segment) => segment.replace(segmentCore, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
 }
 
-/** Matches everything except white space and punctuation, both in ASCII and in other scripts. */
+/** Matches runs of characters that are neither white space nor punctuation, in any script. */
 const words = /[^\s!-,./:-@[-^`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20]+/g;
 
-/** Removes each run of words that also occurs in the request. */
+/** Removes text that repeats several consecutive words of the request. */
 function removeRuns(text: string, request: string): string {
   const found = [...text.matchAll(words)].map(({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
   const isQuoted = found.map(({ word }) => word.length >= quotedWordLength && isEchoed(word, request));
@@ -104,15 +107,12 @@ function removeRuns(text: string, request: string): string {
   return chunks.join('');
 }
 
-/**
- * If a text occurs more often than this, we stop searching and treat it as a quote. Names rarely occur this often in a
- * request.
- */
+/** We stop counting here and treat the text as a quote. A name rarely occurs this often in a request. */
 const maxOccurrences = 50;
 
 /**
- * Reports whether the request contains the text anywhere except as the name of a member or as the value of `model` or
- * `role`.
+ * Returns true if the request contains the text. Names of properties, and the values of `model` and `role`, don't
+ * count.
  */
 function isEchoed(text: string, request: string): boolean {
   if (!/[\p{L}]|\d{5}/u.test(text) || text.length < 2) return false;
@@ -128,13 +128,16 @@ function isEchoed(text: string, request: string): boolean {
   return false;
 }
 
-/** We don't compare errors with requests that have more text than this. */
+/**
+ * If the texts in a request are longer than this, we don't compare error messages with it, because that would take too
+ * long.
+ */
 const maxRequestLength = 256 * 1_024;
 const readTexts = new WeakMap<Buffer, string>();
 
 /**
- * Returns the text of a JSON body for the comparison with errors, or null if it's too long. Base64 is left out. The
- * text is unescaped twice, because the arguments of tool calls are JSON inside a string.
+ * Returns the text in a JSON body without base64 data, or null if it's too long. We unescape it twice, because tool
+ * arguments are JSON inside a string.
  */
 export function readRequestText(body: Buffer): string | null {
   const known = readTexts.get(body);
@@ -150,8 +153,8 @@ const minDataBytes = 4_096;
 const quote = 0x22;
 
 /**
- * Removes strings whose first 4 KiB are printable ASCII without a space, because they're data such as base64. This is
- * fast because Node searches for the quotes natively.
+ * Removes strings that begin with 4 KiB of printable ASCII without a space, because these are data such as base64. This
+ * is fast, because Node searches for quotes natively.
  */
 function omitData(body: Buffer): Buffer {
   const kept: Buffer[] = [];

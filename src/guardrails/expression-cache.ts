@@ -1,26 +1,26 @@
 /**
- * Caches the compiled expressions of content rules within a memory limit. RE2 adds states to an expression's
- * automaton while it reads text. By default, it keeps up to 8 MiB of states for each expression, which took 13 MB of
- * heap when we measured it.
+ * Caches the compiled expressions of content rules, with a limit on memory. RE2 adds states to an expression's
+ * automaton while it reads text. By default, it keeps up to 8 MiB of states per expression, which takes 13 MB of heap
+ * (measured).
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 
-/** Limits the states of a single expression. If a text needs more of them, RE2 continues without the automaton. */
+/** Memory limit for an expression's automaton. RE2 falls back to a slower engine for texts that need more. */
 const maxAutomatonBytes = 512 * 1024;
-/** The heap size of an instruction (measured). */
+/** How much heap memory an instruction of a compiled expression takes (measured). */
 const instructionBytes = 200;
-/** The heap size of one bound of a character range in an instruction (measured). */
+/** How much heap memory each end of a character range takes in a compiled expression (measured). */
 const rangeBytes = 16;
 
 export interface ExpressionCache {
-  /** Throws RE2's own error if the expression can't be compiled. */
+  /** Throws RE2's error if the expression is invalid. */
   test(expression: string, text: string): boolean;
-  /** Estimates the total size of all compiled expressions and their automata. */
+  /** Returns the estimated size of all compiled expressions with their automata. */
   bytes(): number;
 }
 
-/** `maxBytes` limits the estimated size. The actual heap usage can be up to twice as high. */
+/** `maxBytes` limits the estimated size. The heap can actually use up to twice as much. */
 export function createExpressionCache(maxBytes: number): ExpressionCache {
   const cache = new LRUCache<string, CompiledExpression>({ maxSize: maxBytes });
   return {
@@ -40,9 +40,12 @@ export function createExpressionCache(maxBytes: number): ExpressionCache {
 
 interface CompiledExpression {
   readonly re2: RE2JS;
-  /** Doesn't include the automaton, which grows while the expression reads text. */
+  /**
+   * The estimated size of the expression itself. Its automaton isn't included, because that only grows while the
+   * expression reads text.
+   */
   readonly bytes: number;
-  /** The size that the cache has on record for this expression, or 0 if the expression isn't cached. */
+  /** How many bytes we've reported to the cache for this expression. It's 0 if the expression isn't cached. */
   countedBytes: number;
 }
 
@@ -55,7 +58,7 @@ function compileExpression(expression: string): CompiledExpression {
   return { re2, bytes, countedBytes: 0 };
 }
 
-/** Estimates how much heap a compiled expression uses before it has read any text. */
+/** Estimates the heap size of a compiled expression before it has read any text. */
 function programBytes(re2: RE2JS): number {
   return 4_096 + instructionBytes * re2.programSize() + rangeBytes * re2.re2().dfa.numClasses;
 }

@@ -1,26 +1,32 @@
 /**
- * Detects characters that hide text from a reader, such as Unicode tags, runs of variation selectors, direction
- * overrides, and zero-width characters between letters. We allow their legitimate uses in scripts and emoji.
+ * Detects characters that hide text from readers, such as Unicode tags, runs of variation selectors, direction
+ * overrides, and zero-width characters between letters. Their legitimate uses in scripts and emoji are allowed.
  */
 
 /**
- * Tags encode invisible ASCII. Between a black flag and a cancel tag, they stand for the flag of a region (Unicode
- * emoji).
+ * Matches tag characters, which encode ASCII text invisibly. In a sequence that starts with a black flag and ends with
+ * a cancel tag they're legitimate, because they select the flag of a region (Unicode emoji).
  */
 const tags = /[\u{e0001}-\u{e007f}]/u;
 const regionFlags = /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{2,7}\u{e007f}/gu;
-/** A character has at most one selector, so several in a row encode hidden bytes. */
+/** A character can only have one selector, so several in a row encode hidden bytes. */
 const selectorRun = /[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]{2}/u;
-/** Nobody types overrides by hand. Embeddings and isolates are normal in text that runs from right to left. */
+/**
+ * Nobody types direction overrides by hand, so we always report them. Embeddings and isolates are normal in
+ * right-to-left text.
+ */
 const override = /[\u202d\u202e]/;
 const embedding = /[\u202a\u202b\u2066-\u2068]/;
 const rightToLeft = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
-/** Matches zero-width characters between letters of scripts that don't need joiners. */
+/** Matches zero-width characters between letters of scripts that don't use joiners. */
 const splitWord =
   /(?<=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])[\u200b-\u200d\u2060-\u2064\ufeff\u180e]+(?=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])/gu;
-/** Text that was copied from a web page may contain one or two of them. */
+/**
+ * A text that was copied from a web page can contain one or two words that are split by zero-width characters. That's
+ * harmless, so we allow it.
+ */
 const maxSplits = 2;
-/** Matches bits that are encoded in zero-width characters. */
+/** A run of zero-width characters this long could encode hidden text as bits. */
 const zeroWidthRun = /[\u200b-\u200d\u2060-\u2064\ufeff]{8}/;
 
 export function containsHiddenCharacters(text: string): boolean {

@@ -1,14 +1,12 @@
-/** Normalizes a text in several ways so that we can compare it with phrases. Each step is a single pass. */
+/** Normalizes texts in several ways before we compare them with phrases. Each step is a single pass. */
 import { limitMarks } from '../core/combining-marks.ts';
 
-/**
- * Matches zero-width and direction characters, variation selectors and tags, which don't change the meaning of a text.
- */
+/** Matches zero-width and direction characters, variation selectors and tags. None of them change what a text means. */
 export const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /**
- * Converts the text to lower case and single spaces, and removes compatibility forms (e.g. full-width or mathematical
- * letters) and the accents of Latin, Greek and Arabic letters. Paragraphs stay as they are.
+ * Converts a text to lower case with single spaces. Replaces compatibility forms such as full-width or mathematical
+ * letters, and removes accents from Latin, Greek and Arabic letters. Paragraphs are kept.
  */
 export function normalizeText(text: string): string {
   return limitMarks(text.replace(ignorable, ''))
@@ -23,11 +21,14 @@ export function normalizeText(text: string): string {
     .replace(/([^\n])\n(?!\n)(?=[\p{L}\d])(?!(?:system|developer|human|assistant)\b)/gu, '$1 ');
 }
 
-/** Each entry is a Latin letter, followed by the letters of other scripts, digits and signs that look like it. */
+/**
+ * Characters that are used in place of Latin letters. In each entry, the Latin letter comes first, followed by the
+ * digits, signs and letters of other scripts that look like it.
+ */
 const imitations = 'a4аӓαɑ@ bвβ cсϲ dԁδ e3еёҽεѐ gԍɡց hһнհ i1іїιıɩɪ!| jјȷ kкκ lӏ mм nηɴո o0оӧοσօ pрρ qԛ rгʀ s5ѕꜱ$ t7тτ uμυս vѵν wԝω xхχ yу';
 const imitatedLetters = new Map(imitations.split(' ').flatMap(([letter = '', ...signs]) => signs.map((sign) => [sign, letter] as const)));
 
-/** Matches words that we may have to fold. We only fold those that mix Latin letters with similar characters. */
+/** Matches words that may contain lookalikes. We only replace lookalikes in words that also contain Latin letters. */
 const mixedWord = /[\p{L}\d@$!|]+/gu;
 
 export function foldLookalikes(text: string): string {
@@ -37,7 +38,7 @@ export function foldLookalikes(text: string): string {
   });
 }
 
-/** Removes Markdown marks and HTML tags, and replaces signs between letters with a space. */
+/** Removes Markdown markers and HTML tags. Replaces signs between letters with a space. */
 export function joinMarked(text: string): string {
   return text
     .replace(/<\/?[a-z][^<>]{0,100}>/g, '')
@@ -46,7 +47,7 @@ export function joinMarked(text: string): string {
     .replace(/ {2,}/g, ' ');
 }
 
-/** Returns each run of at least eight single letters that are separated by spaces or signs, without the separators. */
+/** Returns runs of at least eight single letters with spaces or signs between them, without these separators. */
 export function joinSpaced(text: string): string[] {
   return Array.from(text.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>
     run.replace(/[^\p{L}]/gu, ''),

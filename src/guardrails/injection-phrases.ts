@@ -1,7 +1,7 @@
 /**
- * Defines phrases of prompt injections for text that `injection.ts` has normalized to lower case without accents on
- * Latin letters. A single word such as `ignore` is ordinary. We only recognize an order if a verb, the word
- * "instructions" or a synonym, and a reference to them (e.g. `previous`) are within a few words of each other.
+ * Defines phrases of prompt injections, for text that `injection.ts` has normalized to lower case without accents on
+ * Latin letters. A single word such as `ignore` is harmless. We only match a command if a verb, a word for
+ * instructions, and a reference such as `previous` are within a few words of each other.
  */
 
 export interface Phrase {
@@ -9,7 +9,7 @@ export interface Phrase {
   readonly pattern: RegExp;
 }
 
-/** The words of a language as alternatives of a regular expression. Nouns and adjectives may be stems. */
+/** A language's words as alternatives in a regular expression. Nouns and adjectives can be stems. */
 interface Language {
   readonly ignore: string;
   readonly previous: string;
@@ -18,7 +18,7 @@ interface Language {
   readonly prompt?: string;
 }
 
-/** Excludes reports and prohibitions, such as `we ignore …` and `never ignore …`. */
+/** Requires an actual command. Reports (`we ignore …`) and prohibitions (`never ignore …`) are fine. */
 const notReported =
   '(?<!\\b(?:we|they|he|she|who|which|users?|people|models?|never|not|don.?t|cannot|can.?t|won.?t|didn.?t|doesn.?t|shouldn.?t) (?:(?:often|usually|always|sometimes|also|just|simply) )?)';
 
@@ -118,20 +118,20 @@ const languages: readonly Language[] = [
   { ignore: 'bo qua|phot lo|quen', previous: 'truoc|o tren|ban dau', orders: 'huong dan|chi dan|lenh|quy tac|chi thi' },
 ];
 
-/** Matches a few words of the same sentence. */
+/** A gap in a pattern. It can contain a few words, but not the end of a sentence. */
 const gap = '[^.!?\\n。！？]{0,24}?';
-/** Matches the rest of a stem and at most one more word. */
+/** A gap in a pattern. It can contain the rest of a word whose stem has matched, and at most one more word. */
 const smallGap = '[^.!?\\n。！？]{0,8}?';
 
 /**
- * Makes Latin words match only at the start of a word. We don't require this of other scripts, because Chinese has no
- * spaces and Arabic attaches articles.
+ * Latin words only match at the start of a word. We don't require this for other scripts, because Chinese has no spaces
+ * and Arabic attaches articles.
  */
 function anyOf(words: string): string {
   return /^[^\p{Lo}\p{Script=Cyrillic}]+$/u.test(words) ? `\\b(?:${words})` : `(?:${words})`;
 }
 
-/** Builds the phrases of a language. The verb comes before the other words, or after them in some languages. */
+/** Builds a language's phrases. The verb comes before the other words, or in some languages after them. */
 function toPhrases({ ignore, previous, orders, reveal, prompt }: Language): Phrase[] {
   const [verb, reference, object] = [`${anyOf(ignore)}(?!\\p{Ll})`, anyOf(previous), anyOf(orders)];
   const override = `${verb}${gap}(?:${reference}${smallGap}${object}|${object}${smallGap}${reference})|${reference}${smallGap}${object}${gap}${verb}`;
@@ -164,6 +164,9 @@ export const phrases: readonly Phrase[] = [
   { kind: 'role_marker', pattern: roleMarkers },
 ];
 
-/** Matches the same orders written in spaced-out letters (`i g n o r e …`), after the spaces have been removed. */
+/**
+ * Matches commands that were written with spaces between the letters (`i g n o r e …`). These spaces are removed before
+ * the text is searched.
+ */
 export const spacedOut =
   /(?:ignore|disregard|forget|bypass|override).{0,12}(?:previous|prior|above|earlier|system|safety).{0,12}(?:instruction|prompt|rule|guideline)|(?:reveal|show|print|repeat|leak).{0,6}systemprompt/;

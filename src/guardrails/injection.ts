@@ -1,10 +1,10 @@
 /**
- * Detects prompt injections, i.e. orders to ignore instructions or to reveal hidden ones, markers that imitate another
- * speaker, and invisible characters. We insert memories into prompts later, so we reject such text when it's written.
+ * Detects prompt injections. These are commands to ignore instructions or to reveal hidden ones, markers that imitate
+ * another speaker, and invisible characters. We reject such text when a memory is written, because we insert memories
+ * into prompts later.
  *
  * We compare the text in the form in which a model reads it. Invisible characters are removed, letters are in lower
- * case, and similar letters and digits are folded to the letters that they imitate. Takes linear time in the length of
- * the text.
+ * case, and characters that imitate a letter are replaced by it. Takes linear time.
  */
 import { containsHiddenCharacters } from './hidden-characters.ts';
 import { foldLookalikes, joinMarked, joinSpaced, normalizeText } from './injection-forms.ts';
@@ -12,7 +12,7 @@ import { type Phrase, phrases, spacedOut } from './injection-phrases.ts';
 
 export type InjectionKind = Phrase['kind'] | 'hidden_characters';
 
-/** Returns the kind of injection, or null for ordinary text. */
+/** Returns the kind of injection. Returns null for ordinary text. */
 export function findInjection(text: string): InjectionKind | null {
   if (containsHiddenCharacters(text)) return 'hidden_characters';
   const normalized = normalizeText(text);

@@ -1,9 +1,8 @@
 /**
- * Matches content rules against texts. The expressions of projects run in RE2, which takes linear time in the length
- * of the text.
+ * Matches content rules against texts. The projects' expressions run in RE2, which takes linear time.
  *
- * We split the work into steps, each of which applies one rule to one piece of text. Rules that can be slow get
- * shorter pieces. This keeps every step short, so that the caller can interrupt the work after any of them.
+ * We split the work into steps. Each step applies one rule to a piece of text, which is shorter for rules that can be
+ * slow. So every step is short, and the caller can interrupt the work after any of them.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
@@ -14,7 +13,10 @@ import { createExpressionCache, type ExpressionCache } from './expression-cache.
 import { ignorable } from './injection-forms.ts';
 import { splitText, type TextChunk } from './text-chunks.ts';
 
-/** Applies each rule to all chunks, beginning at the position `from`. */
+/**
+ * A request to apply rules to chunks of text. The rules are applied in order, each of them to all chunks. `from` is the
+ * position to start at.
+ */
 export interface MatchRequest {
   readonly rules: readonly ContentRule[];
   readonly chunks: readonly TextChunk[];
@@ -22,7 +24,7 @@ export interface MatchRequest {
 }
 
 /**
- * A rule's index and a piece's index. The piece length depends on the rule, so `piece` only makes sense together with
+ * Where a step starts, as indices. Pieces have a different length for each rule, so `piece` means nothing without
  * `rule`.
  */
 export interface MatchPosition {
@@ -31,9 +33,9 @@ export interface MatchPosition {
 }
 
 export interface MatchResult {
-  /** Indices of the rules that match, in ascending order. The list ends with the first rule that blocks. */
+  /** The indices of the rules that match, in ascending order. We stop after the first rule that blocks. */
   readonly matched: readonly number[];
-  /** The position at which to continue, or null if everything has been matched. */
+  /** The position for the next step, or null if all rules have been applied to all texts. */
   readonly next: MatchPosition | null;
 }
 
@@ -41,11 +43,11 @@ export type Matcher = (request: MatchRequest, limitMs?: number) => MatchResult;
 
 export const firstPosition: MatchPosition = { rule: 0, piece: 0 };
 
-/** The matcher caches up to `maxBytes` of compiled expressions. */
+/** Creates a matcher whose cache of compiled expressions is limited to `maxBytes`. */
 export function createMatcher(maxBytes: number): Matcher {
   const expressions = createExpressionCache(maxBytes);
 
-  /** We only check the time after a step, so a call can take a little longer than `limitMs`. */
+  /** We only check the time after each step, so this can take a little longer than `limitMs`. */
   return ({ rules, chunks, from }, limitMs = Number.POSITIVE_INFINITY) => {
     const startedAt = performance.now();
     const forms = chunks.flatMap(normalizedForms);
@@ -75,11 +77,11 @@ function matchesRule(expressions: ExpressionCache, { class: ruleClass, expressio
 
 interface ProgramSize {
   readonly instructions: number;
-  /** Counts the bounds of the character ranges in all instructions, e.g. 1,400 for `\p{L}`. */
+  /** How many bounds the character ranges have in total, e.g. 1,400 for `\p{L}`. */
   readonly bounds: number;
 }
 
-/** We cache only the sizes of programs, because the cost estimates don't need the programs themselves. */
+/** A cost estimate only needs the size of a program, so that's all we cache. */
 const programSizes = new LRUCache<string, ProgramSize>({ max: 5_000, memoMethod: measureProgram });
 
 function measureProgram(expression: string): ProgramSize {
@@ -89,16 +91,16 @@ function measureProgram(expression: string): ProgramSize {
 }
 
 /**
- * Returns an upper bound for the time per character in microseconds. We measured 20 ns per instruction of an expression
- * and 0.4 µs for the other rule classes.
+ * Returns an upper bound for the time per character, in microseconds. We measured 20 ns per instruction of an
+ * expression, and 0.4 µs for the other classes.
  */
 export function matchingCost({ class: ruleClass, expression = '' }: ContentRule): number {
   return ruleClass === 'expression' ? 0.02 * programSizes.memo(expression).instructions : 0.4;
 }
 
 /**
- * Returns the time that it takes to compile a rule's expression and its automaton, before it reads any text, in
- * microseconds (measured).
+ * Estimates how many microseconds it takes to compile a rule's expression and its automaton, before any text is read.
+ * The factors were measured.
  */
 export function compilingCost({ class: ruleClass, expression = '' }: ContentRule): number {
   if (ruleClass !== 'expression') return 0;
@@ -107,8 +109,8 @@ export function compilingCost({ class: ruleClass, expression = '' }: ContentRule
 }
 
 /**
- * We choose the piece length so that a step takes at most this long. Only pieces of the minimum length can take
- * longer, e.g. 60 ms for an expression with 1,000 instructions.
+ * The intended duration of a step, from which we calculate the length of a piece. A piece of the minimum length can
+ * take longer, e.g. 60 ms for an expression with 1,000 instructions.
  */
 const maxStepMicros = 20_000;
 const pieceLengths = { min: 3 * 1024, max: 32 * 1024 };
@@ -118,18 +120,18 @@ function* piecesOf(forms: readonly TextChunk[], rule: ContentRule): Generator<Te
   for (const form of forms) yield* splitText(form, length);
 }
 
-/** This character class is empty, so it never matches. */
+/** An empty character class, which never matches. */
 const never = '[^\\x00-\\x{10FFFF}]';
 /**
- * Finds anchors. Also consumes quoted text, escapes and character classes, so that we don't mistake a `^` or `$` in
- * them for an anchor.
+ * Splits an expression into tokens in order to find its anchors. Quoted text, escapes and character classes are tokens
+ * too, because a `^` or `$` inside them isn't an anchor.
  */
 const tokens = /\\Q[\s\S]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\S]|\[:\^?\w+:\]|[^\]\\])*\]|[\^$]/g;
 
 /**
- * Adapts an expression to a piece of text. If the piece starts in the middle of the text, `^` doesn't match there,
- * and if it ends in the middle, neither does `$`. In `(?m)` mode, where both match at line breaks, we don't change
- * the expression. In lines of more than 3,000 characters they can then also match at the edges of pieces.
+ * Adapts an expression to a piece of text. If the piece doesn't start at the beginning of the text, `^` can't match
+ * there, and if it doesn't end at the end, neither can `$`. With `(?m)`, both match at line breaks, so we don't change
+ * the expression. In lines with more than 3,000 characters, they can then also match where a piece starts or ends.
  */
 function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): string {
   if ((isStart && isEnd) || /\(\?[a-zA-Z]*m/.test(expression)) return expression;
@@ -140,9 +142,9 @@ function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): s
 }
 
 /**
- * Returns the text unchanged and, if that differs, the text as a human would read it. For the second form we
- * normalize full-width letters and digits, dashes and spaces, and remove zero-width characters. We also remove
- * control characters and lone surrogates, because some parsers drop them.
+ * Returns the text unchanged, and as a human would read it if that's different. For the second form we normalize
+ * full-width letters and digits, dashes and spaces, and remove zero-width characters. We also remove control characters
+ * and lone surrogates, because some parsers drop them.
  */
 function normalizedForms(chunk: TextChunk): readonly TextChunk[] {
   const { text } = chunk;

@@ -1,10 +1,10 @@
 /**
- * Shares the rule-matching thread among projects. As in fair queueing, the project that has used the least processor
- * time gets the next turn. A project with little work therefore never waits for all the work of a busy project, but
- * only for the turn that is running.
+ * Shares the thread that matches rules among projects. As in fair queueing, the project that has used the least
+ * processor time is next. A project with little work therefore only waits for the current turn, and never for all the
+ * work of a busy project.
  *
- * We limit how much work a project can have waiting and how much processor time a call can use. If a project exceeds
- * these limits, we only refuse calls of that project.
+ * We limit how much work of a project can be waiting, and how much processor time a call can use. If a project exceeds
+ * these limits, we only refuse its own calls.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { ContentRule } from './content-rule.ts';
@@ -16,36 +16,38 @@ export interface RuleWork {
   readonly project: string;
   readonly rules: readonly ContentRule[];
   readonly texts: readonly string[];
-  /** Aborting this signal ends the work and rejects with the signal's reason. */
+  /** Aborting the signal stops the work and rejects with the signal's reason. */
   readonly signal: AbortSignal | undefined;
 }
 
 export interface RuleOutcome {
-  /** The rules that match, up to and including the first rule that blocks. */
+  /** The rules that matched, up to the first one that blocks. */
   readonly matched: ReadonlySet<ContentRule>;
-  /** The reason why we stopped before we had evaluated every rule on every text, or null if we evaluated everything. */
+  /** The reason why the evaluation stopped early. If this is null, all rules were evaluated on all texts. */
   readonly stopped: string | null;
-  /** The error that broke the thread, for the log. */
+  /** The error that broke the thread. The caller should log it. */
   readonly cause?: unknown;
 }
 
 export interface RuleQueue {
-  /** Rejects with `budget_unavailable` if the project already has too much work waiting. */
+  /**
+   * Evaluates rules in the thread. Rejects with `budget_unavailable` if the project already has too much work waiting.
+   */
   run(work: RuleWork): Promise<RuleOutcome>;
 }
 
 export interface RuleQueueOptions {
   readonly thread: RuleThread;
-  /** The processor time that a call may use. */
+  /** CPU time for all rules of one call. */
   readonly maxCallMs: number;
   readonly maxWaitingCalls: number;
   readonly maxWaitingCharacters: number;
 }
 
-/** The limit on characters leaves room for two request bodies of the maximum size. */
+/** The default limits. Two request bodies of the maximum size fit into `maxWaitingCharacters`. */
 const defaults = { maxCallMs: 10_000, maxWaitingCalls: 1_000, maxWaitingCharacters: 64 * 1024 * 1024 };
 
-/** The maximum number of characters that we send to the thread in one request. */
+/** The maximum number of characters per request to the thread. */
 const batchLength = 32 * 1024;
 
 interface Task extends Pick<RuleWork, 'rules'> {
@@ -53,7 +55,7 @@ interface Task extends Pick<RuleWork, 'rules'> {
   readonly batches: Iterator<readonly TextChunk[]>;
   readonly matched: Set<ContentRule>;
   readonly outcome: PromiseWithResolvers<RuleOutcome>;
-  /** The part of the current batch that hasn't been evaluated yet, or null if the next batch is due. */
+  /** The rest of the current batch. Null if it's time for the next one. */
   batch: Batch | null;
   usedMicros: number;
   isEnded: boolean;
@@ -61,14 +63,14 @@ interface Task extends Pick<RuleWork, 'rules'> {
 
 interface Batch {
   readonly chunks: readonly TextChunk[];
-  /** Doesn't include rules that matched in an earlier batch. */
+  /** Rules that are still unmatched after the earlier batches. */
   readonly rules: readonly ContentRule[];
   readonly from: MatchPosition;
 }
 
 interface Share {
   readonly tasks: Task[];
-  /** The project's virtual time. We always serve the project with the lowest value next. */
+  /** The project's virtual time. The project with the lowest value is served next. */
   usedMicros: number;
 }
 
@@ -76,8 +78,8 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
   const { thread = createRuleThread(), maxCallMs, maxWaitingCalls, maxWaitingCharacters } = { ...defaults, ...options };
   const shares = new Map<string, Share>();
   /**
-   * The virtual time of the project that was served last. Idle projects resume from this value, so they can't save up
-   * turns.
+   * The virtual time of the project that was served last. Idle projects continue from this value, so that they can't
+   * save up turns.
    */
   let virtualMicros = 0;
   let isRunning = false;
@@ -89,7 +91,10 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     isRunning = false;
   };
 
-  /** We remember how much time idle projects have used until no project has any work left. */
+  /**
+   * Picks the project that goes next. When there's no work left anywhere, we forget how much time each project has
+   * used.
+   */
   const nextProject = (): [string, Share] | null => {
     let next: [string, Share] | null = null;
     for (const entry of shares) if (entry[1].tasks.length > 0 && (next === null || entry[1].usedMicros < next[1].usedMicros)) next = entry;
@@ -97,7 +102,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     return next;
   };
 
-  /** Gives the project one turn. The calls within a project take turns too. */
+  /** Works on a project's next task for one turn. An unfinished task goes to the back of the project's queue. */
   const serveProject = async (share: Share): Promise<void> => {
     virtualMicros = share.usedMicros;
     const task = share.tasks.shift();
@@ -107,7 +112,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     }
   };
 
-  /** Returns the processor time that was used, in microseconds. */
+  /** Matches a part of the texts. Returns the processor time in microseconds. */
   const advance = async (task: Task): Promise<number> => {
     const batch = task.batch ?? nextBatch(task);
     if (batch === null) {
@@ -127,7 +132,8 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
       else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of CPU time`);
       return cpuMicros;
     } catch (cause) {
-      // The thread runs one task at a time, so this task must have broken it. The others continue in a new thread.
+      // The thread works on one task at a time, so this task must have broken it. The other tasks continue in a new
+      // thread.
       settle(task, 'needs too much memory or time', cause);
       return maxCallMs * 1_000;
     }

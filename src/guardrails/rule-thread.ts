@@ -1,7 +1,7 @@
 /**
- * Matches content rules in a worker thread, so that the event loop can serve other requests in the meantime. The
- * thread starts with its first request and doesn't keep the process alive while it is idle. It works on one request at
- * a time so that we know which request broke it. After that, the next request starts a new thread.
+ * Matches content rules in a worker thread, so that the event loop can serve other requests. The thread starts with the
+ * first request, and an idle thread doesn't keep the process alive. It handles one request at a time, so that we know
+ * which request broke it. The next request then starts a new thread.
  */
 import { Worker } from 'node:worker_threads';
 import type { MatchRequest, MatchResult } from './match-rules.ts';
@@ -12,19 +12,19 @@ export interface ThreadResult extends MatchResult {
 
 export interface RuleThreadOptions {
   readonly maxHeapMb: number;
-  /** The time limit for a request. Requests normally take less than a tenth of a second. */
+  /** The time limit for a single request to the thread. Most requests take less than a tenth of a second. */
   readonly maxMs: number;
 }
 
 export interface RuleThread {
   /**
-   * Wait for the last request to end before you call this again. Rejects if the thread runs out of memory or doesn't
-   * respond.
+   * Evaluates rules in the thread. Only call this after the previous request has ended. Rejects if the thread runs out
+   * of memory or doesn't respond in time.
    */
   match(request: MatchRequest): Promise<ThreadResult>;
 }
 
-/** The heap is large enough for four times the expressions that `rule-worker.ts` keeps. */
+/** The default limits. The heap has four times the size of the compiled expressions that `rule-worker.ts` caches. */
 const defaults: RuleThreadOptions = { maxHeapMb: 192, maxMs: 10_000 };
 
 export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {

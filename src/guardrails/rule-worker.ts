@@ -4,7 +4,7 @@ import { createMatcher, type MatchRequest } from './match-rules.ts';
 import type { ThreadResult } from './rule-thread.ts';
 
 const maxExpressionBytes = 48 * 1024 * 1024;
-/** After this time, we finish the current step and then give other projects their turn. */
+/** How long a project's turn lasts, apart from the step that's running. */
 const turnMs = 20;
 
 const match = createMatcher(maxExpressionBytes);

@@ -1,6 +1,6 @@
 /**
- * Groups a project's content rules by place and evaluates texts. We evaluate short texts immediately, and all others in
- * a thread that all projects share (`rule-queue.ts`).
+ * Groups a project's content rules by place, and evaluates texts. Short texts are evaluated immediately. All others are
+ * evaluated in a thread that the projects share (`rule-queue.ts`).
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -8,54 +8,60 @@ import type { ContentRule, RuleClass } from './content-rule.ts';
 import { compilingCost, createMatcher, firstPosition, matchingCost } from './match-rules.ts';
 import { createRuleQueue, type RuleOutcome } from './rule-queue.ts';
 
-/** The rules for either input or output. */
+/** A project's rules for the input or for the output. */
 export interface PlaceRules {
   readonly rules: readonly ContentRule[];
-  /** True if at least one of the rules blocks. */
+  /** True if any of the rules blocks. */
   readonly blocks: boolean;
-  /** The maximum time that it takes to evaluate a character, in microseconds. */
+  /** The maximum time to evaluate a character, in microseconds. */
   readonly cost: number;
   /**
-   * The time that it takes to compile all expressions, in microseconds. If other projects have evicted these
-   * expressions from the cache, even the shortest text takes this long.
+   * How long it takes to compile all expressions, in microseconds. Even the shortest text takes this long if other
+   * projects have evicted the expressions from the cache.
    */
   readonly compilingCost: number;
-  /** The SHA-256 of the rules. */
+  /** SHA-256 of all the rules. */
   readonly revision: string;
 }
 
-/** The rules of both places. A place is null if it has no rules, so we don't evaluate its texts. */
+/**
+ * A project's compiled rules by place. If there are no rules for a place, it's null, and texts of that place don't have
+ * to be evaluated.
+ */
 export interface CompiledRules {
   readonly input: PlaceRules | null;
   readonly output: PlaceRules | null;
 }
 
 export interface RuleVerdict {
-  /** The class of the first rule that blocks the text, or null if no rule blocks it. */
+  /** Class of the first blocking rule. Null if no rule blocks the text. */
   readonly blockedBy: RuleClass | null;
-  /** The classes of the observing rules that matched. */
+  /** The classes of the rules that matched but don't block, because their action is `observe`. */
   readonly observed: readonly RuleClass[];
-  /** All rules that matched, including those after the first one that blocks. */
+  /** All rules that matched. This also includes rules that come after the first one that blocks. */
   readonly matched: readonly ContentRule[];
   /**
-   * If we couldn't evaluate the texts completely, this contains the reason, the class of the slowest rule, and the
-   * error that broke the thread if there was one. Otherwise it's null.
+   * Set if we couldn't evaluate all texts. It contains the reason, the class of the slowest rule, and the error if the
+   * thread has broken.
    */
   readonly unfinished: { readonly class: RuleClass; readonly reason: string; readonly cause: unknown } | null;
 }
 
 export interface Evaluation {
-  /** The project that the thread's time is charged to, because projects share the thread fairly. */
+  /** The project that uses the thread. Projects share the thread's time fairly. */
   readonly project: string;
-  /** Aborting this signal ends an evaluation in the thread, which then rejects with the signal's reason. */
+  /** Aborting this stops the evaluation, even inside the thread, and makes it reject with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** We may block the event loop for this long. A turn of the thread costs 0.1 ms. */
+/** How long rules may block the event loop. Anything slower runs in the thread, which costs 0.1 ms per turn. */
 const maxInlineMicros = 2_000;
-/** Limits the memory for expressions that are evaluated on the event loop. */
+/** The memory limit for compiled expressions that we evaluate on the event loop. */
 const maxInlineBytes = 16 * 1024 * 1024;
-/** Each of these normalizes to several characters, up to 18, so we can't estimate the cost from the text's length. */
+/**
+ * Normalization can replace each of these characters by up to 18 others. A text that contains any of them can be
+ * expensive to evaluate even if it's short.
+ */
 const expanding = /[\u3200-\u33ff\ufb50-\ufdff\u{1f100}-\u{1f2ff}]/u;
 
 const matchInline = createMatcher(maxInlineBytes);
@@ -77,17 +83,18 @@ export function compileRules(rules: readonly ContentRule[]): CompiledRules {
 }
 
 /**
- * Remembers texts in which no rule matched, because agents send their whole history with each call. The keys are
- * hashes that include the project and the revision of its rules. A text in which a rule matches is evaluated again, so
- * that every call reports it.
+ * Remembers texts in which no rule has matched, because agents send their whole history with each call. The keys are
+ * hashes that include the project and the revision of its rules. A text with a match is evaluated again, so that every
+ * call reports it.
  */
 const passed = new LRUCache<string, true>({ max: 100_000 });
-/** We evaluate shorter texts again, which takes about as long as looking them up. */
+/** Shorter texts can be evaluated as fast as they can be looked up, so we don't remember them. */
 const minRememberedLength = 64;
 
 /**
- * Returns null for texts that we don't remember. Malformed texts are among them, because in UTF-8 they're the same as
- * other texts in which a different rule may match.
+ * Returns the key under which we remember a text, or null if we don't remember it. Malformed texts are never
+ * remembered, because different ones look the same when they're encoded as UTF-8, and only one of them might match a
+ * rule.
  */
 function keyOf(text: string, project: string, revision: string): string | null {
   if (text.length < minRememberedLength || !text.isWellFormed()) return null;
@@ -95,8 +102,8 @@ function keyOf(text: string, project: string, revision: string): string | null {
 }
 
 /**
- * Evaluates all texts and reports each rule once, no matter how often it matches. Rejects with `budget_unavailable`
- * if the project already has too much work waiting for the thread.
+ * Evaluates all texts. Each matching rule is reported once, no matter how often it matches. Rejects with
+ * `budget_unavailable` if too much of the project's work is already waiting for the thread.
  */
 export async function evaluateTexts(
   { rules, cost, compilingCost: setup, revision }: PlaceRules,
@@ -134,7 +141,7 @@ function toVerdict(rules: readonly ContentRule[], { matched, stopped, cause }: R
   };
 }
 
-/** Names the slowest rule, which is the one to change. */
+/** Reports the slowest rule, because that's the one to change. */
 function toUnfinished(rules: readonly ContentRule[], reason: string, cause: unknown): RuleVerdict['unfinished'] {
   const [slowest] = rules.toSorted((a, b) => matchingCost(b) - matchingCost(a));
   return slowest ? { class: slowest.class, reason, cause } : null;

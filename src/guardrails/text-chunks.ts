@@ -1,22 +1,24 @@
 /**
- * Splits texts that are too long to evaluate in one go. Neighbouring chunks overlap by at least `overlap` characters,
- * so that matches shorter than that aren't split. They overlap by more if a chunk would begin in the middle of a
- * longer token, such as a JSON Web Token.
+ * Splits texts that are too long to evaluate in one go. Neighbouring chunks overlap by at least `overlap` characters, so
+ * that shorter matches aren't split. The overlap is larger if a chunk would start in the middle of a longer token, such
+ * as a JSON Web Token.
  */
 
-/** A part of a text, or the whole text. */
 export interface TextChunk {
   readonly text: string;
-  /** True if the chunk starts at the beginning of the whole text. */
+  /** True for the first chunk of a text. Only there can `^` match the start. */
   readonly isStart: boolean;
   readonly isEnd: boolean;
 }
 
 const overlap = 1024;
-/** We search at most this many characters back for white space. */
+/** How far a chunk can move its end back to reach a white space. */
 const maxShift = 256;
 
-/** `length` must be more than 2,000, because every chunk has to advance past the overlap. */
+/**
+ * Splits a long text into overlapping chunks. `length` has to be more than 2,000, because otherwise a chunk might not
+ * get past its overlap.
+ */
 export function* splitText(whole: TextChunk, length: number): Generator<TextChunk> {
   const { text } = whole;
   if (text.length <= length) return yield whole;
@@ -33,9 +35,9 @@ export function* splitText(whole: TextChunk, length: number): Generator<TextChun
 const tokenCharacter = /[\w.+/=-]/;
 
 /**
- * Moves the edge of a chunk back to a line break or, if there is none nearby, to white space. Otherwise we might cut
- * a number in half, and half a number could match as a different one. If there is neither, this returns the start of
- * the token at the position, unless the token is longer than `maxToken`.
+ * Moves the edge of a chunk back to a line break. If there is none nearby, it moves the edge back to white space,
+ * because half a number could match as a different number. If there is no white space either, it returns the start of
+ * the token, unless the token is longer than `maxToken`.
  */
 function breakBefore(text: string, position: number, maxToken = 0): number {
   let space = -1;
@@ -51,8 +53,8 @@ function breakBefore(text: string, position: number, maxToken = 0): number {
 }
 
 /**
- * Groups chunks into batches of up to `maxLength` characters. If each string of a request had its own turn in the
- * thread, the turns would cost more than the evaluation.
+ * Groups chunks into batches of up to `maxLength` characters. A separate turn in the thread for each string of a
+ * request would cost more than the evaluation.
  */
 export function* batchTexts(texts: readonly string[], maxLength: number): Generator<readonly TextChunk[]> {
   let batch: TextChunk[] = [];

@@ -1,15 +1,15 @@
 /**
- * Limits how much memory the process spends on request bodies. When many large requests arrive at the same time, we
- * refuse some of them instead of running out of memory (docs/decisions/2026-11-22-body-memory.md). Bytes count from
- * their arrival until the response is complete. An eighth of the memory is reserved for keys that hold no more than an
- * eighth themselves, so that one key with large or slow bodies can't lock out everyone else.
+ * Limits how much memory a process uses for request bodies. If too many large requests arrive at the same time, we
+ * refuse some of them so that we don't run out of memory (docs/decisions/2026-11-22-body-memory.md). Bytes count from
+ * their arrival until the response is complete. An eighth of the memory is reserved for keys that use less than an
+ * eighth, so that a single key with large or slow bodies can't lock out everyone else.
  */
 import { gatewayError } from '../core/errors.ts';
 import { type KeyBodies, maxBodyBytes } from './body.ts';
 
 export interface BodyMemory {
   of(keyId: string): KeyBodies;
-  /** Returns true if even a small request would probably be refused. */
+  /** Returns true if we'd probably refuse even a small request. */
   isFull(): boolean;
   readonly heldBytes: number;
   readonly maxBytes: number;
@@ -20,7 +20,7 @@ const smallRequestBytes = 65_536;
 export function createBodyMemory(maxBytes: number): BodyMemory {
   let heldBytes = 0;
   const heldByKey = new Map<string, number>();
-  // A body of the maximum size has to fit if it's the only one.
+  // There always has to be room for one body of the maximum size.
   const sharedBytes = Math.max(maxBytes - maxBytes / 8, Math.min(maxBytes, maxBodyBytes));
   return {
     of: (keyId) => ({

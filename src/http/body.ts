@@ -1,7 +1,7 @@
 /**
  * Reads request bodies as bytes, after checking the content type and the declared length
- * (docs/api/reference.md#limits). A 413 is plain text on every route, while content type and syntax errors have the
- * format of the route.
+ * (docs/api/reference.md#limits). A 413 is plain text on every route, but errors about the content type and syntax have
+ * the route's format.
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
@@ -9,17 +9,20 @@ import { largeBytes } from '../core/low-priority-thread.ts';
 import { joinInTurns } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** Tracks the bodies that we hold for one key. See `body-memory.ts`. */
+/** Counts the request bodies of one key that are in memory (see `body-memory.ts`). */
 export interface KeyBodies {
-  /** Counts bytes that have arrived. Throws `budget_unavailable` without counting them if there are too many. */
+  /** Reserves memory for bytes that have just arrived. Throws `budget_unavailable` if there isn't any left. */
   hold(bytes: number): void;
   release(bytes: number): void;
 }
 
-/** Applies to every body except on the provisioning routes. */
+/** The limit on all routes except the provisioning routes. */
 export const maxBodyBytes = 32 * 1024 * 1024;
 
-/** Throws `unsupported_media_type` for encoded bodies, and unless the type is `application/json` or ends in `+json`. */
+/**
+ * Throws `unsupported_media_type` if the body is encoded, or if its type isn't `application/json` and doesn't end with
+ * `+json`.
+ */
 export function checkContentType(request: IncomingMessage): void {
   const { 'content-type': type, 'content-encoding': encoding } = request.headers;
   if (type !== 'application/json' && !isJsonType(type)) throw gatewayError('unsupported_media_type');
@@ -36,32 +39,35 @@ function isJsonType(type: string | undefined): boolean {
 const bodyTimeoutMs = 300_000;
 
 /**
- * Disconnects a caller whose body takes longer than five minutes. Clear the timer once the body has been read. Memory
- * imports may take longer, so they don't use it.
+ * Disconnects callers who take longer than five minutes to send a body. Clear the timer when the body is complete.
+ * Memory imports can take longer, so they don't use this.
  */
 export function limitDuration(request: IncomingMessage): NodeJS.Timeout {
   return setTimeout(() => request.complete || request.destroy(), bodyTimeoutMs);
 }
 
-/** Each chunk has about 500 bytes of overhead, so a caller that sends single bytes could make us use gigabytes. */
+/**
+ * Chunks that we keep apart. Each has an overhead of about 500 bytes, so a caller that sends single bytes could use up
+ * gigabytes.
+ */
 const maxSeparateChunks = 1_024;
 
 /**
- * Reads the body into one buffer. Rejects with 413 as soon as the body exceeds the limit, with ClientDisconnectedError
- * if the caller disconnects, and with `budget_unavailable` if `memory` is full. The caller of this function has to
- * release the bytes from `memory`.
+ * Reads the body into a buffer. Rejects with 413 as soon as the body exceeds the limit, with ClientDisconnectedError if
+ * the caller disconnects, and with `budget_unavailable` if `memory` is full. Release the bytes from `memory` when you
+ * no longer need them.
  */
 export async function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > limitBytes) throw tooLarge(limitBytes);
-  // If the caller disconnected earlier, e.g. during the key lookup, `readArriving` would wait for events that have
-  // already fired.
+  // The caller may be gone already, e.g. since the key lookup. `readArriving` would then wait for events that never
+  // fire.
   if (request.destroyed) throw new ClientDisconnectedError();
   if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
-  // The whole body is already buffered, as it is for most requests, so we don't need listeners or a timer.
+  // The whole body is already in the buffer, as for most requests, so we don't need listeners or a timer.
   memory?.hold(declared);
   const bytes: Buffer = request.read();
-  // Without this, the request would never emit `end`.
+  // Nobody else reads the request, so without this it would never emit `end`.
   request.resume();
   return bytes;
 }
@@ -101,14 +107,17 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
       if (only && chunks.length === 1) resolve(only);
       else resolve(size < largeBytes ? Buffer.concat(chunks, size) : joinInTurns(chunks, size));
     });
-    // Every request emits `close`, usually after `end`, so we only create the error if the body is incomplete. Creating
-    // it for each request cost 7 µs of CPU per call (measured). We don't listen for `error`, because `close` always
-    // follows it.
+    // All requests emit `close`, usually after `end`. We only create the error if the body is incomplete, because
+    // creating it for every request takes 7 µs of CPU (measured). We don't need to listen for `error`, because `close`
+    // always follows it.
     request.on('close', () => request.readableEnded || fail(new ClientDisconnectedError()));
   });
 }
 
-/** Returns the bytes of a JSON body, or null if there is no body. Rejects like `checkContentType` and `readBody`. */
+/**
+ * Returns the bytes of a JSON body, or null if there is no body. Rejects with the errors of `checkContentType` and
+ * `readBody`.
+ */
 async function readOptionalBody(request: IncomingMessage, limitBytes?: number, memory?: KeyBodies): Promise<Buffer | null> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
   if (encoding === undefined && Number(length) === 0) return null;
@@ -130,7 +139,7 @@ export function tooLarge(limitBytes: number): PlainTextError {
 }
 
 /**
- * Converts syntax and content type errors to plain text, which is their format on every route except chat and messages
+ * Converts errors about the syntax and content type to plain text, the format on all routes except chat and messages
  * (docs/api/reference.md#plain-text-errors).
  */
 export function toPlainTextError(error: unknown): unknown {
@@ -141,7 +150,7 @@ export function toPlainTextError(error: unknown): unknown {
 }
 
 /**
- * Returns the parsed body, or undefined if there is none, on routes with plain-text errors
+ * Returns the parsed body, or undefined if there isn't one. Only use this on routes with plain-text errors
  * (docs/api/reference.md#plain-text-errors). JSON has to be UTF-8 (RFC 8259), so we reject other encodings as invalid
  * JSON.
  */
@@ -149,7 +158,7 @@ export async function readOptionalJson(request: IncomingMessage, memory: KeyBodi
   return (await readJsonText(request, maxBodyBytes, memory))?.value;
 }
 
-/** Like `readOptionalJson`, but also returns the text of the body. */
+/** Does the same as `readOptionalJson`, but also returns the text of the body. */
 export async function readJsonText(
   request: IncomingMessage,
   limitBytes?: number,
@@ -163,12 +172,12 @@ export async function readJsonText(
     const text = utf8.decode(bytes);
     return { text, value: JSON.parse(text) };
   } catch {
-    // We don't pass on the parser's message, because it quotes the body.
+    // Don't include the parser's message, because it quotes the body.
     throw new PlainTextError(400, 'the body is not valid JSON');
   } finally {
     memory?.release(bytes.length);
   }
 }
 
-/** Rejects invalid UTF-8. Keeps a byte-order mark so that `JSON.parse` rejects it. */
+/** Rejects invalid UTF-8. A byte-order mark isn't removed, so that `JSON.parse` rejects it. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,4 +1,4 @@
-/** Determines the network address of a client, including clients behind proxies. */
+/** Determines a client's network address, even behind proxies. */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
@@ -20,9 +20,9 @@ for (const [network, prefix] of [
   internal.addSubnet(network, prefix, 'ipv6');
 
 /**
- * Returns the client's address. If the connection comes from the internal network, we use the last address in
- * `x-forwarded-for` that is outside of it, because that's what the outermost proxy of the deployment saw. An external
- * client can't forge it, but an internal one can, so don't use it as proof of anything.
+ * Returns the client's address. If the connection comes from an internal network, we use the last external address in
+ * `x-forwarded-for`, because the outermost proxy of the deployment has added it. External clients can't forge it, but
+ * internal clients can, so don't rely on it for authorization.
  */
 export function clientAddress(request: Pick<IncomingMessage, 'socket' | 'headers'>): string {
   const peer = withoutPrefix(request.socket.remoteAddress ?? '');

@@ -1,36 +1,40 @@
-/** Cookies of sign-in pages: parsing, writing, and the names that depend on HTTPS. */
+/** Parses and formats the cookies of sign-in pages. Their names depend on HTTPS. */
 
 export interface Cookie {
   readonly name: string;
   readonly value: string;
-  /** Seconds; 0 deletes the cookie. Absent: until the browser closes. */
+  /** If this is 0, the browser deletes the cookie. If it's missing, the browser keeps the cookie until it's closed. */
   readonly maxAgeSeconds?: number;
 }
 
-/** Name of the cookie with the secret of a session. */
+/** Returns the name of the cookie that contains the session's secret. */
 export function sessionCookieName(secure: boolean): string {
   return hostCookieName('gateway_session', secure);
 }
 
-/** Name of the cookie from which the token of forms is derived as long as there is no session. */
+/** Returns the name of the cookie from which we derive the form token if there is no session. */
 export function formCookieName(secure: boolean): string {
   return hostCookieName('gateway_form', secure);
 }
 
 /**
- * Browsers accept a `__Host-` cookie only over HTTPS and only from the host itself, so no other host of the domain can plant one.
+ * Over HTTPS, we add the `__Host-` prefix. Browsers then only accept the cookie from the host itself, so another host
+ * of the same domain can't set it.
  */
 export function hostCookieName(name: string, secure: boolean): string {
   return secure ? `__Host-${name}` : name;
 }
 
-/** Every cookie is HttpOnly, for the whole host, and Secure over HTTPS. Those of the console are SameSite=Lax. */
+/**
+ * All cookies are HttpOnly and valid for the whole host. Over HTTPS they are also Secure. The console's cookies are
+ * SameSite=Lax.
+ */
 export function formatCookie({ name, value, maxAgeSeconds }: Cookie, secure: boolean, sameSite: 'Lax' | 'None' = 'Lax'): string {
   const age = maxAgeSeconds === undefined ? '' : `; Max-Age=${maxAgeSeconds}`;
   return `${name}=${encodeURIComponent(value)}; Path=/; HttpOnly; SameSite=${sameSite}${age}${secure ? '; Secure' : ''}`;
 }
 
-/** The first value of each name. Values that are not percent-encoded UTF-8 are left out. */
+/** Returns the first value of each name. Skips values that aren't percent-encoded UTF-8. */
 export function parseCookies(header: string | undefined): Readonly<Record<string, string>> {
   const cookies: Record<string, string> = Object.create(null);
   for (const part of header?.split(';') ?? []) {
@@ -40,7 +44,7 @@ export function parseCookies(header: string | undefined): Readonly<Record<string
     try {
       cookies[name] = decodeURIComponent(part.slice(equals + 1).trim());
     } catch {
-      // Not ours: every value that we set is percent-encoded.
+      // Not one of ours, because those can always be decoded.
     }
   }
   return cookies;

@@ -1,13 +1,13 @@
 /**
- * Lets web pages of the configured origins (`cors.origins`) call the routes that take a virtual key, and answers their
- * preflight requests (docs/api/reference.md#browsers). We never allow credentials, so pages can't use cookies or reach
- * the routes for people and operators.
+ * Lets web pages from the configured origins (`cors.origins`) call the routes for virtual keys, and answers their
+ * preflight requests (docs/api/reference.md#browsers). We never allow credentials, so pages can't use cookies or the
+ * routes for people and operators.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { responseHeaders } from './openapi/contract/parameters.ts';
 
 const methods = 'GET, HEAD, POST, PATCH, DELETE';
-/** The longest time for which Chromium caches a preflight response. Firefox allows more. */
+/** The longest time that Chromium caches a preflight response. Firefox allows more. */
 const maxAgeSeconds = 7_200;
 const exposedHeaders = [
   'x-request-id',
@@ -22,8 +22,8 @@ function isOwnHeader(name: string): boolean {
 }
 
 /**
- * Wraps `next` with the CORS headers. `origins` contains exact origins, or `*`. Requests without an `Origin` header
- * pass through unchanged.
+ * Adds CORS headers to the responses of `next`. `origins` returns exact origins, or `*`. Requests without an `Origin`
+ * header are passed on unchanged.
  */
 export function allowOrigins(origins: () => readonly string[], next: RequestListener): RequestListener {
   return (request, response) => {
@@ -55,7 +55,7 @@ function isPathOfKeys(url: string): boolean {
 function sendPreflight({ headers }: IncomingMessage, response: ServerResponse): void {
   const requested = headers['access-control-request-headers'];
   response.setHeader('access-control-allow-methods', methods);
-  // We allow any header that an SDK sends, because only the key grants access.
+  // Allow whatever headers SDKs send. They don't grant any access, only the key does.
   if (requested !== undefined && /^[\w!#$%&'*+.^`|~, -]{1,4096}$/.test(requested))
     response.setHeader('access-control-allow-headers', requested);
   response.setHeader('access-control-max-age', String(maxAgeSeconds));

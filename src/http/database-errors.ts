@@ -4,8 +4,8 @@ import { isConnectionError } from '../db/connection-errors.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /**
- * Runs `query` and maps its errors. Errors meant for the caller pass through. Other errors become `no_db` if the
- * database can't be reached, and `query_failed` otherwise.
+ * Runs `query` and maps its errors. API errors are thrown unchanged. All others become `no_db` if the database can't be
+ * reached, or else `query_failed`.
  */
 export async function mapDatabaseErrors<Result>(query: () => Promise<Result>): Promise<Result> {
   try {

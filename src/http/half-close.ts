@@ -1,25 +1,24 @@
 /**
- * Detects callers that disconnect after closing their sending side. A caller may half-close the connection
- * (`shutdown(SHUT_WR)`, `nc -N`) and still wait for the response. We can't tell it from a disconnected caller until we
- * send data and get a reset. For a plain JSON response this doesn't matter, since the call is made and charged anyway.
- * While a stream is silent, we send probes to half-closed connections: an interim response before the head (102, RFC
- * 9110 15.2, which clients skip), and comment lines between events after it. See
+ * Detects callers that disconnect after closing their sending side. A caller can half-close the connection
+ * (`shutdown(SHUT_WR)`, `nc -N`) and still wait for the response. We only find out that it has disconnected when we
+ * send data and get a reset. For plain JSON responses this doesn't matter, because the vendor charges for the call
+ * anyway. On streams that are silent, we send probes to half-closed connections. Before the head this is an interim
+ * response (102, RFC 9110 15.2), which clients ignore, and after the head a comment line between events. See
  * docs/decisions/2026-11-21-half-closed-connections.md.
  */
 import type { Server, ServerResponse } from 'node:http';
 
 /**
- * Keeps half-closed connections open until their response ends. Node supports this option, but it's neither documented
- * nor typed.
+ * Keeps half-closed connections open until the response ends. Node has this option, but it's neither documented nor
+ * typed.
  */
 export function allowHalfOpen(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
 }
 
 /**
- * Delays a request with `Expect: 100-continue` until all earlier responses on its connection are complete. Otherwise
- * Node would write the interim response after the head of the final response, and clients would read it as part of the
- * body.
+ * Delays requests with `Expect: 100-continue` until all earlier responses on the same connection are complete.
+ * Otherwise Node would write the interim response into the body of an earlier response.
  */
 export function continueInOrder(server: Server): void {
   server.on('checkContinue', (request, response) => {
@@ -32,17 +31,20 @@ export function continueInOrder(server: Server): void {
   });
 }
 
-/** Only the second write to a closed connection fails, so we send the first probes early and then back off. */
+/** Only the second write to a closed connection fails. So we send the first probes early, and then back off. */
 const initialBackoffMs = 100;
 const maxBackoffMs = 10_000;
 
-/** A comment line of server-sent events. Clients ignore it. */
+/**
+ * A comment in the format of server-sent events. Clients ignore comments, so we can send it to keep the connection
+ * alive.
+ */
 export const keepAliveComment = ':\n\n';
 
 /**
- * Closes a streamed `response` soon after its caller has disconnected from a half-closed connection. We send `filler`
- * between writes. If it's null because the format has no comments, then after the head we only notice a disconnect when
- * the stream itself writes.
+ * Closes a streamed response soon after the caller has disconnected from a half-closed connection. We send `filler`
+ * between writes. Pass null if the format has no comments. In this case, once the head has been sent, we only notice a
+ * disconnect when the stream writes something.
  */
 export function detectAbandonedStream(response: ServerResponse, filler: string | null): void {
   const { socket } = response.req;
@@ -53,7 +55,7 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
     timer = setTimeout(probe, pauseMs, Math.min(2 * pauseMs, maxBackoffMs));
   };
   const begin = (): void => probe(initialBackoffMs);
-  // We use `on` because `once` costs another 180 bytes per listener (measured) and these events only fire once anyway.
+  // `once` would take another 180 bytes per listener (measured), so we use `on`. These events only fire once anyway.
   response.on('close', () => {
     clearTimeout(timer);
     socket.off('end', begin);
@@ -62,16 +64,15 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
   else socket.on('end', begin);
 }
 
-/** Calls `disconnected` if the caller disconnects before the response is complete. */
+/** Calls back if the client goes away before the response is complete. */
 export function onClientDisconnect(response: ServerResponse, disconnected: () => void): void {
   response.on('close', () => {
-    // A complete response emits `close` too. Cancelling at that point would close a vendor connection that can be
-    // reused.
+    // `close` also follows a complete response. Cancelling then would close a vendor connection that could be reused.
     if (!response.writableFinished) disconnected();
   });
 }
 
-/** Returns a signal that is aborted if the client of a non-streamed response disconnects. */
+/** Returns a signal that is aborted if the client disconnects before it has received a response that isn't streamed. */
 export function whenDisconnected(response: ServerResponse): AbortSignal {
   const disconnected = new AbortController();
   onClientDisconnect(response, () => disconnected.abort());
@@ -80,8 +81,8 @@ export function whenDisconnected(response: ServerResponse): AbortSignal {
 }
 
 function sendProbe(response: ServerResponse, filler: string | null): void {
-  // Unsent data already serves as a probe. A response without a socket is queued behind another one on its connection,
-  // and Node would write the interim response after the head of that one.
+  // Data that hasn't been sent yet already serves as a probe. A response without a socket is queued behind another one
+  // on its connection, and Node would write the interim response into that one.
   if (response.writableNeedDrain || response.socket === null) return;
   if (response.headersSent) {
     if (filler !== null) response.write(filler);

@@ -1,12 +1,12 @@
 /**
- * Ends a response that may be sent before the request is complete, e.g. because of an invalid key, content type or
- * size. If the connection is to be closed, we keep it open until the caller has sent everything. Closing it earlier
- * would reset it, and callers that send their whole body before they read would lose the response. Node takes care of
- * keep-alive connections itself.
+ * Ends a response that we may send before the request is complete, e.g. because the key, content type or size is wrong.
+ * If the connection is going to be closed, we keep it open until the caller has sent everything. Closing it earlier
+ * would reset the connection, and callers that send their whole body before they read would lose the response. For
+ * keep-alive connections, Node does this itself.
  */
 import type { ServerResponse } from 'node:http';
 
-/** How long a caller may continue to send data that we discard. */
+/** How long we let the caller finish sending its request before we close the connection. We discard the data. */
 const lingerTimeoutMs = 30_000;
 
 /** Ends the response with `bytes`, which is the complete body. The head has to include `content-length`. */

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 
 /**
  * The maximum number of connections that wait to be accepted, unless the operating system's limit is lower. With Node's
- * default of 511, some of a thousand simultaneous connections to a busy process were reset.
+ * default of 511, a busy process reset some of a thousand simultaneous connections.
  */
 const backlog = 4_096;
 
@@ -20,8 +20,8 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 }
 
 /**
- * Returns a function that closes connections on which nothing was ever received, e.g. the spare connections of browsers
- * and load balancers. Node doesn't count them as idle. Call this before the server listens.
+ * Returns a function that closes connections that have never received anything, e.g. spare connections of browsers and
+ * load balancers. Node doesn't count them as idle. Call this before the server listens.
  */
 export function trackUnusedConnections(server: Server): () => void {
   const sockets = new Set<Socket>();
@@ -35,8 +35,7 @@ export function trackUnusedConnections(server: Server): () => void {
 }
 
 /**
- * Makes each response close its connection from now on, so that callers reconnect to another process for their next
- * request.
+ * From now on, every response closes its connection. Callers then connect to another process for their next request.
  */
 export function endKeptAliveConnections(server: Server): void {
   server.prependListener('request', (_request, response: ServerResponse) => response.setHeader('connection', 'close'));
@@ -45,24 +44,25 @@ export function endKeptAliveConnections(server: Server): void {
 const idleSweepMs = 100;
 
 export interface CloseOptions {
-  /** The function that `trackUnusedConnections` returned. */
+  /** Returned by `trackUnusedConnections`. */
   readonly closeUnusedConnections: () => void;
-  /** How long responses in progress may take to complete. */
+  /** How long running responses can take to complete. */
   readonly drainTimeoutMs: number;
-  /** Called after that time to cancel whatever the remaining responses are waiting for. */
+  /** Called after `drainTimeoutMs` to cancel whatever the remaining responses are waiting for. */
   readonly onDrainTimeout: () => void;
-  /** How much longer we wait before we close their connections. */
+  /** How long we wait after `onDrainTimeout` before we close the remaining connections. */
   readonly abortTimeoutMs: number;
 }
 
-/** Stops accepting connections. Resolves when all responses are complete or both timeouts have passed. */
+/** Stops accepting connections. Resolves when all responses are complete, or both timeouts have passed. */
 export async function closeServer(server: Server, options: CloseOptions): Promise<void> {
   const { closeUnusedConnections, drainTimeoutMs, onDrainTimeout, abortTimeoutMs } = options;
   if (!server.listening) return;
   const closed = once(server, 'close');
   endKeptAliveConnections(server);
   server.close();
-  // A connection becomes idle when its response ends. Without the sweep it would stay open until the caller closes it.
+  // When a response ends, its connection becomes idle. We close idle connections regularly, because otherwise they'd
+  // stay open until the caller closes them.
   const sweep = setInterval(() => {
     server.closeIdleConnections();
     closeUnusedConnections();

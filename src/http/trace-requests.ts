@@ -1,6 +1,6 @@
 /**
- * Creates a span for each sampled request, which is active while the request is handled. It only records the pattern of
- * the route, because the actual path may contain a subject.
+ * Creates a span for each sampled request, which is active while we handle the request. It contains the route's pattern
+ * and not the actual path, because a path can contain a subject.
  */
 import type { RequestListener } from 'node:http';
 import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
@@ -8,22 +8,21 @@ import type { Request } from 'express';
 import { attributes } from '../observability/trace-names.ts';
 import { getTracer, toContext } from '../observability/tracing.ts';
 
-/** Requests of probes and scrapers aren't traced. */
+/** Probes and scrapers aren't worth a trace. */
 const untraced: readonly (string | undefined)[] = ['/healthz', '/readyz', '/metrics'];
 const server = { kind: SpanKind.SERVER };
 
-/** Decides which requests are traced. */
 export interface RequestSampling {
-  /** A ratio from 0 to 1 for requests whose caller doesn't decide. */
+  /** The ratio from 0 to 1 of requests that we trace if the caller doesn't decide. */
   readonly ratio: number;
-  /** Whether the `traceparent` of a request decides if it's traced. */
+  /** True if the `traceparent` of a request decides whether it's traced. */
   readonly followsParent: boolean;
 }
 
 /**
- * Wraps the listener with spans. If a request has a valid `traceparent`, it becomes the parent. We decide about
- * sampling before we create anything, because even an unsampled span took 0.7 µs. The decision is random and doesn't
- * depend on the trace id, since a caller could pick ids that are always traced.
+ * Creates a span for each request. If the request has a valid `traceparent`, that becomes the parent. We decide whether
+ * to sample before creating anything, because even an unsampled span takes 0.7 µs. The decision is random and doesn't
+ * depend on the trace id, so that callers can't choose ids that are always traced.
  */
 export function traceRequests(listener: RequestListener, { ratio, followsParent }: RequestSampling): RequestListener {
   const tracer = getTracer();

@@ -1,6 +1,6 @@
 /**
- * Reads a multipart body while it arrives. We hold it until we've read what the call needs, which may be all of it, and
- * then relay it as fast as the vendor accepts it. Each byte is in memory only once.
+ * Reads a multipart body while it arrives. We keep the body in memory until we've read the fields that the call needs,
+ * which can mean all of it. Then we relay it as fast as the vendor accepts it. No byte is in memory twice.
  */
 import type { IncomingMessage } from 'node:http';
 import { gatewayError } from '../core/errors.ts';
@@ -9,30 +9,30 @@ import { checkUploadField, type UploadBody, type UploadFields } from '../dialect
 import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, tooLarge } from './body.ts';
 
 export interface Upload {
-  /** The fields that have arrived so far, including `model`. */
+  /** Fields received so far, including `model`. */
   readonly fields: UploadFields;
   readonly model: string;
-  /** Counts the images and masks that have arrived so far, even in part. */
+  /** Counts the images and masks that have begun to arrive. */
   readonly countImages: () => number;
-  /** The length of the body. While it's still arriving, this is the declared length. */
+  /** Bytes in the body. Before it has arrived completely, this is what the caller declared. */
   readonly bodyBytes: number;
   /**
-   * Reads the rest of the body, so that `fields` is complete. Rejects like `readUpload`. Call it before the body is
-   * relayed.
+   * Reads the rest of the body, so that `fields` is complete. Rejects with the same errors as `readUpload`. Call this
+   * before relaying the body.
    */
   readonly readAll: () => Promise<void>;
-  /** Returns the body with another model. Call it at most once. */
+  /** Returns the body with a different model. Call this at most once. */
   readonly bodyFor: (model: string) => UploadBody;
   /**
-   * Call this when the response is complete. It discards the unread rest of the request, so that the connection can be
+   * Call this when the response is complete. Discards the unread rest of the request, so that the connection can be
    * reused.
    */
   readonly release: () => void;
 }
 
 /**
- * Returns the boundary of a `multipart/form-data` body. Throws `unsupported_media_type` for other types and for encoded
- * bodies.
+ * Returns the boundary of a `multipart/form-data` body. Throws `unsupported_media_type` if the type is different or the
+ * body is encoded.
  */
 export function parseBoundary({ headers }: IncomingMessage): string {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
@@ -48,16 +48,16 @@ export interface UploadOptions {
   readonly boundary: string;
   readonly fieldNames: ReadonlySet<string>;
   /**
-   * Collects the texts that content rules check; null if there are no rules. With rules we read the whole body before
-   * we call the vendor, because a rule may match in any field.
+   * Collects the text that content rules check. Null if there are no rules. With rules, we read the whole body before
+   * calling the vendor, because any field could match.
    */
   readonly collected: PartTexts | null;
   readonly memory: KeyBodies;
 }
 
 /**
- * Reads until the model is known. Rejects with `missing_model`, `bad_json` if the body is malformed, a plain-text 413,
- * ClientDisconnectedError or `budget_unavailable`.
+ * Reads the body until it's clear which model the request is for. Rejects with `missing_model`, with `bad_json` if the
+ * body is malformed, with a plain-text 413, with ClientDisconnectedError, or with `budget_unavailable`.
  */
 export async function readUpload(request: IncomingMessage, { boundary, fieldNames, collected, memory }: UploadOptions): Promise<Upload> {
   const { 'content-length': declaredLength } = request.headers;
@@ -107,7 +107,8 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
   };
 
   try {
-    // The vendor needs to know the length in advance. If the client didn't declare one, we have to read the whole body.
+    // The vendor has to know the length in advance. If the client hasn't declared it, the only way to find out is to
+    // read the whole body.
     while (!isComplete && (collected !== null || declaredBytes === null || !fields.has('model'))) await holdPieces();
     const model = fields.get('model');
     if (model === undefined) throw gatewayError('missing_model');
@@ -144,15 +145,15 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
 }
 
 interface ChunkReader {
-  /** Resolves to null at the end. Rejects with ClientDisconnectedError. */
+  /** Returns the next chunk, or null at the end. Rejects with ClientDisconnectedError. */
   next(): Promise<Buffer | null>;
-  /** Discards the rest of the request. Node only does that for requests that were never read. */
+  /** Drains the request. Node only does that itself if we haven't started to read. */
   stop(): void;
 }
 
 /**
- * Reads chunks on demand. We can't use the request's iterator, because it closes the connection if it stops early, and
- * then we couldn't respond.
+ * Reads chunks on demand. We can't use the request's iterator, because it closes the connection if we stop early, and
+ * we couldn't respond then.
  */
 function readChunks(request: IncomingMessage): ChunkReader {
   let waiting: { resolve: (chunk: Buffer | null) => void; reject: (error: Error) => void } | null = null;
@@ -178,8 +179,8 @@ function readChunks(request: IncomingMessage): ChunkReader {
     else if (request.destroyed) onClose();
   };
   let isScheduled = false;
-  // Reads everything that has arrived in one go. With chunked encoding an event may carry a single byte, and handling
-  // each one separately would block other calls.
+  // Reads everything that has arrived in one go. With chunked encoding, each event can contain a single byte, and
+  // handling these one by one would block other calls.
   const schedule = (): void => {
     if (isScheduled) return;
     isScheduled = true;

@@ -1,7 +1,7 @@
 /**
- * The ballast file reserves disk space. When the disk is full we delete it, so that the calls in flight can still be
- * settled. We fill it with random bytes, because a sparse file reserves nothing, and neither do zeros if the file
- * system compresses them.
+ * The ballast file reserves disk space. When the disk is full we delete the file, so that calls in flight can still be
+ * settled. It's filled with random bytes, because sparse files don't reserve any space, and some file systems compress
+ * zeros.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -31,15 +31,16 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       return exists;
     },
     /**
-     * Writes the file unless it exists. Throws without leaving a file behind if the disk has less than `spareBytes` of
-     * space beyond the file.
+     * Writes the file unless it exists. Throws if this would leave less than `spareBytes` of free disk space. An
+     * incomplete file is removed again.
      */
     async create(spareBytes: number): Promise<void> {
-      // A file that is being deleted still occupies space, and its deletion could hit the new file.
-      await removal.catch(() => undefined); // `release` has reported the error.
+      // Wait for a deletion that's still going on. The old file takes up space until then, and the new one could be
+      // deleted in its place.
+      await removal.catch(() => undefined); // already reported by `release`
       if (exists) return;
       const free = await files.freeBytes(folder);
-      // We check this first, so that the attempt doesn't use up the space that we need to settle calls.
+      // Check the free space first, so that a failed attempt doesn't use up the space that we need to settle calls.
       if (free < bytes + spareBytes)
         throw Object.assign(
           new Error(`the disk has ${toMebibytes(free)} MiB free, but the journal needs ${toMebibytes(bytes + spareBytes)} MiB`),
@@ -58,7 +59,8 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       }
     },
     async release(): Promise<void> {
-      // Deleting a large file takes time, so we set this before the file is gone.
+      // Set this before the deletion, which can take a while for a large file, so that nobody uses the file in the
+      // meantime.
       exists = false;
       removal = files.remove(path);
       try {

@@ -1,9 +1,9 @@
 /**
- * Named places at which tests kill the process (test/journal/kill.test.ts). They're before and after each write, and
- * between the steps of the drain and of recovery. In production they do nothing.
+ * Named places at which tests can kill the process (test/journal/kill.test.ts). They are before and after each write,
+ * and between the steps of the drain and of recovery. They do nothing in production.
  */
 
-/** Failpoints in the journal of a running process and in its drain. */
+/** Failpoints in a running process, i.e. in its journal and drain. */
 export const liveFailpoints = [
   'before write',
   'after write',
@@ -15,7 +15,7 @@ export const liveFailpoints = [
   'after discard',
 ] as const;
 
-/** Failpoints in the recovery of a dead process's journal. */
+/** The failpoints of recovery, i.e. of the code that takes over the journal of a dead process. */
 export const recoveryFailpoints = [
   'after takeover',
   'before read',

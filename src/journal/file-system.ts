@@ -1,6 +1,6 @@
 /**
- * File operations of the journal, its drain and its recovery. Tests replace them to simulate a full or failing disk or
- * a power failure.
+ * File operations for the journal, its drain and its recovery. Tests replace them to simulate full or failing disks and
+ * power failures.
  */
 import { constants, existsSync, writeSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { errorCode } from '../core/error-messages.ts';
 import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
 
 export interface OpenFile {
-  /** Writes all buffers at `position`. If this throws, some of the bytes may be in the file. */
+  /** Writes all buffers at `position`. If this throws, some of the bytes may have been written. */
   writeAll(buffers: readonly Buffer[], position: number): Promise<void>;
   /** Like `writeAll`, but blocks the event loop. */
   writeAllSync(buffers: readonly Buffer[], position: number): void;
@@ -21,22 +21,25 @@ export interface OpenFile {
 export interface JournalFileSystem {
   /** Creates the file with mode 0600. Fails if it exists. */
   create(file: string): Promise<OpenFile>;
-  /** Reads up to `bytes` bytes from `position` on. Returns fewer only at the end of the file. */
+  /** Reads up to `bytes` bytes, starting at `position`. Only returns fewer bytes at the end of the file. */
   read(file: string, position: number, bytes: number): Promise<Buffer>;
   size(file: string): Promise<number>;
-  /** Writes a whole file with mode 0600, replacing an existing one. Creates missing folders with mode 0700. */
+  /** Writes a whole file with mode 0600, and replaces an existing one. Missing folders are created with mode 0700. */
   write(file: string, bytes: Buffer): Promise<void>;
   exists(path: string): boolean;
   /** Lists the names in a folder. Returns an empty list if the folder doesn't exist. */
   list(folder: string): Promise<string[]>;
-  /** Flushes the names in a folder. Without this, a power failure may lose files even if their bytes were flushed. */
+  /**
+   * Flushes the directory entries of a folder. Without this, a power failure can lose a file even if its content was
+   * flushed.
+   */
   syncFolder(folder: string): Promise<void>;
   /** See `acquireFileLock`. */
   lock(file: string): Promise<FileLock | null>;
   rename(from: string, to: string): Promise<void>;
-  /** Removes a file, or a folder with its contents, if it exists. */
+  /** Removes a file or folder, including its contents. Does nothing if it doesn't exist. */
   remove(path: string): Promise<void>;
-  /** Returns how many bytes this user can still write to the folder's disk. */
+  /** Returns how many more bytes this user can write to the disk that contains the folder. */
   freeBytes(folder: string): Promise<number>;
 }
 
@@ -105,7 +108,7 @@ export const nodeFileSystem: JournalFileSystem = {
   },
   lock: acquireFileLock,
   rename,
-  // Two recoveries may delete the same folder at the same time.
+  // Retry, because two recoveries can delete the same folder at the same time.
   remove: (path) => rm(path, { recursive: true, force: true, maxRetries: 3 }),
   async freeBytes(folder) {
     const { bavail, bsize } = await statfs(folder);
@@ -114,8 +117,8 @@ export const nodeFileSystem: JournalFileSystem = {
 };
 
 /**
- * Returns the buffers without their first `bytes` bytes. If the disk fills up, the first symptom is a short write, and
- * the next write fails with the actual error.
+ * Drops the first `bytes` bytes, which have been written. If nothing was written we throw. When a disk fills up, the
+ * first symptom is a short write, and the next write fails with the actual error.
  */
 function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
   if (bytes === 0) throw nothingWritten();

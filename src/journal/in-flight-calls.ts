@@ -1,7 +1,8 @@
 /**
- * Tracks calls that have an `opened` record in the journal, but no `settled` record yet. We can only delete a segment
- * that contains none of their `opened` records, so the journal copies these records to the newest segment (a kilobyte
- * per call and segment). Otherwise a single long stream would keep a chain of segments, and the texts in them, on disk.
+ * Tracks calls that have an `opened` record in the journal but no `settled` record yet. A segment can only be deleted
+ * if it contains none of their `opened` records, so the journal copies those records to the newest segment (a kilobyte
+ * per call and segment). Without the copies, one long stream would keep a whole chain of segments on disk, with all
+ * their texts.
  */
 import type { CallMetadata, SettledCall } from '../core/call.ts';
 import { redactSubject, redactSubjectMetadata } from '../core/redact-subject.ts';
@@ -15,23 +16,23 @@ export interface InFlightCall {
 interface Entry extends InFlightCall {
   metadata: CallMetadata;
   readonly attempts: AttemptStart[];
-  /** The JSON of the metadata with which the call was opened. */
+  /** Metadata of the call when it was opened, as JSON. */
   readonly facts: string;
-  /** The segment of the `opened` record. Null while the record is being written. */
+  /** Number of the segment with the `opened` record. Null until that record is written. */
   segment: number | null;
   /**
-   * True while the `settled` record is being written. Until it is done we don't copy the `opened` record, because the
-   * copy could end up after it.
+   * Set while we're writing the `settled` record. The `opened` record isn't copied then, because the copy could end up
+   * behind it.
    */
   isSettling: boolean;
-  /** True if the subject was erased while the call was running. */
   isRedacted: boolean;
 }
 
 /**
- * Wraps an entry so that we can clear it when the call is removed. When V8 replaces the table of a map, the old table
- * keeps references to the next one and to its values. If one of these tables is in the old space, all later ones are
- * retained until it's collected. That was 2 kB per call, copied twice (measured).
+ * Wraps an entry, so that we can clear it when the call is removed. This is because when V8 grows a map, the old table
+ * keeps references to the new table and its values. As soon as one of these tables is in the old space, all later ones
+ * stay in memory until it's collected. Without the wrapper, that kept another 2 kB per call in memory, which V8 also
+ * copied twice (measured).
  */
 interface Slot {
   entry: Entry | null;
@@ -57,7 +58,10 @@ export function createInFlightCalls() {
     addAttempt(callId: string, attempt: AttemptStart): void {
       find(callId)?.attempts.push(attempt);
     },
-    /** Returns the call as it should be settled, with the JSON of its metadata if we have it and it's still valid. */
+    /**
+     * Returns the call that has to be settled. If the metadata is still the same as when the call was opened, it also
+     * returns it as JSON (`facts`), so that the caller doesn't have to encode it again.
+     */
     beginSettling(settled: SettledCall): { readonly call: SettledCall; readonly facts?: string } {
       const entry = find(settled.metadata.id);
       if (!entry) return { call: settled };
@@ -65,7 +69,7 @@ export function createInFlightCalls() {
       if (entry.isRedacted) return { call: redactSubject(settled) };
       return entry.metadata === settled.metadata ? { call: settled, facts: entry.facts } : { call: settled };
     },
-    /** Removes a call. Also used if its `opened` record couldn't be written. */
+    /** Stops tracking a call. Also used if its `opened` record couldn't be written. */
     remove(callId: string): void {
       const slot = slots.get(callId);
       if (!slot) return;
@@ -73,8 +77,8 @@ export function createInFlightCalls() {
       slots.delete(callId);
     },
     /**
-     * Removes the subject from everything that we write about matching calls from now on, for an erasure. Returns the
-     * number of these calls.
+     * For an erasure: from now on, everything that we write about matching calls leaves out the subject. Returns the
+     * number of matching calls.
      */
     redactSubject(matches: (call: CallMetadata) => boolean): number {
       const matching = entries().filter(({ metadata }) => matches(metadata));
@@ -84,7 +88,9 @@ export function createInFlightCalls() {
       }
       return matching.length;
     },
-    /** Finds the calls whose `opened` record is in `segment` or an earlier one. */
+    /**
+     * Finds calls that prevent us from deleting `segment`, because their `opened` record is in it or in an earlier one.
+     */
     callsPinning(segment: number): { toCopy: readonly InFlightCall[]; settling: number } {
       const pinning = entries().filter((entry) => entry.segment !== null && entry.segment <= segment);
       const toCopy = pinning.filter((entry) => !entry.isSettling);

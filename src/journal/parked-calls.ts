@@ -1,7 +1,7 @@
 /**
- * Keeps settled calls in memory until the journal is writable again, if they couldn't be written even after the ballast
- * file was deleted. If the calls exceed the memory for them, we drop their texts first, because a call without its text
- * is still charged and counted. If that isn't enough, we lose the oldest call and log its tokens and cost.
+ * Keeps settled calls in memory if they can't be written even after the ballast file was deleted, until the journal is
+ * writable again. If they need too much memory, we first drop the text of calls, because a call without its text can
+ * still be charged and counted. If that isn't enough, we drop the oldest call and log its tokens and cost.
  */
 import type { CallMetadata, SettledCall } from '../core/call.ts';
 import type { LogFields } from '../observability/log-fields.ts';
@@ -11,22 +11,21 @@ import { encodeRecord } from './record.ts';
 
 interface ParkedCall {
   readonly call: SettledCall;
-  /** The size of the call's record. */
   readonly bytes: number;
 }
 
 export interface ParkedCallsOptions {
   readonly maxBytes: number;
   readonly logger: Logger;
-  /** Called with each call that we lose because the memory for parked calls is full. */
+  /** Called with each call that we drop because the memory for parked calls is full. */
   readonly onLost: (call: SettledCall) => void;
 }
 
 export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptions) {
   const parked = new Map<string, ParkedCall>();
   /**
-   * The id of the call that is being written. We never drop this call, because it would be reported as lost and might
-   * still get stored.
+   * The call that we're writing at the moment. It must not be dropped, because it could be stored after we've reported
+   * it as lost.
    */
   let writing: string | null = null;
   let bytes = 0;
@@ -54,7 +53,7 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
     get size() {
       return parked.size;
     },
-    /** The number of calls that we lost because the memory was full. */
+    /** The number of calls that were dropped because the memory was full. */
     get lost() {
       return lost;
     },
@@ -72,8 +71,8 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
       }
     },
     /**
-     * Calls `write` with the oldest call, which stays parked until `remove` is called. Returns false if no call is
-     * parked, and rejects if `write` does.
+     * Calls `write` with the oldest call, which stays parked until `remove` is called. Resolves with false if no call
+     * is parked. Rejects if `write` does.
      */
     async writeOldest(write: (call: SettledCall) => Promise<void>): Promise<boolean> {
       const call = parked.values().next().value?.call;
@@ -86,18 +85,18 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
       }
       return true;
     },
-    /** Does nothing if the call isn't parked. */
     remove,
   };
 }
 
-/** Returns the log fields that identify a call outside of its request. */
+/** Returns log fields that identify a call without revealing anything from its request. */
 export function callFields({ id, trace }: CallMetadata): LogFields {
   return { call: id, ...traceField(trace) };
 }
 
 /**
- * Returns the log fields that an operator needs to charge a call manually. They don't include the text and the subject.
+ * Returns the log fields that an operator needs to charge a lost call manually. They don't include the text or the
+ * subject.
  */
 export function billingFields({ metadata, result }: SettledCall): LogFields {
   return {

@@ -1,7 +1,7 @@
 /**
- * The quarantine keeps records that the database rejects because of their data, so that they can be inspected. Each is
- * a file in `<dataDir>/journal/quarantine/` in the format of the journal. Like the journal, the folder has mode 0700
- * and its files have mode 0600.
+ * The quarantine keeps records that the database rejects because of their data, so that operators can inspect them.
+ * Each record is a file in `<dataDir>/journal/quarantine/`, in the journal's own format. The folder has mode 0700 and
+ * the files have mode 0600, as in the journal.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -13,7 +13,6 @@ import { hashSubjectHex } from '../core/subject.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import { decodeFrames } from './frame.ts';
 
-/** A call with a subject that we found in the text of a record. */
 export interface SubjectCall {
   readonly projectId: string;
   readonly subject: string;
@@ -21,24 +20,24 @@ export interface SubjectCall {
 }
 
 /**
- * Reports whether the subject of one of the calls was erased after the call began. We don't keep a record with such a
- * call. If this rejects, we try to keep the record later.
+ * Checks whether one of these calls is about a subject that was erased after the call had begun. We don't keep records
+ * of such calls. After a rejection we try again later.
  */
 export type IsErased = (calls: readonly SubjectCall[]) => Promise<boolean>;
 
 export interface Quarantine {
   /**
-   * Writes the bytes of a record to a file, replacing an earlier file of the same record. Returns false if we aren't
-   * allowed to keep it. Rejects if `IsErased` does.
+   * Writes a record to a file, and replaces an earlier file for the same record. Returns false if we aren't allowed to
+   * keep the record. Rejects if `IsErased` does.
    */
   addRecord(callId: string | null, raw: Buffer): Promise<boolean>;
-  /** Copies a segment that we can't read to its end. The result and errors are the same as for `addRecord`. */
+  /** Keeps a copy of a segment that we can't read to its end. Returns false or rejects like `addRecord`. */
   addSegment(journalId: string, segment: number, file: string): Promise<boolean>;
 }
 
 /**
- * Deletes the files that contain a call of this project about one of these subjects (hexadecimal SHA-256), for an
- * erasure. Returns the number of files.
+ * For an erasure: deletes the files with calls of this project about any of these subjects (hexadecimal SHA-256).
+ * Returns the number of deleted files.
  */
 export async function deleteQuarantined(dataDir: string, projectId: string, subjects: ReadonlySet<string>): Promise<number> {
   const folder = quarantineFolder(dataDir);
@@ -53,12 +52,14 @@ export async function deleteQuarantined(dataDir: string, projectId: string, subj
   return deleted;
 }
 
-/** Describes a file of the quarantine without its text. */
+/** Describes a file in the quarantine without revealing its text. */
 export interface QuarantinedFile {
   readonly name: string;
   readonly bytes: number;
   readonly quarantinedAt: Date;
-  /** The calls that we could read. A segment has several. `startedAt` is null if we couldn't read it. */
+  /**
+   * What we could read from the file. A segment can contain several calls. `startedAt` is null if that part is damaged.
+   */
   readonly calls: readonly { readonly projectId: string; readonly startedAt: number | null }[];
 }
 
@@ -67,13 +68,13 @@ export async function listQuarantined(dataDir: string): Promise<QuarantinedFile[
   return (await readFiles(dataDir)).map(({ file }) => file);
 }
 
-/** `isComplete` tells whether we could read every record of the file. */
+/** Reads all files in the quarantine. `isComplete` is false for a file if we couldn't read some of its records. */
 async function readFiles(dataDir: string): Promise<{ readonly file: QuarantinedFile; readonly isComplete: boolean }[]> {
   const folder = quarantineFolder(dataDir);
   const files: { file: QuarantinedFile; isComplete: boolean }[] = [];
   for (const name of await listNames(folder)) {
     const file = join(folder, name);
-    // Another process on this host may delete the file in the meantime.
+    // Processes share this folder, so the file may be gone by now.
     const found = await orNullWhenMissing(Promise.all([readFile(file), stat(file)]));
     if (!found) continue;
     const [bytes, { size, mtime }] = found;
@@ -88,24 +89,24 @@ export async function countQuarantined(dataDir: string): Promise<number> {
 }
 
 /**
- * Returns what the gateway wrote about the calls of a file, i.e. the JSON of the records, in which callers' texts are
- * escaped. We leave out request bodies because they could mention any project and time. `rest` contains the bytes in
- * which we can't find any record.
+ * Returns the JSON of the file's records, which the gateway wrote itself. Text from callers is escaped in it. We leave
+ * out request bodies, because they could mention any project or time. `rest` contains the bytes in which we couldn't
+ * find a record.
  */
 function readRecords(bytes: Buffer): { readonly text: string; readonly rest: Buffer } {
   const { frames, usedBytes } = decodeFrames(bytes);
   return { text: frames.map(({ meta }) => meta.toString('utf8')).join('\n'), rest: bytes.subarray(usedBytes) };
 }
 
-/** Returns all text of a file for erasures, which must not miss any subject. */
+/** Returns all text in a file. Erasures need this because they must not miss any subject. */
 function textOf(bytes: Buffer): string {
   const { text, rest } = readRecords(bytes);
   return text + rest.toString('utf8');
 }
 
 /**
- * Deletes the files with a call that's older than its project's retention period. If we can't read all of a file, or
- * find no project in it, the shortest period applies. Returns the number of files.
+ * Deletes files with calls that are older than their project's retention period. If we can't read the whole file, or
+ * can't find a project in it, the shortest period applies. Returns the number of deleted files.
  */
 export async function deleteExpired(dataDir: string, periods: readonly { projectId: string; before: Date }[]): Promise<number> {
   if (periods.length === 0) return 0;
@@ -136,7 +137,7 @@ async function orNullWhenMissing<Result>(reading: Promise<Result>): Promise<Resu
   });
 }
 
-/** In a record, the start of a call directly precedes its project. */
+/** Finds the projects in a record's text, and for each of them the start time of the call if it's directly in front. */
 function findProjects(text: string): QuarantinedFile['calls'] {
   return Array.from(text.matchAll(/(?:"startedAt":(\d{1,16}),)?"projectId":"([0-9a-f-]{36})"/g), ([, startedAt, projectId = '']) => ({
     projectId,
@@ -145,17 +146,17 @@ function findProjects(text: string): QuarantinedFile['calls'] {
 }
 
 /**
- * Matches the project, start and subject in a record's `facts`. We limit the repetition to more than any subject needs,
- * because a damaged record may have megabytes after `"subject":"` and the regex engine would run out of memory for
- * backtracking. The lookahead doesn't consume the subject, because a torn subject ends inside the next member.
+ * Matches the project, the start and the subject in a record's `facts`. The repetition has an upper bound that no
+ * subject reaches. Without it, a damaged record with megabytes after `"subject":"` would make the regex engine run out
+ * of memory while backtracking. The lookahead doesn't consume the subject, because a truncated subject can run into the
+ * next field.
  */
 const factsMember =
   /"projectId":(?:"(?<projectId>[0-9a-f-]{36})")?|"startedAt":(?<startedAt>\d{1,16})?|"subject":(?=(?<subject>"(?:[^"\\]|\\.){0,4096}"))/g;
 
 /**
- * Finds the subjects together with the project and start time before them. We search the text because a record may be
- * damaged or come from another version. If we can't read the start time of a call, we treat the call as older than any
- * erasure.
+ * Finds each subject with the project and start time before it. We search the text because records can be damaged or
+ * come from other versions. If we can't read when a call started, we assume that it's older than any erasure.
  */
 function findSubjects(text: string): { readonly subject: string; readonly projectId: string; readonly startedAt: number }[] {
   let [projectId, startedAt] = ['', 0];
@@ -188,7 +189,7 @@ export function createQuarantine(
   return {
     async addRecord(callId, raw) {
       if (!(await isAllowed(textOf(raw)))) return false;
-      // The id comes from the rejected record, so it may be invalid too.
+      // The id comes from the rejected record, so it could be invalid.
       const name = callId !== null && isUuid(callId) ? callId : createHash('sha256').update(raw).digest('hex');
       await files.write(join(folder, `${name}.record`), raw);
       return true;

@@ -1,14 +1,14 @@
-/** File names in a journal's folder. */
+/** Names of the files in a journal folder. */
 
 export const lockFileName = 'owner.lock';
 export const ballastFileName = 'reserve';
 
-/** Returns a name like `segment-00000001`, padded with zeros so that listings are in order. */
+/** Returns a name like `segment-00000001`. The number is zero-padded, so that names sort in order. */
 export function segmentName(number: number): string {
   return `segment-${String(number).padStart(8, '0')}`;
 }
 
-/** Finds the segment numbers among the file names of a folder, oldest first. */
+/** Returns the numbers of the segments among these file names, oldest first. */
 export function segmentNumbers(names: readonly string[]): number[] {
   return names
     .flatMap((name) => {

@@ -1,9 +1,9 @@
 /**
  * Virtual keys have the format `sk-gw-<prefix>-<secret>`. The prefix (8 of `[a-z0-9]`) is public and identifies the
- * key. The secret consists of 43 characters of base62 (256 bits) and a checksum of 6 characters, which is the CRC-32 of
- * everything before it. With the checksum we can reject made-up keys without a database query, and secret scanners can
- * verify a match. We only store the SHA-256 of the whole key. A slow hash wouldn't add any security for 256 random
- * bits.
+ * key. The secret has 43 base62 characters (256 bits), followed by a checksum with 6 characters, which is the CRC-32 of
+ * everything before it. Thanks to the checksum, we can reject made-up keys without a database query, and secret
+ * scanners can verify a match. We only store the SHA-256 of the key. A slow hash wouldn't add any security, because the
+ * secret has 256 random bits.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -21,7 +21,7 @@ export function generateSecret(): { secret: string; prefix: string } {
   return { secret: start + checksumOf(start), prefix };
 }
 
-/** Returns the prefix of a key, or null if the format or the checksum is wrong. */
+/** Returns the prefix of a key, or null if its format or checksum is wrong. */
 export function parseSecret(text: string): { prefix: string } | null {
   const prefix = secretPattern.exec(text)?.[1];
   if (prefix === undefined) return null;
@@ -50,8 +50,8 @@ function checksumOf(text: string): string {
 }
 
 /**
- * Returns uniformly random characters. We discard bytes at the end of the range that would favor the first characters
- * of the alphabet.
+ * Returns uniformly random characters. To avoid a bias towards the beginning of the alphabet, we discard bytes at the
+ * end of the range.
  */
 function randomText(alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);

@@ -1,17 +1,17 @@
-/** Who makes a request, and which projects they may use. */
+/** Describes who makes a request, and which projects they have access to. */
 import { gatewayError } from '../core/errors.ts';
 import type { Person } from '../people/person.ts';
 import type { Scope } from '../people/scopes.ts';
 
-/** What a verified access token grants. */
+/** What a verified access token permits. */
 export interface Access {
   readonly person: Person;
   readonly scopes: readonly Scope[];
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
-  /** How the audit log refers to the authorization. An OIDC token counts as a sign-in of the person. */
+  /** The actor in the audit log. An OIDC token counts as the person who has signed in. */
   readonly actor: 'personal_token' | 'person';
-  /** For the audit log. Either `token:<prefix>`, or the client id of an OIDC token. */
+  /** The client in the audit log. Either `token:<prefix>`, or the client id in an OIDC token. */
   readonly client: string;
 }
 
@@ -26,8 +26,8 @@ export type ProjectsOf = (person: Person) => Promise<readonly OwnProject[]>;
 const maxNamedProjects = 20;
 
 /**
- * Finds the project with this slug. Without a slug, it returns the person's project if there is only one. Throws
- * `bad_request`. The message doesn't reveal whether other people have a project with this slug.
+ * Finds the project with this slug. If there's no slug, returns the person's only project. Throws `bad_request`. The
+ * message doesn't reveal whether the slug belongs to somebody else's project.
  */
 export async function chooseProject(projectsOf: ProjectsOf, person: Person, slug: string | undefined): Promise<OwnProject> {
   const projects = await projectsOf(person);

@@ -1,6 +1,7 @@
 /**
- * Verifies access tokens (JWT) of the configured OIDC issuer. We accept a token if the issuer signed it for this
- * resource, it hasn't expired, and its person is active. `jose` fetches the issuer's keys on first use and caches them.
+ * Verifies access tokens (JWT) from the configured OIDC issuer. We accept a token if the issuer signed it for this
+ * resource, it hasn't expired, and its person is active. `jose` fetches the issuer's keys when they're first needed,
+ * and caches them.
  */
 import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
@@ -13,20 +14,20 @@ import type { Access } from './access.ts';
 import { invalidToken } from './invalid-token.ts';
 
 export interface OidcTokenOptions {
-  /** Resolves to the active person with this identity, or null if there is none. */
+  /** Returns the active person with this identity, or null if there is nobody. */
   readonly findPerson: (identity: Identity) => Promise<Person | null>;
   readonly clock: Clock;
 }
 
 export interface TokenSource {
   readonly issuer: string;
-  /** The audience that the token has to be issued for. */
+  /** The audience that tokens have to be issued for. */
   readonly audience: string;
 }
 
 const clockSkewSeconds = 30;
 const fetchTimeoutMs = 5_000;
-/** Only asymmetric algorithms, because the gateway shares no secret with the issuer. */
+/** We only accept asymmetric algorithms, because we don't share a secret with the issuer. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
 
 const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url() });
@@ -35,7 +36,7 @@ const claimsSchema = z.object({
   exp: z.number(),
   email: z.string().optional(),
   email_verified: z.boolean().optional(),
-  /** The name in RFC 9068. Some issuers use `scp` instead, with a list. */
+  /** Called `scope` in RFC 9068. Some issuers have a list named `scp` instead. */
   scope: z.string().optional(),
   scp: z.union([z.string(), z.array(z.string())]).optional(),
   client_id: z.string().optional(),
@@ -43,7 +44,7 @@ const claimsSchema = z.object({
 });
 
 /**
- * Returns a function that verifies a token. It throws an `OAuthError` if the token isn't accepted, and
+ * Returns a function that verifies a token. It throws an `OAuthError` if we don't accept the token, and
  * `keystore_unavailable` if the issuer can't be reached.
  */
 export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
@@ -53,7 +54,7 @@ export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
     const entry = { issuer, keys: discoverKeys(issuer) };
     cached = entry;
     entry.keys.catch(() => {
-      if (cached === entry) cached = null; // Retry with the next token.
+      if (cached === entry) cached = null; // So the next token tries again.
     });
     return entry.keys;
   };
@@ -91,7 +92,7 @@ async function verify(
   }
 }
 
-/** Reports whether the error means that we couldn't fetch the issuer's keys. */
+/** Returns true if the error means that we couldn't fetch the issuer's keys. */
 function isUnreadable(error: errors.JOSEError): boolean {
   return error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === errors.JOSEError.code;
 }

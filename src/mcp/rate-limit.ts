@@ -1,12 +1,12 @@
-/** The number of requests per person and minute, counted separately in each process. */
+/** Limits the requests per person and minute. Each process counts separately. */
 import { LRUCache } from 'lru-cache';
 import { minuteAt } from '../core/time.ts';
 
 const requestsPerMinute = 120;
 
 /**
- * Returns a function that counts a request. Its result is null if the request is allowed, and otherwise the seconds
- * until the next one is.
+ * Creates a function to call for each request. It returns null if the request is allowed, and otherwise in how many
+ * seconds one will be.
  */
 export function createRateLimit(limit: number = requestsPerMinute): (personId: string, now: number) => number | null {
   const counts = new LRUCache<string, { start: number; requests: number }>({ max: 10_000 });

@@ -1,7 +1,7 @@
 /**
- * Describes the MCP resource, so that clients can find out where to sign in (RFC 9728), and decides which hosts and
- * origins may use it. Without a public URL we only accept loopback names, because an attacker could point any other
- * name at this machine (DNS rebinding).
+ * Describes the MCP resource, so that clients can find out where to sign in (RFC 9728). Also decides which hosts and
+ * origins are allowed. Without a public URL we only accept loopback names, because an attacker could make any other
+ * name resolve to this machine (DNS rebinding).
  */
 import {
   getOAuthProtectedResourceMetadataUrl,
@@ -13,11 +13,11 @@ import { scopes } from '../people/scopes.ts';
 
 export interface ResourceSettings {
   /**
-   * The public URL without a trailing slash, e.g. `https://gateway.example.com`. If it's null, we only accept loopback
-   * names.
+   * The public URL without a trailing slash, e.g. `https://gateway.example.com`. If this is null, we only accept
+   * loopback names.
    */
   readonly publicUrl: string | null;
-  /** The OIDC issuer. If it's null, we only accept personal tokens. */
+  /** The OIDC issuer. If this is null, we only accept personal tokens. */
   readonly issuer: string | null;
 }
 
@@ -27,19 +27,19 @@ export interface RequestHeaders {
 }
 
 export interface Resource {
-  /** The audience of access tokens. */
+  /** The audience for access tokens. */
   readonly url: string;
   readonly issuer: string | null;
   /**
-   * Where 401 and 403 send a client that wants to sign in. Absent without an issuer, because clients would then try to register with the
-   * gateway itself and report that failure instead of ours.
+   * 401 and 403 responses point clients to this address to find out where to sign in. It's absent if there's no issuer.
+   * Clients would otherwise try to register with the gateway itself, and report that failure instead of our error.
    */
   readonly metadataUrl?: string;
-  /** The body of the protected resource metadata. */
+  /** OAuth metadata of the protected resource (RFC 9728). */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the reason why we refuse a request, or null if its host and origin are allowed. */
+/** Returns why we refuse a request, or null if its host and origin are allowed. */
 export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin }: RequestHeaders): string | null {
   const allowed = [...localhostAllowedHostnames(), ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])];
   const checkedHost = validateHostHeader(host, allowed);
@@ -48,7 +48,9 @@ export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin 
   return checkedOrigin.ok ? null : checkedOrigin.message;
 }
 
-/** Describes the resource under the name that the client used. Check `headers` with `findForeignHost` first. */
+/**
+ * Describes the resource under the host name that the client has used. Check `headers` with `findForeignHost` first.
+ */
 export function describeResource({ publicUrl, issuer }: ResourceSettings, { host = 'localhost' }: RequestHeaders): Resource {
   const url = `${publicUrl ?? `http://${host}`}/mcp`;
   return {

@@ -1,6 +1,6 @@
 /**
- * Creates the MCP server. There is one instance per request, in whichever version of the protocol the client speaks,
- * and nothing is kept between requests.
+ * Creates the MCP server. Each request gets its own instance for the protocol version that the client uses, and we keep
+ * no state between requests.
  */
 import { McpServer } from '@modelcontextprotocol/server';
 import { readVersion } from '../core/version.ts';
@@ -8,7 +8,7 @@ import type { AnyTool, ToolSession } from './tools/tool.ts';
 
 const version = readVersion();
 const fixedList = { listChanged: false };
-/** Clients may cache these lists, because they only change with a release. */
+/** Clients can cache these lists, because they only change with a release. */
 const lists = ['server/discover', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'] as const;
 const cacheHint = { ttlMs: 300_000, cacheScope: 'private' } as const;
 
@@ -23,7 +23,7 @@ export function createMcpServer(tools: readonly AnyTool[], session: ToolSession)
     {
       instructions,
       // Many clients list prompts and resources without checking the capabilities, and report an unknown method as a
-      // failure. So we declare both, although there are none.
+      // failure. So we declare both, although we don't have any.
       capabilities: { tools: fixedList, prompts: fixedList, resources: fixedList },
       cacheHints: Object.fromEntries(lists.map((list) => [list, cacheHint])),
       maxToolInputElements: 2_000,

@@ -1,5 +1,5 @@
 /**
- * Finds out who a token belongs to. We accept personal tokens of this gateway and access tokens of the configured OIDC
+ * Finds out who a token belongs to. We accept this gateway's personal tokens and access tokens from the configured OIDC
  * issuer, but never virtual keys.
  */
 import type { Access } from './access.ts';
@@ -7,13 +7,15 @@ import { invalidToken } from './invalid-token.ts';
 import type { TokenSource } from './oidc-tokens.ts';
 
 export interface TokenDeps {
-  /** Resolves to null if the token is unknown, revoked or expired, or if its person is disabled. */
+  /** Returns null if the token is unknown, expired or revoked, or its person is disabled. */
   readonly findPersonalToken: (token: string) => Promise<Access | null>;
-  /** Throws an `OAuthError`, and `keystore_unavailable` if the issuer can't be reached. */
+  /**
+   * Throws an `OAuthError` for tokens that we don't accept, and `keystore_unavailable` if we can't reach the issuer.
+   */
   readonly verifyOidcToken: (token: string, source: TokenSource) => Promise<Access>;
 }
 
-/** Verifies a token. `source` is null if there is no OIDC issuer. Throws an `OAuthError`, which is sent as a 401. */
+/** Verifies a token. `source` is null if there is no OIDC issuer. Throws an `OAuthError`, which becomes a 401. */
 export async function verifyToken(
   { findPersonalToken, verifyOidcToken }: TokenDeps,
   token: string,

@@ -1,4 +1,7 @@
-/** Every field of our log lines with its meaning. The logger's types allow no others, and docs/logs.md lists them. */
+/**
+ * All fields that a log line can have, with their meaning. The logger's types don't allow any others, and docs/logs.md
+ * lists them.
+ */
 export const logFields = {
   level: '`debug`, `info`, `warn` or `error`',
   time: 'time in UTC with milliseconds, as in RFC 3339',
@@ -93,7 +96,5 @@ export const logFields = {
   fields: 'fields that cannot be written as JSON, as text',
 } as const satisfies Readonly<Record<string, string>>;
 
-/**
- * The fields that callers of the logger may pass. The logger adds `level`, `time` and `msg` itself, and also `trace`.
- */
+/** Everything that callers may log. `level`, `time`, `msg` and `trace` are up to the logger. */
 export type LogFields = { readonly [Name in Exclude<keyof typeof logFields, 'level' | 'time' | 'msg'>]?: unknown };

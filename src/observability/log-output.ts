@@ -1,32 +1,32 @@
 /**
- * Buffers log lines and writes them in batches, so that a stalled reader, a full disk or a closed terminal never makes
- * a call fail. The buffer holds up to `maxBytes`. Beyond that we drop lines, and report how many once writing works
- * again. We write on this thread while `sync-writes.ts` allows it, because the thread pool took five times as much CPU
- * for the log lines of one call (measured). A terminal may block for as long as its user likes, so we always use the
- * thread pool for it.
+ * Buffers log lines and writes them in batches, so that a call never fails because of a stalled reader, a full disk or
+ * a closed terminal. If more than `maxBytes` are waiting, we drop lines, and log how many once we can write again.
+ * While `sync-writes.ts` allows it, we write on this thread, because the thread pool took five times as much CPU for
+ * the log lines of a call (measured). A terminal can block for as long as its user likes, so we always use the thread
+ * pool there.
  */
 import { write, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { createSyncWrites } from '../core/sync-writes.ts';
 
 export interface LogOutput {
-  /** Never throws, and never writes before the end of the current tick. */
+  /** Queues a line, which is written at the end of the tick or later. Never throws. */
   write(line: string): void;
 }
 
 export interface LogOutputOptions {
-  /** The file descriptor. A pipe should be in non-blocking mode, which Node sets for its own streams. */
+  /** The file descriptor. Pipes should be in non-blocking mode, as Node sets it for its own streams. */
   readonly fd: number;
   readonly maxBytes?: number;
-  /** How long to collect lines before writing them. The default is 0, which means until the end of the tick. */
+  /** How long to collect lines before writing them. By default, we write at the end of the tick. */
   readonly collectMs?: number;
-  /** Replaces the synchronous write in tests. */
+  /** Replaces the synchronous write, for tests. */
   readonly writeNow?: (fd: number, bytes: Buffer) => number;
 }
 
-/** How often we retry while a pipe is full. */
+/** How long we wait before retrying if a pipe is full. */
 const fullRetryMs = 20;
-/** How often we retry after other errors, e.g. a full disk or a closed terminal. */
+/** How long we wait before retrying after other errors, e.g. if the disk is full or the terminal was closed. */
 const errorRetryMs = 1_000;
 const exitTimeoutMs = 500;
 const exitRetryMs = 5;
@@ -40,7 +40,7 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   let dropped = 0;
   let hasLines = false;
 
-  /** Writes all lines that have been collected so far, including those that arrived during the previous write. */
+  /** Writes all collected lines, including those that arrived during the previous write. */
   const next = (): void => {
     rest = take();
     isBusy = rest !== null;
@@ -103,14 +103,17 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   };
 }
 
-/** Writes the remaining lines synchronously at exit, even after an uncaught error. Gives up after `exitTimeoutMs`. */
+/**
+ * Writes the remaining lines synchronously when the process exits, even after an uncaught error. Gives up after
+ * `exitTimeoutMs`.
+ */
 function writeLast(fd: number, bytes: Buffer): void {
   const giveUpAt = performance.now() + exitTimeoutMs;
   for (let rest = bytes; rest.length > 0 && performance.now() < giveUpAt; ) {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN') return; // We can't write the lines anywhere else, so they're lost.
+      if (errorCode(error) !== 'EAGAIN') return; // The lines are lost, because we can't write them anywhere else.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitRetryMs);
     }
   }

@@ -1,10 +1,10 @@
 /**
- * Formats log lines for people who watch a terminal. We keep all fields but shorten the time, because they know the
+ * Formats log lines for people at a terminal. All fields are kept, but the time is shortened because people know the
  * date.
  */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 
-/** Converts a JSON line from the logger, in which secrets have already been redacted. */
+/** Converts a JSON line of the logger. Its secrets have already been redacted. */
 export function toLogText(line: string): string {
   const { level, time, msg, err, ...fields } = asObject(JSON.parse(line));
   const clock = new Date(String(time)).toLocaleTimeString('en-GB');
@@ -17,7 +17,7 @@ function formatValue(value: unknown): string {
   return typeof value === 'string' && /^[\w./:@+-]+$/.test(value) ? value : printable(JSON.stringify(value));
 }
 
-/** Describes an error with one line each for the message, the stack frames and the causes. */
+/** Describes an error. The message, the stack frames and the causes each get their own line. */
 function describeError(error: unknown, indent: string): string {
   if (typeof error !== 'object' || error === null) return `${indent}${formatValue(error)}\n`;
   const { name, message, stack, cause, errors, ...others }: JsonObject = asObject(error);
@@ -30,7 +30,7 @@ function describeError(error: unknown, indent: string): string {
   ].join('');
 }
 
-/** Vendors and callers could otherwise send escape sequences to the terminal. */
+/** Escape control characters, because vendors and callers could otherwise send escape sequences to the terminal. */
 function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

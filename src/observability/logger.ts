@@ -1,7 +1,7 @@
 /**
- * Writes log lines to standard output by default, as one JSON object per line or as text for people. We redact secrets
- * in the finished line, so this covers every field, error message and stack. The prefix of a secret stays, so that an
- * operator can identify the key.
+ * Writes log lines, by default to standard output. A line is either a JSON object or readable text. We redact secrets
+ * in the finished line, so that no field, error message or stack can contain them. The prefix of a secret is kept, so
+ * that operators can identify the key.
  */
 import { isatty } from 'node:tty';
 import { inspect, types } from 'node:util';
@@ -23,19 +23,19 @@ export interface Logger {
 
 export interface LoggerOptions {
   readonly level: LogLevel;
-  /** Defaults to JSON. */
+  /** JSON unless set. */
   readonly format?: LogFormat;
-  /** Receives the lines. Defaults to standard output. */
+  /** Where to write the lines. Defaults to standard output. */
   readonly destination?: { write(line: string): void };
-  /** The slot of this process in its cluster, which is added to each line. */
+  /** Slot of this process in its cluster, logged with every line. */
   readonly process?: number;
 }
 
 const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
 /**
- * Creates a logger. It writes the error in the field `err` with its message, stack and causes. Since every call writes
- * a line, we assemble the JSON from parts. A logging library took three times as much CPU time (measured).
+ * Creates a logger. An error in the `err` field is written with its message, stack and causes. Every call writes a
+ * line, so we assemble the JSON from parts. A logging library took three times as much CPU time (measured).
  */
 export function createLogger({ level, format: lineFormat = 'json', destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput(collectLinesMs);
@@ -54,13 +54,16 @@ export function createLogger({ level, format: lineFormat = 'json', destination, 
   return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') };
 }
 
-/** Returns the format that `auto` stands for in this process. */
+/** Resolves `auto` for this process. */
 export function resolveLogFormat(format: LogFormat): 'json' | 'text' {
   if (format !== 'auto') return format;
   return isatty(process.stdout.fd) ? 'text' : 'json';
 }
 
-/** Returns the members of the fields, starting with a comma. */
+/**
+ * Formats the fields as JSON properties. The result starts with a comma, so that it can be appended to other
+ * properties.
+ */
 function formatFields(fields: LogFields): string {
   const json = stringify('err' in fields ? { ...fields, err: serializeError(fields.err) } : fields);
   return json === '{}' ? '' : `,${json.slice(1, -1)}`;
@@ -76,24 +79,24 @@ function stringify(fields: LogFields): string {
 }
 
 /**
- * Writing in every tick takes 2 % of the CPU time of a chat call (measured with 16 connections). In a cluster it also
- * wakes the parent process, which takes 30 µs of CPU time for the lines of one or two calls.
+ * Writing at the end of each tick takes 2 % of the CPU time of a chat call (measured with 16 connections). In a cluster
+ * it also wakes the parent process, which takes 30 µs of CPU time for the lines of one or two calls.
  */
 const collectLinesMs = 50;
 
 /**
- * Returns an output for standard output. Lines that other processes have already collected don't need `collectMs`.
- * Accessing Node's own stream puts a pipe into non-blocking mode, so a full pipe rejects bytes instead of blocking the
- * process.
+ * Creates an output for standard output. `collectMs` isn't needed for lines that another process has already collected.
+ * We use Node's stream once, because this puts a pipe into non-blocking mode. A full pipe then rejects bytes, and
+ * doesn't block the process.
  */
 export function standardOutput(collectMs = 0): LogOutput {
   return createLogOutput({ fd: process.stdout.fd, collectMs });
 }
 
 /**
- * Each pattern captures as `$1` what identifies the secret, and we keep that part. Repetitions are bounded so that no
- * input can make them slow. A secret has to start at a word boundary. The letter of an escape such as `\n` doesn't
- * count as part of a word.
+ * In each pattern, `$1` is the part that identifies the secret, which we keep. Repetitions are bounded, so that no
+ * input makes the patterns slow. A secret has to start at a word boundary, where the letter of an escape such as `\n`
+ * doesn't count as part of a word.
  */
 const secrets: readonly RegExp[] = [
   /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key, whose prefix is public
@@ -101,8 +104,8 @@ const secrets: readonly RegExp[] = [
   /(?<!(?<!\\)\w)(gwp_)[\w-]{8,}/g, // personal token
   /(?<!(?<!\\)\w)(AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA)[\w-]{12,}/g, // Google, Groq, xAI, Hugging Face, Replicate, Perplexity, GitHub, AWS
   /(?<!(?<!\\)\w)((?:bearer|basic)\s{1,8})[\w.~+/=-]{6,}/gi,
-  // These match secrets by name, either as a JSON member (including JSON inside of a string) or as `name: value` or
-  // `name=value`, quoted or not. They never replace JSON's own brackets, so the line stays valid JSON.
+  // Secrets that we recognize by their name: as a JSON property (even in JSON inside a string), as `name: value` and as
+  // `name=value`, quoted or not. The expressions never match JSON's own brackets, so a masked line is still valid JSON.
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\\{0,8}["']\s{0,8}:\s{0,8}\\{0,8}["'])[^"'\\]{6,}/gi,
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s{0,8}[:=]\s{0,8}\\{0,8}["'])(?![,:}\]])[^"'\\]{6,}/gi,
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s{0,8}[:=]\s{0,8})[^\s"'\\,;&{}[\]]{6,}/gi,
@@ -111,8 +114,8 @@ const secrets: readonly RegExp[] = [
 ];
 
 /**
- * Matches what the text of every secret contains, so that we can skip the patterns above for most lines. The prefix of
- * a key occurs in every call's line but is too short to match. Ignoring case for the whole expression takes twice as
+ * Matches if the text may contain a secret, so that we can skip the patterns above for most lines. Every call
+ * logs the prefix of its key, but that's too short to match. Ignoring case for the whole expression would take twice as
  * long (measured).
  */
 const signs = /sk-[\w-]{16}|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|(?i:bearer|basic|api[_-]?key|password|secret|token)|:\/\/|eyJ/;
@@ -122,11 +125,11 @@ function redactSecrets(text: string): string {
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 
-/** Limits the depth, because an error may be one of its own causes. */
+/** Limits the depth, because an error can be its own cause. */
 const maxCauses = 8;
 
 function serializeError(error: unknown, depth = 0): unknown {
-  // `instanceof` doesn't work for errors from workflow sandboxes, because they belong to another realm.
+  // We can't use `instanceof`, because errors from workflow sandboxes belong to a different realm.
   if (!types.isNativeError(error)) return error;
   const { name, message, stack, cause } = error;
   const code = 'code' in error ? { code: error.code } : {};

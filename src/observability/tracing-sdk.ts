@@ -1,6 +1,6 @@
 /**
- * Loads OpenTelemetry's SDK and exports spans to an OTLP endpoint, in batches and in the background. If the collector
- * is unavailable, we lose spans and nothing else.
+ * Loads the OpenTelemetry SDK and exports spans to an OTLP endpoint in the background, in batches. If the collector is
+ * unavailable, only spans are lost.
  */
 import { type Context, context, propagation, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import type { ReadableSpan, Sampler, SamplingDecision, SpanExporter } from '@opentelemetry/sdk-trace';
@@ -20,7 +20,7 @@ export interface RunningTracing {
   stop(): Promise<void>;
 }
 
-/** Call this once per process, before anything that might start a span. */
+/** Call this once per process, before anything can start a span. */
 export async function startTracing(settings: TracingSettings, logger: Logger): Promise<RunningTracing> {
   const [sdk, { OTLPTraceExporter }, { AsyncLocalStorageContextManager }, { W3CTraceContextPropagator }, { resourceFromAttributes }] =
     await Promise.all([
@@ -52,8 +52,8 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
 }
 
 /**
- * Samples every trace that starts in this process, because `trace-requests.ts` only starts spans for requests that it
- * has chosen, and a batch only has a span if it contains a sampled call.
+ * Says yes to every trace that starts in this process. We've decided before that: `trace-requests.ts` doesn't start
+ * spans for unsampled requests, and a batch only gets one if it contains a sampled call.
  */
 function createSampler(decisions: typeof SamplingDecision): Sampler {
   return {
@@ -66,7 +66,7 @@ function createSampler(decisions: typeof SamplingDecision): Sampler {
   };
 }
 
-/** Logs one line when the collector becomes unavailable and one when it's back. */
+/** Logs a line when the collector becomes unavailable, and another one when it's back. */
 function withOutageLog(exporter: SpanExporter, logger: Logger): SpanExporter {
   let isFailing = false;
   return {

@@ -1,9 +1,9 @@
 /**
- * Spans on top of OpenTelemetry's API. We only load the SDK if an OTLP endpoint is configured (`tracing-sdk.ts`).
- * Without it no span is ever active, and the functions in this file return immediately without creating anything. Only
- * spans of sampled traces are active. Work that happens later, perhaps in another process, continues a trace by its
- * `traceparent` (W3C Trace Context). It's a string of 55 characters that we keep in journal records, outbox rows and
- * Temporal's headers. We neither read nor forward `tracestate`, because it may contain any text.
+ * Creates spans with OpenTelemetry's API. We only load the SDK if an OTLP endpoint is configured (`tracing-sdk.ts`).
+ * Without the SDK, no span is ever active, and the functions in this file return immediately. Only spans of sampled
+ * traces are active. Work that happens later, perhaps in another process, continues a trace by its `traceparent` (W3C
+ * Trace Context). It's a string with 55 characters, which we store in journal records, outbox rows and Temporal's
+ * headers. We neither read nor forward `tracestate`, because it can contain any text.
  */
 import {
   type Context,
@@ -39,25 +39,25 @@ export function traceField(traceparent: string | undefined): { readonly trace?: 
   return traceparent === undefined ? {} : { trace: trace.getSpanContext(toContext(traceparent))?.traceId };
 }
 
-/** Sets one of the gateway's error codes on the active span, if there is one. */
+/** Sets a gateway error code on the active span, if there is one. */
 export function recordErrorCode(code: string): void {
   trace.getActiveSpan()?.setAttribute(attributes.errorType, code);
 }
 
 /**
- * Starts a child of the active span, which the caller has to end. Returns null if nothing is being traced. Meant for
- * the hot path, because it doesn't need a closure.
+ * Starts a child of the active span, or returns null if nothing is being traced. The caller has to end the span. We use
+ * this instead of `inSpan` on the hot path, because it doesn't need a closure.
  */
 export function startStep(name: string): Span | null {
   return trace.getActiveSpan() === undefined ? null : getTracer().startSpan(name);
 }
 
-/** Runs `work` in a child of the active span. If no span is active, it just runs `work`. */
+/** Runs `work` in a child of the active span. If no span is active, it runs `work` without creating one. */
 export function inSpan<Result>(name: string, options: SpanOptions, work: () => Promise<Result>): Promise<Result> {
   return trace.getActiveSpan() === undefined ? work() : runIn(getTracer().startSpan(name, options), context.active(), work);
 }
 
-/** Runs `work` in a child of the span in `traceparent`. If that is undefined, `work` runs outside of any trace. */
+/** Runs `work` in a child of the span in `traceparent`. If that's undefined, it runs `work` outside of any trace. */
 export function continueTrace<Result>(
   traceparent: string | undefined,
   { name, ...options }: SpanOptions & { readonly name: string },
@@ -68,7 +68,10 @@ export function continueTrace<Result>(
   return runIn(getTracer().startSpan(name, options, parent), parent, work);
 }
 
-/** Records finished work as a child of the span in `traceparent`. Times are milliseconds since the epoch. */
+/**
+ * Records work that has already finished, as a child of the span in `traceparent`. Times are in milliseconds since the
+ * epoch.
+ */
 export function recordSpan(
   traceparent: string,
   { name, endTime, ...options }: SpanOptions & { readonly name: string; readonly endTime: number },
@@ -77,9 +80,9 @@ export function recordSpan(
 }
 
 /**
- * Runs `store`, which stores the calls of these traces together. The batch has as many causes as it has calls, so it
- * gets a trace of its own with links to the sampled calls. Each sampled call gets a span for the time it took to store
- * it, with a link to the batch. No span is active inside `store`, because whatever it starts belongs to a single call.
+ * Runs `store`, which stores the calls of these traces together. A batch has many causes, so it gets its own trace with
+ * links to the sampled calls. Each sampled call gets a span for the time it took to store it, with a link to the batch.
+ * There is no active span inside `store`, because anything that it starts belongs to a single call.
  */
 export async function traceBatch(traces: readonly (string | undefined)[], store: () => Promise<void>): Promise<void> {
   const parents = traces.flatMap((traceparent) => (traceparent === undefined ? [] : [toContext(traceparent)]));
@@ -98,13 +101,13 @@ export async function traceBatch(traces: readonly (string | undefined)[], store:
   }
 }
 
-/** Marks a span as failed. We only record the code of the error, because its message may quote a caller or a vendor. */
+/** Marks a span as failed. Only the error's code is recorded, because its message can quote a caller or a vendor. */
 export function markFailed(span: Span, error: unknown): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
   span.setAttribute(attributes.errorType, error instanceof GatewayError ? error.code : error instanceof Error ? error.name : 'unknown');
 }
 
-/** Returns the context of a `traceparent`, or the root context if it's invalid. */
+/** Returns the context for a `traceparent`, or the root context if it's invalid. */
 export function toContext(traceparent: string): Context {
   return propagation.extract(ROOT_CONTEXT, { traceparent });
 }

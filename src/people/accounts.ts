@@ -1,4 +1,4 @@
-/** Table `people`, which contains the accounts of people who operate the deployment and its projects. */
+/** The `people` table, which contains the accounts of people who operate the deployment and its projects. */
 import { randomUUID } from 'node:crypto';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
@@ -10,52 +10,54 @@ import { assertPassword, hashPassword } from './password.ts';
 import type { Person } from './person.ts';
 import { type NewPerson, nameFromEmail, newPersonInput, parseName, personChange } from './person-input.ts';
 
-/** A person as administrators see them. */
+/** A person, with the details that administrators see. */
 export interface PersonRecord extends Person {
   readonly hasPassword: boolean;
-  /** Whether the person has ever signed in with OpenID Connect. */
+  /** True if this person has ever signed in with OpenID Connect. */
   readonly hasOidc: boolean;
   readonly disabledAt: number | null;
   readonly createdAt: number;
-  /** Null if confirmed. An unconfirmed account is valid in a single project, and this is the slug of that project. */
+  /** For an unconfirmed account, the slug of the only project that it can access. Null if the account is confirmed. */
   readonly onlyProject: string | null;
 }
 
 export interface Accounts {
   /**
-   * Creates a confirmed account from a request body. It takes over the roles of unconfirmed accounts with the same
-   * address. Throws `conflict` if the address has a confirmed account already.
+   * Creates a confirmed account from a request body. The account takes over the roles of unconfirmed accounts with the
+   * same address. Throws `conflict` if the address already has a confirmed account.
    */
   create(input: unknown): Promise<PersonRecord>;
   /** Throws `not_found`. */
   get(personId: string): Promise<PersonRecord>;
-  /** Finds confirmed accounts only. */
+  /** Finds a confirmed account. Unconfirmed ones are ignored. */
   findByEmail(email: string): Promise<PersonRecord | null>;
-  /** Returns a page of confirmed accounts, sorted by email. `after` is the last address of the previous page. */
+  /** Returns a page of confirmed accounts, sorted by email. `after` is the last address on the previous page. */
   list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
   /** Returns at most 1,000 accounts, newest first. */
   listUnconfirmed(): Promise<PersonRecord[]>;
   /**
    * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
-   * which we create if there is none. The sessions, links and tokens of the unconfirmed account end, because the owner
-   * who created the account may have signed in with them. Throws `not_found`, and `conflict` if the account is
-   * confirmed already.
+   * which we create if necessary. All sessions, links and tokens of the unconfirmed account end, because the project
+   * owner who created it may have signed in with them. Throws `not_found`, or `conflict` if the account is already
+   * confirmed.
    */
   confirm(personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }>;
   isEmpty(): Promise<boolean>;
   /**
-   * Changes the name, the admin flag or `disabled` from a request body. Disabling ends all sessions, sign-in links and
-   * personal tokens. Disabling a confirmed account also disables the unconfirmed ones with its address.
+   * Changes the name, the admin flag or `disabled` from a request body. Disabling a person ends their sessions, sign-in
+   * links and personal tokens. If the account is confirmed, unconfirmed accounts with the same address are disabled
+   * too.
    */
   change(personId: string, input: unknown): Promise<PersonRecord>;
   /**
-   * Deletes the person with their sessions, links and memberships. The audit log keeps the id. Deleting a confirmed
-   * account also deletes the unconfirmed ones with its address.
+   * Deletes a person with their sessions, links and memberships. The audit log keeps their id. If the account is
+   * confirmed, unconfirmed accounts with the same address are deleted too.
    */
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
   /**
-   * Ends the sign-in links and all sessions except `sessionId`. With `revokeTokens`, it ends the personal tokens too.
+   * Also ends the person's sign-in links, and their sessions except `sessionId`. With `revokeTokens`, it revokes their
+   * personal tokens as well.
    */
   setPassword(personId: string, password: string, options: { sessionId: string; revokeTokens: boolean }): Promise<void>;
 }
@@ -133,7 +135,7 @@ export function createAccounts({ database, clock }: { readonly database: Databas
 
 /**
  * Creates a confirmed account, which takes over the roles of unconfirmed accounts with the same address. Throws
- * `conflict` if the address has a confirmed account already.
+ * `conflict` if the address already has a confirmed account.
  */
 export async function insertPerson(
   tx: Queries,
@@ -141,9 +143,10 @@ export async function insertPerson(
   now: number,
 ): Promise<PersonRecord> {
   const { email, name = nameFromEmail(email), admin = false, passwordHash } = person;
-  // Owners see the ids of members, and a UUIDv7 would tell them when the account was created.
+  // Project owners can see this id. A UUIDv7 would reveal when the account was created, so we use a random one.
   const id = randomUUID();
-  // `email` is unique, but unconfirmed accounts from before migration 0046 have the plain address there, so make room.
+  // `email` is unique. Unconfirmed accounts from before migration 0046 still have the plain address in this column, so
+  // replace it with a made-up value first.
   await tx.query(`update people set email = id || ':' || email where email = $1::text and project_id is not null`, [email]);
   const rows = await tx.query(
     `insert into people (id, email, name, is_admin, password_hash, created_at)
@@ -168,19 +171,20 @@ async function readConfirmed(queries: Queries, email: string): Promise<PersonRec
 }
 
 /**
- * Unconfirmed accounts can't set a password. Several of them may share an address, so an owner who tries a password at
- * sign-in could find out about other projects. Accounts that had a password before the distinction existed keep it.
+ * Unconfirmed accounts can't set a password. Several of them can have the same address, so by trying passwords, an
+ * owner could find out about other projects. Accounts that already had a password when this rule was introduced keep
+ * it.
  */
 export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRecord): boolean {
   return hasPassword || (onlyProject === null && !hasOidc);
 }
 
-/** Matches the account $1 and, if it is confirmed, the unconfirmed accounts with the same address. */
+/** Matches account $1. If it's confirmed, also matches the unconfirmed accounts with the same address. */
 const ofPersonSql = `(id = $1::uuid or claimed_email = (select email from people confirmed where id = $1::uuid and project_id is null))`;
 
 /**
- * Disables or enables an account and the unconfirmed ones with its address. When we enable it, we skip unconfirmed
- * accounts that an admin has disabled separately at another time.
+ * Disables or enables an account, together with the unconfirmed accounts that have the same address. Enabling skips
+ * unconfirmed accounts that were disabled at another time, because an admin has disabled those separately.
  */
 async function setDisabled(tx: Queries, personId: string, disabled: boolean, now: number): Promise<void> {
   const changed = await tx.query<{ id: string }>(
@@ -193,9 +197,7 @@ async function setDisabled(tx: Queries, personId: string, disabled: boolean, now
   if (disabled) for (const { id } of changed) await endAccess(tx, id, now);
 }
 
-/**
- * Sets the password without ending any access. The caller decides which earlier sessions, links and tokens stay valid.
- */
+/** Doesn't end sessions or revoke links and tokens. That's up to the caller. */
 export async function setPasswordHash(tx: Queries, personId: string, hash: string): Promise<void> {
   await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
 }

@@ -1,7 +1,7 @@
 /**
- * Table `sign_in_failures`, which limits how often somebody can guess a secret. We count attempts in the database, so
- * that the limit covers all processes. Each attempt is counted before we check the secret, and taken back if it
- * succeeds.
+ * The `sign_in_failures` table, which limits how often somebody can guess a secret. We count attempts in the database,
+ * so that the limit applies across processes. We count an attempt before checking the secret, and uncount it if the
+ * secret was right.
  */
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -10,7 +10,7 @@ import type { Database } from '../db/database.ts';
 
 const windowMs = 15 * 60_000;
 
-/** What attempts are counted by, e.g. an account or a network address. */
+/** Identifies what we count attempts for, e.g. an account or a network address. */
 export interface LimitKey {
   readonly hash: Buffer;
   /** The maximum number of attempts per window. */
@@ -19,13 +19,13 @@ export interface LimitKey {
 
 export interface AttemptLimit {
   /**
-   * Counts an attempt under every key. If there were too many, it returns when the next attempt is allowed, and
-   * otherwise null.
+   * Counts an attempt for each of the keys. If there were too many, returns when the next attempt is allowed. Returns
+   * null otherwise.
    */
   count(keys: readonly LimitKey[]): Promise<number | null>;
-  /** Forgets all attempts. */
+  /** Sets the counter back to zero. */
   clear(key: LimitKey): Promise<void>;
-  /** Forgets one attempt. */
+  /** Removes one attempt from the count. */
   takeBack(key: LimitKey): Promise<void>;
 }
 
@@ -54,14 +54,14 @@ export function createAttemptLimit({ database, clock }: { readonly database: Dat
   };
 }
 
-/** Returns the key for attempts with one value, e.g. an email address. Kinds are counted separately. */
+/** Returns the counter for a value, e.g. for an email address. Each kind of value has its own counters. */
 export function limitKey(kind: string, value: string, max: number): LimitKey {
   return { hash: createHash('sha256').update(`${kind} ${value}`).digest(), max };
 }
 
 /**
- * Returns the part of an address by which we count attempts. An IPv6 client usually controls a whole /64, so its
- * addresses count as one.
+ * Returns the network that we count attempts for. An IPv6 client usually controls a whole /64, so we count all of its
+ * addresses together.
  */
 export function networkOf(address: string): string {
   if (!isIPv6(address) || address.startsWith('::ffff:')) return address;

@@ -1,34 +1,34 @@
 /**
- * The audit log, with one row for each change that a person makes or that is made with the admin token. We write the
- * row before the change and complete it afterwards, so no change can go unrecorded. A row without an outcome belongs to
- * a change that is still in progress or was interrupted. Rows contain ids, names and changed settings, but never texts
- * of memories, subjects, secrets or e-mail addresses.
+ * The audit log. It has a row for each change that a person makes, or that is made with the admin token. We write the
+ * row before the change and add the outcome afterwards, so that no change can go unrecorded. A row without an outcome
+ * means that the change is still in progress or was interrupted. Rows contain ids, names and changed settings, but no
+ * secrets, subjects, e-mail addresses or contents of memories.
  */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 
-/** What authorized the change. */
+/** How the author of a change was authenticated. */
 export type AuditActor = 'person' | 'personal_token' | 'admin_token';
 
 export type AuditOutcome =
   | 'ok'
-  /** The change was rejected because it was invalid, not allowed, or its target wasn't found. */
+  /** The change was invalid or not allowed, or its target wasn't found. */
   | 'refused'
-  /** There was an unexpected error. */
+  /** An unexpected error. */
   | 'failed';
 
 export type AuditDetail = Readonly<Record<string, unknown>>;
 
 export interface AuditStart {
   readonly actor: AuditActor;
-  /** Null for the admin token. */
+  /** The person who made the change. Null if the admin token was used. */
   readonly personId: string | null;
   /** Null for changes to the deployment. */
   readonly projectId: string | null;
   /** The name of the action, e.g. `key.issue`. */
   readonly action: string;
-  /** The id, slug or prefix of what is changed. */
+  /** The id, slug or prefix of the object that is changed. */
   readonly target?: string | null;
 }
 
@@ -37,14 +37,14 @@ export interface AuditEntry {
   readonly at: number;
   readonly actor: AuditActor;
   readonly personId: string | null;
-  /** Null for the admin token, and if the person has been deleted. */
+  /** Null if the change was made with the admin token, or if the person has been deleted. */
   readonly person: { readonly email: string; readonly name: string } | null;
   readonly projectId: string | null;
   /** The slug of the project. */
   readonly project: string | null;
   readonly action: string;
   readonly target: string | null;
-  /** Null if the change is still in progress or was interrupted. */
+  /** Null until the change is over, and also if it was interrupted. */
   readonly outcome: AuditOutcome | null;
   readonly detail: AuditDetail;
 }
@@ -57,17 +57,17 @@ export interface AuditFilter {
   readonly from?: number | undefined;
   /** Exclusive. */
   readonly to?: number | undefined;
-  /** Only return entries older than the one with this id. */
+  /** Only return entries that are older than the entry with this id. */
   readonly before?: number | undefined;
   readonly limit: number;
 }
 
 export interface Audit {
-  /** Writes the row of a change that is about to be made and returns its id. */
+  /** Writes a row for a change that is about to be made. Returns the row's id. */
   begin(start: AuditStart): Promise<number>;
-  /** Completes the row. `detail` is merged into the existing detail. */
+  /** Adds the outcome to the row, and merges `detail` into the details that are already there. */
   finish(id: number, outcome: AuditOutcome, detail?: AuditDetail): Promise<void>;
-  /** Returns the newest entry first. */
+  /** Lists entries, newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>;
 }
 

@@ -1,20 +1,21 @@
 /**
- * An owner who creates an account (`members.invite`) also gets its sign-in link, so the account doesn't prove that
- * anybody controls its e-mail address. We therefore keep it unconfirmed and valid in that project only. Once a
- * deployment admin or the identity provider confirms the address, the confirmed account takes its place. Signing in to
- * the confirmed account by a password or a link doesn't do that, because the owner would see that there is one.
+ * The owner who creates an account (`members.invite`) also gets its sign-in link, so the account doesn't prove that
+ * anybody controls its e-mail address. It therefore stays unconfirmed and is only valid in that project. Once a
+ * deployment admin or the identity provider confirms the address, the confirmed account replaces it. Signing in to the
+ * confirmed account with a password or a link doesn't replace it, because that would reveal to the owner that the other
+ * account exists.
  */
 import type { Queries } from '../db/database.ts';
 
 /**
- * SQL expression for the e-mail address to show for a row of `people`. In an unconfirmed account, `email` has a
- * made-up unique value.
+ * An SQL expression for the e-mail address of a row in `people`. In unconfirmed accounts, the `email` column only
+ * contains a made-up unique value.
  */
 export const shownEmailSql = 'coalesce(people.claimed_email, people.email)';
 
 /**
- * Moves the roles of an address's unconfirmed accounts to a confirmed one, and deletes them with their sessions, links
- * and tokens.
+ * Moves the roles of unconfirmed accounts with this address to a confirmed account, and deletes them with their
+ * sessions, links and tokens.
  */
 export async function takeOverAccounts(tx: Queries, personId: string, email: string): Promise<void> {
   await tx.query(
@@ -28,7 +29,7 @@ export async function takeOverAccounts(tx: Queries, personId: string, email: str
   await tx.query('delete from people where claimed_email = $1::text and id <> $2::uuid', [email, personId]);
 }
 
-/** Reports whether any project has an unconfirmed account with this address. */
+/** Checks whether any project has an unconfirmed account with this address. */
 export async function isInvited(tx: Queries, email: string): Promise<boolean> {
   return (await tx.query('select 1 from people where claimed_email = $1::text limit 1', [email])).length > 0;
 }

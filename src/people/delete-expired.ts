@@ -3,7 +3,10 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { sessionIdleMs } from './sessions.ts';
 
-/** Returns the number of deleted rows. There are few of them, so one statement deletes them all. */
+/**
+ * Deletes expired rows and returns how many there were. We use a single statement, because there are never many of
+ * them.
+ */
 export async function deleteExpiredSignIns(database: Database, clock: Clock): Promise<number> {
   const now = clock.now();
   const rows = await database.query<{ deleted: number }>(

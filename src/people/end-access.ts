@@ -1,14 +1,14 @@
-/** Ends any access to an account that somebody else may have. */
+/** Revokes all access to an account that might be in the wrong hands. */
 import type { Queries } from '../db/database.ts';
 import { endSessions } from './sessions.ts';
 
-/** Ends the unused sign-in links of a person and all sessions except one. */
+/** Ends a person's unused sign-in links, and all of their sessions except one. */
 export async function endSignIns(tx: Queries, personId: string, exceptSession: string | null = null): Promise<void> {
   await endSessions(tx, personId, exceptSession);
   await tx.query('delete from sign_in_links where person_id = $1::uuid', [personId]);
 }
 
-/** Like `endSignIns`, but also revokes the personal tokens. */
+/** Does the same as `endSignIns`, and also revokes the personal tokens. */
 export async function endAccess(tx: Queries, personId: string, now: number, exceptSession: string | null = null): Promise<void> {
   await endSignIns(tx, personId, exceptSession);
   await tx.query('update personal_tokens set revoked_at = $2::timestamptz where person_id = $1::uuid and revoked_at is null', [

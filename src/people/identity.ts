@@ -1,4 +1,4 @@
-/** Finds the person that an account at the identity provider belongs to. */
+/** Finds out which person has signed in with the identity provider. */
 import type { Queries } from '../db/database.ts';
 import type { Person } from './person.ts';
 import type { OidcIdentity } from './sign-in.ts';
@@ -6,8 +6,8 @@ import type { OidcIdentity } from './sign-in.ts';
 export type Identity = Pick<OidcIdentity, 'issuer' | 'subject' | 'verifiedEmail'>;
 
 /**
- * Returns the active person that is connected to the account. If there is none, we look for somebody with the account's
- * verified email who isn't connected to an account yet. Returns null if neither exists.
+ * Returns the active person who is connected to the account. If nobody is, returns the person with the account's
+ * verified email, as long as they aren't connected to an account yet. Returns null if there is nobody.
  */
 export async function findPersonOf(queries: Queries, { issuer, subject, verifiedEmail }: Identity): Promise<Person | null> {
   const [row] = await queries.query<Person & { isDisabled: boolean }>(
@@ -16,7 +16,7 @@ export async function findPersonOf(queries: Queries, { issuer, subject, verified
       order by oidc_issuer nulls last limit 1`,
     [issuer, subject, verifiedEmail],
   );
-  // A disabled person can't get back in, even if the account now has the address of somebody else.
+  // This has to hold even if the provider now reports an address that belongs to somebody else's account.
   if (!row || row.isDisabled) return null;
   const { isDisabled: _, ...person } = row;
   return person;

@@ -1,4 +1,4 @@
-/** Everything about people who sign in: accounts, sign-in, sessions, tokens and the members of projects. */
+/** Combines everything about people who sign in: accounts, sign-in, sessions, tokens and memberships. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
@@ -18,7 +18,7 @@ export interface People {
   readonly links: SignInLinks;
   readonly signIn: SignIn;
   readonly attempts: AttemptLimit;
-  /** Changes how a person sees the console. Throws `bad_request`. */
+  /** Changes a person's preferences for the console. Throws `bad_request`. */
   setPreferences(personId: string, input: Parameters<typeof setPreferences>[2]): Promise<void>;
 }
 

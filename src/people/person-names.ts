@@ -1,9 +1,10 @@
-/** Looks up the names of people by id, e.g. for the authors of memories and erasures. */
+/** Finds the names of people, e.g. of those who wrote a memory or started an erasure. */
 import type { Queries } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 
 /**
- * Returns the names of the people who exist, including disabled ones. If a name is empty, the email takes its place.
+ * Returns the names of people by id, including disabled people. If somebody hasn't entered a name, we use the email
+ * address. Deleted people are left out.
  */
 export async function findPersonNames(queries: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (ids.length === 0) return new Map();

@@ -2,20 +2,20 @@
 
 import type { Preferences } from './preferences.ts';
 
-/** The role in a project. A deployment admin acts as an owner of every project. */
+/** A person's role in a project. Deployment admins have the rights of an owner everywhere. */
 export type Role = 'owner' | 'member';
 
 export interface Person {
   readonly id: string;
-  /** Unique and in lower case. */
+  /** In lower case. No two people have the same one. */
   readonly email: string;
   readonly name: string;
-  /** Whether the person is a deployment admin, who owns every project and manages people, projects and prices. */
+  /** True for deployment admins, who own every project, and who manage people, projects and prices. */
   readonly isAdmin: boolean;
 }
 
 export interface Session {
-  /** The public id, for lists and revocation. The cookie contains a different secret. */
+  /** For lists and for revoking the session. It's public, unlike the secret in the cookie. */
   readonly id: string;
   readonly person: Person;
   readonly preferences: Preferences;

@@ -1,4 +1,4 @@
-/** How a person wants to see the console. Stored in table `people`, and read together with the session. */
+/** A person's preferences for the console. They are stored in the `people` table and read together with the session. */
 import { z } from 'zod';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import { isTimeZone } from '../core/time-zone.ts';
@@ -7,9 +7,9 @@ import type { Queries } from '../db/database.ts';
 export const themes = ['light', 'dark'] as const;
 
 export interface Preferences {
-  /** Null to use the browser's setting. */
+  /** If this is null, we use the browser's setting. */
   readonly theme: (typeof themes)[number] | null;
-  /** The IANA name of a time zone. Null to use the project's time zone of reports. */
+  /** The IANA name of a time zone. If this is null, we use the project's report time zone. */
   readonly timeZone: string | null;
 }
 
@@ -18,12 +18,12 @@ export const noPreferences: Preferences = { theme: null, timeZone: null };
 const theme = z.enum(themes, 'must be light, dark or empty').nullable();
 const timeZone = z.string().max(64).refine(isTimeZone, 'must be the IANA name of a time zone, for example Europe/Berlin').nullable();
 
-/** Ignores stored values that this version doesn't know. */
+/** Reads preferences from a row of `people`. Values that this version doesn't support become null. */
 export function toPreferences(row: { readonly theme: string | null; readonly timeZone: string | null }): Preferences {
   return { theme: theme.safeParse(row.theme).data ?? null, timeZone: timeZone.safeParse(row.timeZone).data ?? null };
 }
 
-/** Changes the given preferences. Throws `bad_request`. */
+/** Changes only the preferences in `input`. Throws `bad_request`. */
 export async function setPreferences(
   queries: Queries,
   personId: string,

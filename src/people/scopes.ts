@@ -1,5 +1,5 @@
 /**
- * What a person's token may do through MCP. Console sessions have no scopes, because they're limited by the person's
+ * What a person's token can do through MCP. Console sessions don't have scopes, because they're limited by the person's
  * role.
  */
 
@@ -14,7 +14,7 @@ export const scopeDescriptions: Readonly<Record<Scope, string>> = {
   'usage:read': 'read spend, calls and learning batches',
 };
 
-/** Converts names to scopes and ignores unknown names. */
+/** Returns the scopes whose names are in the list, and ignores unknown names. */
 export function toScopes(names: readonly string[]): Scope[] {
   return scopes.filter((scope) => names.includes(scope));
 }

@@ -1,8 +1,8 @@
-/** Secrets of sessions and sign-in links. They have 32 random bytes, and we only store their SHA-256. */
+/** Secrets for sessions and sign-in links. They have 32 random bytes, and we only store their SHA-256. */
 import { createHash, randomBytes } from 'node:crypto';
 
 export interface NewSecret {
-  /** 43 characters of base64url. */
+  /** Random, with 43 characters of base64url. */
   readonly secret: string;
   readonly hash: Buffer;
 }
@@ -16,7 +16,7 @@ export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-/** Reports whether the text has the format of a secret, so that we don't query the database for anything else. */
+/** Checks whether the text has the format of a secret. If it doesn't, we don't have to query the database. */
 export function isSecret(text: string): boolean {
   return /^[\w-]{43}$/.test(text);
 }

@@ -1,7 +1,7 @@
 /**
- * Table `sessions`. The cookie contains a random secret, and we only store its SHA-256. Every sign-in starts a new
- * session, so a secret from before the sign-in is useless (session fixation). Each request looks up its session in the
- * database, so a revoked session ends immediately in every process.
+ * The `sessions` table. The cookie contains a random secret, of which we only store the SHA-256. Every sign-in starts a
+ * new session, so a secret that was planted before the sign-in is useless (session fixation). Each request looks up its
+ * session in the database, so revoking a session takes effect immediately in every process.
  */
 import { newId } from '../core/ids.ts';
 import { type Clock, dayMs } from '../core/time.ts';
@@ -11,13 +11,13 @@ import type { Session } from './person.ts';
 import { toPreferences } from './preferences.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
-/** A session ends after a week without a request, and after 30 days in any case. */
+/** A session ends after a week without requests, and always after 30 days. */
 export const sessionIdleMs = 7 * dayMs;
 export const sessionMaxMs = 30 * dayMs;
 const lastSeenIntervalMs = 60_000;
 const maxUserAgentLength = 300;
 
-/** A session as the list of a person's sessions shows it. */
+/** A session in the list of a person's sessions. */
 export interface SessionRecord extends Omit<Session, 'person' | 'preferences'> {
   /** The `user-agent` header at sign-in. */
   readonly userAgent: string | null;
@@ -25,19 +25,18 @@ export interface SessionRecord extends Omit<Session, 'person' | 'preferences'> {
 
 export interface Sessions {
   /**
-   * Starts a session. Only this result contains its secret. `replaces` is the secret of an earlier session, which we
-   * end.
+   * Starts a session. Only the result of this call contains the secret. `replaces` is the secret of an earlier session,
+   * which is ended.
    */
   start(personId: string, options: { userAgent: string | null; replaces?: string | null }): Promise<StartedSession>;
-  /** Returns null if the secret is unknown, if the session has expired or was revoked, or if the person is disabled. */
+  /** Returns null if the secret is unknown, the session was revoked or has expired, or the person is disabled. */
   find(secret: string): Promise<Session | null>;
-  /** Returns the unexpired sessions of a person, with the most recently used one first. */
+  /** Returns a person's unexpired sessions, starting with the most recently used one. */
   list(personId: string): Promise<SessionRecord[]>;
-  /** Ends the session with this secret. */
   end(secret: string): Promise<void>;
   /** Returns false if the person has no such session. */
   revoke(personId: string, sessionId: string): Promise<boolean>;
-  /** Returns the number of sessions that were ended. */
+  /** Returns how many sessions were ended. */
   revokeAll(personId: string, options?: { except?: string }): Promise<number>;
 }
 
@@ -106,7 +105,7 @@ export function createSessions({ database, clock }: { readonly database: Databas
   };
 }
 
-/** Ends all sessions of a person except one, and returns how many there were. */
+/** Ends all of a person's sessions except one. Returns how many were ended. */
 export async function endSessions(queries: Queries, personId: string, except: string | null = null): Promise<number> {
   const rows = await queries.query(
     'delete from sessions where person_id = $1::uuid and ($2::uuid is null or id <> $2::uuid) returning id',
@@ -115,7 +114,7 @@ export async function endSessions(queries: Queries, personId: string, except: st
   return rows.length;
 }
 
-/** $2 is the current time, and $3 is how far back the last request may be before a session counts as idle. */
+/** $2 is the current time. A session whose last request was before $3 has been idle for too long. */
 const unexpired = 'expires_at > $2::timestamptz and last_seen_at > $3::timestamptz';
 
 interface SessionTimes {
@@ -139,7 +138,7 @@ function toTimes({ id, createdAt, lastSeenAt, expiresAt }: SessionTimes): Omit<S
     id,
     createdAt: createdAt.getTime(),
     lastSeenAt: lastSeenAt.getTime(),
-    // The list shows when the session ends if it stays idle, in case that's earlier.
+    // Idle sessions end before their maximum age.
     expiresAt: Math.min(expiresAt.getTime(), lastSeenAt.getTime() + sessionIdleMs),
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Table `sign_in_links`. A link works once and is valid for a day. We use links for the first sign-in, for people
- * without a password, and for people who forgot theirs. A link without a person creates the account of a deployment
- * admin, e.g. the first one, and then all other links of this kind stop working.
+ * The `sign_in_links` table. A link works once and is valid for a day. We use links for the first sign-in, and for
+ * people who have no password or forgot it. A link without a person creates the account of a deployment admin, e.g. of
+ * the first one. Once it has been used, all other links without a person stop working.
  */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
@@ -25,14 +25,14 @@ export interface SignInLink {
   readonly expiresAt: number;
 }
 
-/** What a person enters when they use a link. */
+/** The fields of the form that people fill in when they use a link. */
 export interface LinkInput {
-  /** Only used if the link creates an account. */
+  /** The address of the new account. Ignored if the link belongs to a person who already has an account. */
   readonly email: string;
   readonly name: string;
   /**
-   * If this is empty, an existing account keeps its password, or stays without one. A new password ends the person's
-   * sessions, other links and personal tokens.
+   * The new password. If it's empty, an existing account keeps its password, or stays without one. Setting a password
+   * ends the person's sessions, other links and personal tokens.
    */
   readonly password: string;
 }
@@ -41,13 +41,14 @@ export interface SignInLinks {
   /** Creates a link for a person. If `personId` is null, the link will create the account of a deployment admin. */
   issue(personId: string | null): Promise<SignInLink>;
   /**
-   * Looks up a link without using it. Returns null if it doesn't exist, has expired or was used, or if the person is
-   * disabled.
+   * Looks up a link without using it. Returns null if it doesn't exist, has expired or has been used, or if the person
+   * is disabled.
    */
   find(secret: string): Promise<{ readonly person: PersonRecord | null; readonly expiresAt: number } | null>;
   /**
-   * Uses the link and returns the person. Only one of several concurrent requests succeeds. Throws `not_found` if the
-   * link can't be used. Invalid input throws `bad_request` or `conflict`, and the link stays usable.
+   * Uses a link and returns the person. If several requests use the same link, only one of them succeeds. Throws
+   * `not_found` if the link can't be used. Throws `bad_request` or `conflict` for invalid input, and the link can then
+   * still be used.
    */
   use(secret: string, input: LinkInput): Promise<PersonRecord>;
 }
@@ -86,12 +87,13 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
           issues: [{ path: 'password', message: 'this account signs in with links until it is confirmed' }],
         });
       if (input.password !== '' || link.person === null) assertPassword(input.password, account.email);
-      // We hash the password before the transaction, because only SQL may be awaited inside of it.
+      // Hash the password before the transaction starts, because inside a transaction we can only wait for SQL.
       const passwordHash = input.password === '' ? null : await hashPassword(input.password);
       return database.transaction(async (tx) => {
         await takeLink(tx, secret, clock.now());
         if (link.person === null) {
-          // While there is no account, every start on a terminal prints such a link.
+          // This was a link for the very first account. The gateway prints a new one at every start on a terminal, so
+          // there may be more of them. Delete them all.
           await tx.query('delete from sign_in_links where person_id is null');
           return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
         }
@@ -107,7 +109,7 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
   };
 }
 
-/** Deletes the link. Throws `not_found` if another request has already used it. */
+/** Deletes the link so that it can't be used again. Throws `not_found` if another request was faster. */
 async function takeLink(tx: Queries, secret: string, now: number): Promise<void> {
   const taken = await tx.query(
     'delete from sign_in_links where secret_sha256 = $1::bytea and expires_at > $2::timestamptz returning person_id',

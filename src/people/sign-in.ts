@@ -1,6 +1,6 @@
 /**
- * Signs people in with a password or with an account at an identity provider. An unknown account takes as long as a
- * wrong password and gives the same result. See `attempt-limit.ts` for how we limit guessing.
+ * Signs people in with a password, or with an account at an identity provider. An unknown account gives the same result
+ * as a wrong password and takes just as long. See `attempt-limit.ts` for how we limit guessing.
  */
 import { toPostgresText } from '../core/postgres-text.ts';
 import type { Clock } from '../core/time.ts';
@@ -13,31 +13,30 @@ import { isHashingBusy, verifyPassword } from './password.ts';
 import { parseIdentity } from './person-input.ts';
 
 /**
- * Limits per window for one email address used from one network address, for one email address, and for one network
- * address. The first limit is the lowest, so that an attacker can't lock out other people. Sign-in links and OpenID
- * Connect aren't limited.
+ * The maximum number of attempts per window for an email address used from one network address, for an email address,
+ * and for a network address. The first limit is the lowest, so that an attacker can't lock out other people. Sign-in
+ * links and OpenID Connect have no limit.
  */
 const maxFromOnePlace = 10;
 const maxPerAccount = 100;
 const maxPerAddress = 50;
-/** When to try again if too many sign-ins are in progress. */
+/** How long people are told to wait when too many sign-ins are in progress. */
 const busyMs = 10_000;
 
 export type SignInResult =
   | { readonly kind: 'ok'; readonly person: PersonRecord }
-  /** The account is unknown, the password is wrong, or the person is disabled. */
+  /** Unknown account, wrong password or disabled person. */
   | { readonly kind: 'refused' }
   /**
-   * There were too many failures, or there are too many attempts in progress. `until` is when the next attempt is
-   * allowed.
+   * There were too many failed attempts, or too many attempts are in progress. The next attempt is allowed at `until`.
    */
   | { readonly kind: 'limited'; readonly until: number };
 
-/** A person as the identity provider describes them in a verified ID token. */
+/** A person's identity according to the verified ID token of an identity provider. */
 export interface OidcIdentity {
   readonly issuer: string;
   readonly subject: string;
-  /** Null unless the provider has verified the address. */
+  /** Null if the provider hasn't verified the address. */
   readonly verifiedEmail: string | null;
   readonly name: string | null;
 }
@@ -45,9 +44,9 @@ export interface OidcIdentity {
 export interface SignIn {
   withPassword(attempt: { email: string; password: string; address: string }): Promise<SignInResult>;
   /**
-   * Finds the person by issuer and subject, or else by verified e-mail address. A match by address ends every other
-   * way into the account. If there is no account, we create one for an address in `allowedDomains` or one that an
-   * owner has added to a project. Returns null for everybody else and for disabled people.
+   * Finds the person by issuer and subject, or else by verified e-mail address. If we find them by address, all other
+   * access to their account ends. If there's no account, we create one if the address is in `allowedDomains` or an
+   * owner has added it to a project. Returns null for everybody else, and for disabled people.
    */
   withOidc(identity: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null>;
 }
@@ -71,8 +70,8 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const matches = await verifyPassword(password, row?.hash ?? null);
       const person = row && matches ? await readPerson(database, row.id) : null;
       if (!person || person.disabledAt !== null) return { kind: 'refused' };
-      // Somebody else may still be guessing this account, or guessing from this address, so we only take back a single
-      // attempt from those counters.
+      // Somebody else may be guessing this account's password, or guessing from the same address. So don't reset these
+      // two counters, but only uncount this attempt.
       await limit.clear(byBoth);
       await limit.takeBack(byAccount);
       await limit.takeBack(byAddress);
@@ -93,13 +92,13 @@ export function createSignIn({ database, clock }: { readonly database: Database;
            from people where email = $1::text and project_id is null for update`,
           [email, issuer],
         );
-        // If the account is connected to another subject, we don't change that, because the provider may have
-        // reassigned the address.
+        // If the account is already connected to a different subject, leave it alone. The provider may have given the
+        // address to somebody else.
         if (found && !found.isFree) return null;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
         if (!found && !isAllowed && !(await isInvited(tx, email))) return null;
         const now = clock.now();
-        // Nobody has verified the address of the account so far, so somebody else may have a password or a session for
+        // Until now nobody has verified the account's address, so somebody else may have a password or a session for
         // it.
         if (found) await endAccess(tx, found.id, now);
         const personId = found?.id ?? (await insertPerson(tx, { ...person, passwordHash: null }, now)).id;
@@ -114,8 +113,9 @@ export function createSignIn({ database, clock }: { readonly database: Database;
 }
 
 /**
- * We do this on every sign-in with the identity provider and not only on the first one. Otherwise an owner who adds an
- * address could find out later whether the deployment already knew it.
+ * Moves the roles of unconfirmed accounts with the person's address to the person. We do this at every sign-in with the
+ * identity provider. If we only did it at the first one, an owner who adds an address later could find out whether the
+ * deployment already knew it.
  */
 async function confirmAddress(tx: Queries, personId: string): Promise<PersonRecord | null> {
   const person = await readPerson(tx, personId);

@@ -1,6 +1,6 @@
 /**
- * Settings that individual applications of a project override. They are loaded together with the project, so calls
- * don't need another query. A change invalidates the cached project in every process.
+ * Settings that an application overrides in its project. They are loaded together with the project, so calls don't need
+ * another query. A change invalidates the cached project in every process.
  */
 import { gatewayError } from '../core/errors.ts';
 import { type Clock, formatTimeOrNull } from '../core/time.ts';
@@ -18,22 +18,22 @@ import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 export interface Application {
   readonly source: string;
   readonly settings: ApplicationSettings;
-  /** Null if nothing was ever set, so that the defaults apply. */
+  /** Null if nobody has stored settings yet, so these are the defaults. */
   readonly createdAt: number | null;
   readonly updatedAt: number | null;
 }
 
 export interface Applications {
   /**
-   * Creates or changes the application's settings. Omitted members keep their value. Throws `bad_request`, and
+   * Creates or changes an application's settings. Settings that `input` omits stay unchanged. Throws `bad_request`, or
    * `conflict` if a setting no longer has the value in `read`.
    */
   put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application>;
-  /** Removes the application's settings, so that the defaults apply. Throws `not_found` if it has none. */
+  /** Removes an application's settings, so that the defaults apply. Throws `not_found` if there are none. */
   reset(projectId: string, source: string): Promise<Application>;
   /**
-   * Returns the settings of an application. An unknown application has the defaults, because applications don't need to
-   * be created.
+   * Returns an application's settings. Applications don't have to be created, so an unknown application has the
+   * defaults.
    */
   find(projectId: string, source: string): Promise<Application>;
   /** Returns the applications that have settings, sorted by name. */
@@ -48,7 +48,7 @@ export interface ApplicationsOptions {
   readonly onChange: (projectId: string) => void;
 }
 
-/** There has to be a limit, because all applications are loaded with their project. */
+/** Limited because a project loads all of its applications. */
 const maxApplications = 1_000;
 
 export function createApplications({ database, clock, channel, onChange }: ApplicationsOptions): Applications {
@@ -57,8 +57,8 @@ export function createApplications({ database, clock, channel, onChange }: Appli
       const change = parseApplicationChange(source, input);
       const now = new Date(clock.now());
       const row = await database.transaction(async (tx) => {
-        // Serialize changes to the project, so that partial updates don't get lost and we don't exceed the number of
-        // applications.
+        // Lock the project, so that concurrent partial updates don't overwrite each other and can't exceed the maximum
+        // number of applications.
         await tx.query('select id from projects where id = $1::uuid for update', [projectId]);
         const [current] = await tx.query<ApplicationRow>(
           `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
@@ -132,7 +132,7 @@ export function toApplicationJson({ source, settings, createdAt, updatedAt }: Ap
   };
 }
 
-/** A subquery for all application settings of the outer query's project, as one JSON object by source. */
+/** Subquery for the settings of all applications in the outer query's project: a JSON object, keyed by application. */
 export const applicationsSubquery = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
 
 export function parseApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {

@@ -1,6 +1,6 @@
 /**
- * Reads and replaces the content rules of a project. They are loaded together with the project, and a change
- * invalidates the cached project in every process.
+ * Reads and replaces a project's content rules. They are loaded together with the project, and a change invalidates the
+ * cached project in every process.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
@@ -10,16 +10,16 @@ import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 
 export interface ContentRules {
   find(projectId: string): Promise<readonly ContentRule[]>;
-  /** Replaces all rules. Throws `bad_request` with a list of every mistake. */
+  /** Replaces all rules. Throws `bad_request` with a list of all mistakes. */
   put(projectId: string, input: unknown): Promise<readonly ContentRule[]>;
   /**
-   * Adds a rule at a position, or at the end. Throws `bad_request`, and `conflict` if there already is a rule that looks
-   * for the same.
+   * Adds a rule, by default at the end. Throws `bad_request`, or `conflict` if another rule looks for the same text in
+   * the same place.
    */
   add(projectId: string, input: unknown, position?: number): Promise<ContentRule>;
   /**
-   * Changes members of the rule with this id (`ruleIdOf`); null removes the expression. Throws like `add`,
-   * `not_found`, and `conflict` if the rule's members differ from `read`.
+   * Changes the given fields of a rule. Its id comes from `ruleIdOf`. Null removes the expression. Throws the same
+   * errors as `add`, `not_found`, and `conflict` if the rule no longer has the values in `read`.
    */
   change(
     projectId: string,
@@ -40,7 +40,7 @@ export interface ContentRulesOptions {
 }
 
 export function createContentRules({ database, clock, channel, onChange }: ContentRulesOptions): ContentRules {
-  /** Replaces the rules by those that `change` returns for the current ones. */
+  /** Replaces the rules by what `change` returns for the current ones. */
   const update = async <Result>(
     projectId: string,
     change: (current: readonly ContentRule[]) => { readonly rules: readonly ContentRule[]; readonly result: Result },

@@ -1,15 +1,15 @@
 /**
- * Optimistic locking for settings, so that two people who edit them at the same time don't overwrite each other's
- * changes.
+ * Optimistic locking for settings. Without it, two people who edit settings at the same time would overwrite each
+ * other's changes.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../core/errors.ts';
 
-/** Stored settings as the editor read them. May contain only some of the members. */
+/** Stored settings as the editor saw them, in whole or in part. */
 export type ReadSettings = Readonly<Record<string, unknown>>;
 
 /**
- * Throws `conflict` if a member of `read` has a different value in `current`. Call this in the transaction that writes
+ * Throws `conflict` if a setting in `read` has a different value in `current`. Call this in the transaction that writes
  * the settings.
  */
 export function assertNotModified(current: object, read: ReadSettings | undefined): void {

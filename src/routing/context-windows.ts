@@ -7,7 +7,7 @@ import type { Candidate } from '../core/candidate.ts';
 import { countLeastTokens, leastBytesPerToken } from '../dialects/prompt/least-tokens.ts';
 import { inputWindowOf } from '../failover/context-window.ts';
 
-/** The part of a call that has to fit into a model's window. */
+/** Everything in a call that counts towards the model's context window. */
 export interface PromptSize {
   readonly body: Buffer;
   readonly maxOutputTokens: number | null;
@@ -19,8 +19,9 @@ interface FittingModels {
 }
 
 /**
- * Splits the candidates without changing their order. If every model is too small we keep the largest ones, because the
- * vendor may count fewer tokens than we do.
+ * Separates the candidates whose window is large enough from the others, without changing their order. If the prompt is
+ * too long for all of them, the models with the largest windows count as large enough, because the vendor may count
+ * fewer tokens than we do.
  */
 export function splitByWindow(candidates: readonly Candidate[], route: TextRoute, prompt: PromptSize): FittingModels {
   const everything = { fitting: candidates, tooSmall: [] };
@@ -34,7 +35,7 @@ export function splitByWindow(candidates: readonly Candidate[], route: TextRoute
   return { fitting: kept, tooSmall: candidates.filter((candidate) => !kept.includes(candidate)) };
 }
 
-/** Reports whether the window is large enough. If the catalog doesn't know the window, we assume that it is. */
+/** Checks whether the window is large enough. If we don't know its size, we assume that it is. */
 function isLargeEnough({ maxInputTokens = null, contextWindow = null }: Candidate, input: number, output: number): boolean {
   return (maxInputTokens === null || input <= maxInputTokens) && (contextWindow === null || input + output <= contextWindow);
 }

@@ -5,9 +5,9 @@
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Refusal } from '../core/refusal.ts';
 
-/** The maximum number of code points of a requested name that we repeat in a hint. */
+/** How much of a requested name we quote, in code points. */
 const maxNameLength = 100;
-/** We take them from this many characters at most, because a name may be as long as the body. */
+/** A name can be as long as the whole body, so we only process this much of it. That's enough to quote it. */
 const maxReadLength = 10 * maxNameLength;
 
 const listing = 'GET /v1/models lists what this key may use';
@@ -16,7 +16,7 @@ export function noRoute(message: string | undefined, hint: string, refusal: Refu
   return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` }, refusal });
 }
 
-/** A provider that isn't used because it doesn't have these required tags. */
+/** A provider that can't be used, and the required tags that it lacks. */
 export interface Untagged {
   readonly provider: string;
   readonly lacks: readonly string[];
@@ -24,7 +24,10 @@ export interface Untagged {
 
 const maxListedProviders = 10;
 
-/** Creates the error for a call that would have a route if these providers had the tags. A provider may be repeated. */
+/**
+ * Creates the error for a call that has no route only because these providers lack a tag. `untagged` can contain a
+ * provider several times.
+ */
 export function lacksTags(asked: string, untagged: readonly Untagged[]): GatewayError {
   const byProvider = new Map(untagged.map(({ provider, lacks }) => [provider, lacks]));
   const listed = [...byProvider].slice(0, maxListedProviders).map(([provider, lacks]) => `${provider} (${lacks.join(', ')})`);
@@ -37,7 +40,7 @@ export function lacksTags(asked: string, untagged: readonly Untagged[]): Gateway
   });
 }
 
-/** Returns the refusal of a call whose model was skipped. `reason` is as in `explainNoRoute`. */
+/** Returns why a call was refused if its model was skipped. See `explainNoRoute` for `reason`. */
 export function refusalOf(reason: string | null): Refusal {
   switch (reason) {
     case 'unknown':
@@ -55,8 +58,8 @@ export function refusalOf(reason: string | null): Refusal {
 }
 
 /**
- * Explains why no model is available. `reason` is the reason of a skipped model, or `unknown` for a name that's neither
- * a tier nor a model.
+ * Explains why no model is available. `reason` is why the model was skipped, or `unknown` if the name is neither a tier
+ * nor a model.
  */
 export function explainNoRoute(asked: string, reason: string | null): string {
   const name = quoteName(asked);

@@ -1,11 +1,10 @@
-/** Reads the circuit breakers of all projects that aren't closed, for the view of the whole deployment. */
+/** Reads all circuit breakers that aren't closed, in all projects, for the status of the whole deployment. */
 import type { Queries } from '../db/database.ts';
 import type { BreakerState } from '../failover/breaker.ts';
 
 export interface OpenBreaker {
-  /** The name of the provider, or `<provider>/<member>` for a member of a pool. */
+  /** `<provider>`, or `<provider>/<member>` for a member of a pool. */
   readonly provider: string;
-  /** The worst state in any project and process. */
   readonly state: Exclude<BreakerState, 'closed'>;
   /** The number of projects whose breaker isn't closed. */
   readonly projects: number;
@@ -13,8 +12,8 @@ export interface OpenBreaker {
 }
 
 /**
- * `livenessTimeoutMs` is the age of the last heartbeat from which on we ignore a process. Breakers are stored soon after
- * their state changes (shared-breakers.ts).
+ * We ignore processes whose last heartbeat is older than `livenessTimeoutMs`. Breakers are stored soon after their
+ * state has changed (shared-breakers.ts).
  */
 export async function readOpenBreakers(queries: Queries, livenessTimeoutMs: number): Promise<OpenBreaker[]> {
   const rows = await queries.query<Omit<OpenBreaker, 'openedAt' | 'state'> & { readonly isOpen: boolean; readonly openedAt: Date }>(

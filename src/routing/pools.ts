@@ -1,10 +1,10 @@
 /**
- * Chooses between the members of a pool, i.e. the keys, deployments or regions of one provider.
+ * Chooses between the members of a pool, which are keys, deployments or regions of the same provider.
  *
- * The turns of a conversation go to the same member, because cached input is much cheaper. We use weighted rendezvous
- * hashing, so if a member comes or goes, only its own share of the conversations moves. A member that has too many
- * requests in flight comes after the others. Members of one account have the same prompt cache, so we choose an account
- * first, and then one of its members.
+ * All turns of a conversation go to the same member, because cached input is much cheaper. We use weighted rendezvous
+ * hashing, so that only the affected share of conversations moves when a member is added or removed. A member that has
+ * too many requests in flight comes after the others. Members of one account share a prompt cache, so we first choose
+ * an account and then one of its members.
  *
  * @see docs/architecture/routing-and-failover.md#pools
  */
@@ -12,11 +12,11 @@ import { LRUCache } from 'lru-cache';
 import type { PoolMember } from '../core/candidate.ts';
 import { sha256 } from '../core/sha256.ts';
 
-/** What we can choose by weight, which is either an account or a member of it. */
+/** An account, or a member of one. We choose among several of them by hash and weight. */
 interface Choice {
   readonly hash: number;
   readonly weight: number;
-  /** The keys of the members. */
+  /** The keys of all members behind this choice. */
   readonly keys: readonly string[];
 }
 
@@ -30,11 +30,11 @@ interface AccountChoice extends Choice {
 
 export interface Pool {
   readonly members: readonly PoolMember[];
-  /** Only contains accounts and members that take new calls. */
+  /** Accounts that take new calls. Those with a weight of 0 don't, and neither do such members. */
   readonly accounts: readonly AccountChoice[];
 }
 
-/** A member in the configuration. */
+/** A pool member in the configuration. */
 export interface PoolSource {
   readonly member: string;
   readonly weight: number;
@@ -66,22 +66,22 @@ export function memberKey(provider: string, member: string): string {
   return `${provider}/${member}`;
 }
 
-/** Returns the names of a provider's circuit breakers, which are those of its members if it has a pool. */
+/** Returns the names of a provider's circuit breakers. If the provider has a pool, each member has its own. */
 export function breakerKeys({ pools }: { readonly pools: ReadonlyMap<string, Pool> }, provider: string): readonly string[] {
   return pools.get(provider)?.members.map(({ key }) => key) ?? [provider];
 }
 
-/** Counts the requests that each member has in flight in this process. Reloads don't reset it. */
+/** Tracks how many requests are in flight per member in this process. Survives a reload. */
 export interface MemberLoads {
   count(key: string): number;
-  /** Counts a request to a member. The caller has to call the returned function once, when the request has ended. */
+  /** Counts a request to a member. Returns a function that has to be called once, at the end of the request. */
   begin(key: string): () => void;
 }
 
-/** What a process knows about the members of its pools. It outlives reloads. */
+/** State that a process keeps about its pools. A reload of the configuration doesn't reset it. */
 export interface PoolState {
   readonly loads: MemberLoads;
-  /** The keys of the members that keep responses of `/v1/responses`, by the ids of the responses. */
+  /** Maps the id of a stored response (`/v1/responses`) to the key of the member that has it. */
   readonly responses: LRUCache<string, string>;
 }
 
@@ -109,25 +109,28 @@ export function createMemberLoads(): MemberLoads {
   };
 }
 
-/** Identifies the conversation of a call, or is a random number if it has none. */
+/** `hash` is the same for all calls of a conversation, and random for calls without one. */
 export interface Affinity {
   readonly hash: number;
-  /** The key of the member that keeps the state that the call refers to. Null if there is none, or if we don't know it. */
+  /**
+   * Set if the call refers to state that only one member has, e.g. a stored response, and we know which one. This is
+   * the member's key.
+   */
   readonly member: string | null;
 }
 
 /** Returns the members of a pool in the order in which the call should try them. */
 export function orderMembers({ accounts, members }: Pool, { hash, member }: Affinity, loads: MemberLoads): readonly PoolMember[] {
   const ordered = rank(accounts, hash, loads).flatMap((account) => rank(account.members, hash, loads).map((choice) => choice.member));
-  // Even a member without a weight still gets the calls that refer to its state, which no other account has.
+  // Stored state only exists in the account of one member, so the call has to go there even if its weight is 0.
   const bound = member === null ? undefined : members.find(({ key }) => key === member);
   return bound ? [bound, ...ordered.filter(({ key, account }) => key !== bound.key && account === bound.account)] : ordered;
 }
 
 const maxLoadFactor = 1.25;
 /**
- * A member may always have this many requests more than its share. If there are only a few requests, their number
- * varies so much that conversations would keep moving.
+ * Members may exceed their share by this many requests. Otherwise random variation would keep moving conversations
+ * between members while there are only a few requests.
  */
 const extraRequests = 12;
 
@@ -151,7 +154,7 @@ export function hashText(text: string | Buffer): number {
   return sha256(text).readUInt32LE();
 }
 
-/** Mixes the bits of a number like MurmurHash3 and returns a number between 0 and 1, without the two. */
+/** Mixes the bits like MurmurHash3 and returns a number strictly between 0 and 1. */
 function uniform(bits: number): number {
   let mixed = bits;
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);

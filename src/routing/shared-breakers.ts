@@ -1,10 +1,10 @@
 /**
- * Shares the circuit breakers of all processes, so that the status API and the console can show them. Routing only
- * uses the breakers of its own process and doesn't need the database.
+ * Stores the state of circuit breakers, so that the status API and the console can show the breakers of all processes.
+ * Routing only uses the breakers of its own process and doesn't depend on the database.
  *
- * When the state of a breaker changes, the process writes it to `provider_breakers`, and when the breaker closes, it
- * deletes the row. This happens in the background, with one statement for everything that has changed since the last
- * write. While the database is unavailable, changes wait in memory.
+ * When a breaker's state changes, we write it to `provider_breakers`. When it closes, we delete the row. We do this in
+ * the background, with a single statement for all changes since the last write. If the database is unavailable, changes
+ * wait in memory.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { formatTime } from '../core/time.ts';
@@ -12,23 +12,23 @@ import type { Database } from '../db/database.ts';
 import type { BreakerReport, BreakerState, Breakers } from '../failover/breaker.ts';
 
 interface SharedBreakersOptions {
-  /** Used for writes. */
+  /** The connection pool for writes. */
   readonly database: Database;
-  /** Used for reads. */
+  /** The pool for reading states. */
   readonly statusDatabase: Database;
-  /** The id of this process in the table `processes`. */
+  /** The id of this process in the `processes` table. */
   readonly process: string;
-  /** Processes whose last heartbeat is older than this have stopped. */
+  /** We treat processes as stopped if their last heartbeat is older than this. */
   readonly livenessTimeoutMs: number;
   readonly breakers: Pick<Breakers, 'report'>;
   readonly onWriteFailure: (error: unknown) => void;
 }
 
-/** Returns one breaker per provider, in the worst state that it has in any running process. */
+/** Returns one breaker per provider, with the worst state that it has in any running process. */
 export type ReadBreakers = (projectId: string, providers: readonly string[]) => Promise<BreakerReport[]>;
 
 export interface SharedBreakers {
-  /** Schedules the write of a breaker whose state has changed. */
+  /** Call this if a breaker's state has changed. It's written soon after. */
   changed(projectId: string, provider: string): void;
   readonly read: ReadBreakers;
   stop(): Promise<void>;
@@ -38,7 +38,7 @@ const backoff = { initialMs: 1_000, maxMs: 60_000 };
 
 export function createSharedBreakers(options: SharedBreakersOptions): SharedBreakers {
   const { database, process, breakers, onWriteFailure } = options;
-  /** Providers whose breaker has changed since the last write, by project id. */
+  /** The providers whose breakers have changed since the last write, by project id. */
   let changes = new Map<string, Set<string>>();
   const add = (projectId: string, provider: string): void => {
     changes.set(projectId, (changes.get(projectId) ?? new Set()).add(provider));
@@ -67,7 +67,7 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
   return {
     changed(projectId, provider) {
       add(projectId, provider);
-      // While writes are failing, we leave the timing to the loop's backoff.
+      // If the last write failed, the loop retries after its backoff, so don't wake it.
       if (!loop.isFailing) loop.wake();
     },
     async read(projectId, providers) {
@@ -84,13 +84,13 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
 
 const severity: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
 
-/** Returns the breaker in the worse state or, if both are in the same state, the one that is probed later. */
+/** Returns the breaker with the worse state. If the states are equal, returns the one that is probed later. */
 function worse(left: BreakerReport, right: BreakerReport): BreakerReport {
   if (right.state !== left.state) return severity[right.state] > severity[left.state] ? right : left;
   return Date.parse(right.retry_at ?? '') > Date.parse(left.retry_at ?? '') ? right : left;
 }
 
-/** Writes the changed breakers. Also deletes rows that stopped processes have left behind. */
+/** Writes the changed breakers, and deletes the rows of stopped processes. */
 async function writeBreakers(database: Database, process: string, rows: readonly (BreakerReport & { projectId: string })[]): Promise<void> {
   await database.query(
     `with changes as (
@@ -127,7 +127,6 @@ interface BreakerRow {
   readonly retryAt: Date;
 }
 
-/** Reads the breakers of the other processes that are running. */
 async function readBreakersOfOthers(
   { statusDatabase: database, process, livenessTimeoutMs }: SharedBreakersOptions,
   projectId: string,

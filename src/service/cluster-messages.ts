@@ -1,36 +1,36 @@
 /** Messages between the parent of a cluster (cluster.ts) and its API processes (cluster-worker.ts). */
 import { z } from 'zod';
 
-/** Everything that determines a process's configuration, except for the environment, which it inherits. */
+/** Everything that a process needs to configure itself, apart from the environment that it inherits. */
 const snapshot = z.object({
-  /** The text of gateway.yaml as the parent last read it. Null if there is no file. */
+  /** The text of gateway.yaml, as last read by the parent. Null if there is no file. */
   fileText: z.string().nullable(),
   fileName: z.string(),
-  /** The secrets that the parent last read from files. */
+  /** The contents of all secret files when the parent last read them. */
   secrets: z.object({ values: z.record(z.string(), z.string()).readonly(), errors: z.array(z.string()).readonly() }),
   /** The URL of the cluster's demo vendor, or null if there is none. */
   demoUrl: z.string().nullable(),
-  /** The cluster's embedder, or null if there is none. */
+  /** Null if the cluster runs no embedder. */
   localEmbedder: z.object({ url: z.string(), token: z.string() }).nullable(),
 });
 export type ConfigFileSnapshot = z.infer<typeof snapshot>;
 
-/** Sent by the parent. The first message is always `begin`. */
+/** The messages that the parent sends. It always sends `begin` first. */
 export const parentMessage = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('begin'),
-    /** The slot in the cluster, starting at 1. A replacement takes over the slot of the dead process. */
+    /** The slot in the cluster, starting at 1. A replacement gets the slot of the dead process. */
     place: z.number(),
-    /** True for the first process when the cluster starts. It prints how to call the service. */
+    /** True in the first process of a new cluster, which prints how to call the service. */
     isFirst: z.boolean(),
     basis: snapshot,
   }),
   z.object({ kind: z.literal('reload'), basis: snapshot }),
-  /** Tells whether the cluster's embedder responds. Sent on each change. */
+  /** Tells a process whether the cluster's embedder responds. Sent whenever this changes. */
   z.object({ kind: z.literal('embedder'), isReady: z.boolean() }),
-  /** Asks for the metrics of this process. */
+  /** Asks this process for its metrics. */
   z.object({ kind: z.literal('collect metrics'), id: z.number() }),
-  /** Answers the worker's `read metrics`. */
+  /** The response to `read metrics`. */
   z.object({ kind: z.literal('metrics'), id: z.number(), text: z.string() }),
 ]);
 export type ParentMessage = z.infer<typeof parentMessage>;
@@ -46,11 +46,11 @@ const metricFamily = z.object({
 });
 
 export const workerMessage = z.discriminatedUnion('kind', [
-  /** The process now serves calls. */
+  /** The process is ready to serve calls at this URL. */
   z.object({ kind: z.literal('up'), url: z.string() }),
-  /** Answers `collect metrics`. */
+  /** The response to `collect metrics`. */
   z.object({ kind: z.literal('collected'), id: z.number(), families: z.array(metricFamily).readonly() }),
-  /** Asks for the metrics of all processes, because somebody requested them from this process. */
+  /** Requests the metrics of all processes, because a scrape has reached this process. */
   z.object({ kind: z.literal('read metrics'), id: z.number() }),
 ]);
 export type WorkerMessage = z.infer<typeof workerMessage>;

@@ -7,7 +7,7 @@ export function createSharedDemoVendor() {
   let vendor: Promise<DemoVendor> | null = null;
   return {
     /**
-     * Returns the URL of the demo vendor and starts it on the first call. Returns null if the configuration has
+     * Returns the URL of the demo vendor, which we start on the first call. Returns null if the configuration has
      * providers.
      */
     async urlFor(config: Config): Promise<string | null> {
@@ -21,7 +21,7 @@ export function createSharedDemoVendor() {
   };
 }
 
-/** Returns the configuration with the demo vendor at `demoUrl`, if it needs one. */
+/** Returns the configuration with the demo vendor at `demoUrl` as its provider, if it needs the demo vendor. */
 export function withDemoVendor(config: Config, demoUrl: string | null): Config {
   return config.demo && demoUrl !== null ? demoConfig(config, demoUrl) : config;
 }

@@ -1,17 +1,20 @@
-/** What a service needs from its process. Created by `main.ts`, the only file that may use process globals. */
+/**
+ * A service's interface to its process. `main.ts` creates it, because that's the only file that can use process
+ * globals.
+ */
 import type { Environment } from '../config/environment.ts';
 import type { ClusterWorker } from './cluster-worker.ts';
 
 export interface ServiceHost {
   readonly env: Environment;
   readonly write: (text: string) => void;
-  /** Whether a person reads what `write` prints. If not, it may end up in a log. */
+  /** True if `write` prints for a person. Otherwise the output could end up in a log. */
   readonly isTerminal: boolean;
   readonly writeError: (text: string) => void;
-  /** Aborted when the process is asked to stop. */
+  /** Aborts when the process is asked to stop. */
   readonly stopping: AbortSignal;
-  /** Sets the handler of SIGHUP. */
+  /** Sets the function that is called on SIGHUP. */
   readonly onReload: (reload: () => void) => void;
-  /** Null for a single process, and for the parent of a cluster. */
+  /** Set in a cluster's API processes. Null in its parent, and if there's just one process. */
   readonly clusterWorker: ClusterWorker | null;
 }

@@ -1,28 +1,29 @@
-/** Reads the reasons why attempts failed, and deletes them when they expire. */
+/** Reads why attempts failed, and deletes reasons that have expired. */
 import { minIdAt } from '../core/ids.ts';
 import type { Database } from '../db/database.ts';
 import { batchSize } from '../db/row-batches.ts';
 
 /**
- * Selects an `AttemptError` from `attempts left join attempt_errors`. The result is null if the attempt has no error.
+ * Selects an `AttemptError` as JSON from `attempts left join attempt_errors`. The value is null if the attempt has no
+ * error.
  */
 export const attemptErrorSql = `case when reason is not null then jsonb_build_object('reason', reason, 'type', type, 'code', code, 'message', message) end`;
 
-/** Errors before this time are deleted. If `projectId` is null, this applies to all projects. */
+/** Errors older than `before` are deleted. If `projectId` is null, this applies to all projects. */
 export interface ErrorPeriod {
   readonly projectId: string | null;
   readonly before: number;
 }
 
 /**
- * Deletes a batch of errors of the first period that has any. Returns the size of the batch, which is 0 when nothing
- * is left to delete.
+ * Deletes a batch of errors from the first period that has any expired ones. Returns the size of the batch, or 0 if
+ * there's nothing left to delete.
  */
 export async function deleteExpiredErrors(database: Database, periods: readonly ErrorPeriod[]): Promise<number> {
   for (const { projectId, before } of periods) {
     const project = projectId === null ? 'true' : 'project_id = $3::uuid';
     const rows = await database.query(
-      // Call ids begin with a timestamp, so we can compare them with a time.
+      // Call ids start with a timestamp, so we can compare them with a time.
       `delete from attempt_errors where (call_id, n) in (
          select call_id, n from attempt_errors where ${project} and call_id < $1::uuid order by call_id limit $2::integer)
        returning 1`,

@@ -1,4 +1,4 @@
-/** Reads calls with their attempts in the format of `GET /provision/teams/{project}/calls`. */
+/** Reads calls and their attempts in the format of `GET /provision/teams/{project}/calls`. */
 import { type AttemptError, memoryApplication } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
@@ -7,19 +7,19 @@ import { createParameters, subjectHash } from './analytics/call-filter.ts';
 import { attemptErrorSql } from './attempt-errors.ts';
 
 export interface ListOptions {
-  /** From 1 to 1,000. The default is 100. */
+  /** The maximum number of calls to return, from 1 to 1,000. Defaults to 100. */
   readonly limit?: number | undefined;
-  /** Lists only calls older than the call with this id, which has to be a UUID. */
+  /** Only lists calls that are older than this id, which has to be a UUID. */
   readonly before?: string | null | undefined;
   readonly taskId?: string | null | undefined;
   readonly source?: string | null | undefined;
-  /** The id that a vendor gave a request of the call. */
+  /** If set, only includes calls with this request id of a vendor. */
   readonly requestId?: string | null | undefined;
-  /** The end user. */
+  /** If set, only includes calls of this end user. */
   readonly subject?: string | null | undefined;
-  /** Leaves out the calls that the gateway made for project memory. */
+  /** Hides the calls that the gateway itself made for project memory. */
   readonly hideOwn?: boolean | undefined;
-  /** Lists only calls with a failed attempt whose reason we still keep. */
+  /** Only calls with a failed attempt for which there's still a reason. */
   readonly failed?: boolean | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface CallRow {
   readonly project: string;
   /** The prefix of the key. */
   readonly key: string;
-  /** Null for calls that the gateway made itself. */
+  /** Null for the gateway's own calls. */
   readonly key_name: string | null;
   readonly source: string;
   readonly route: string;
@@ -43,7 +43,7 @@ export interface CallRow {
   readonly cache: string | null;
   readonly tokens: { readonly input: number; readonly cached_input: number; readonly cache_write: number; readonly output: number };
   readonly cost: number | null;
-  /** True if the cost is null because a model has no price. */
+  /** True if the cost is unknown because a model has no price. */
   readonly price_unknown: boolean;
   readonly estimated: boolean;
   /** True if we admitted the call without checking its ceilings, because the quota store was unavailable. */
@@ -59,7 +59,7 @@ export interface CallRow {
   readonly distil_saved: number | null;
   readonly subject_sha256: string | null;
   /**
-   * The ids of the memories that recall added to the prompt. Empty if there are none, or if the text of the call was
+   * The ids of the memories that recall added to the prompt. Empty if there were none, or if the call's text has been
    * deleted.
    */
   readonly recalled: readonly string[];
@@ -71,11 +71,11 @@ export interface AttemptRow {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
-  /** The member of the provider's pool. Null if it had no pool. */
+  /** The name of the pool member that we called. Null if the provider had no pool. */
   readonly member: string | null;
   readonly status: number | null;
   readonly outcome: string;
-  /** The id that the vendor gave the request. Null if it sent none. */
+  /** The vendor's id for the request. Null if the vendor sent none. */
   readonly request_id: string | null;
   readonly wait_ms: number;
   readonly started_at: string;
@@ -83,19 +83,19 @@ export interface AttemptRow {
   readonly duration_ms: number;
   readonly cost: number | null;
   readonly price_unknown: boolean;
-  /** The reason why the attempt failed. Null if it succeeded, or if we no longer keep the reason. */
+  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
   readonly error: AttemptError | null;
 }
 
 const defaultLimit = 100;
 const maxLimit = 1_000;
 /**
- * The number of calls per statement. It's limited because the embedded database has a single session, which a
- * statement blocks.
+ * How many calls we read per statement. The embedded database has only one session, so a long statement would block all
+ * others.
  */
 const pageSize = 250;
 
-/** Lists calls, newest first. If `projectId` is null, it lists the calls of all projects. */
+/** Lists calls, newest first. Pass null as `projectId` to list the calls of all projects. */
 export async function listCalls(database: Queries, projectId: string | null, options: ListOptions = {}): Promise<CallRow[]> {
   const { limit = defaultLimit, before = null } = options;
   const bounded = Math.max(1, Math.min(maxLimit, Math.trunc(limit)));
@@ -109,7 +109,7 @@ export async function listCalls(database: Queries, projectId: string | null, opt
   }
 }
 
-/** Returns null if the project has no such call. */
+/** Returns null if the call doesn't exist in this project. */
 export async function findCall(database: Queries, projectId: string, id: string): Promise<CallRow | null> {
   const [call] = await withAttempts(
     database,
@@ -133,7 +133,7 @@ type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknow
   readonly output: number;
 };
 
-/** Columns without an alias have the same name in the API. */
+/** The columns that are named like the API's fields have no alias. */
 const callColumns = `
          id, (select slug from projects where projects.id = project_id) as project, key_prefix as key,
          (select name from virtual_keys where virtual_keys.id = key_id) as key_name, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
@@ -145,7 +145,7 @@ const callColumns = `
 
 function selectCalls(projectId: string | null, { before, taskId, source, requestId, subject, hideOwn, failed, limit }: ListOptions) {
   const { values, add } = createParameters();
-  /** Returns conditions that have an index both on calls and on failed attempts. */
+  /** Conditions for calls and failed attempts alike. Each table has an index for them. */
   const range = (id: string): string[] => [
     'true',
     ...(projectId === null ? [] : [`project_id = ${add(projectId)}::uuid`]),
@@ -155,15 +155,16 @@ function selectCalls(projectId: string | null, { before, taskId, source, request
     ...range('id'),
     ...(taskId ? [`task_id = ${add(taskId)}::text`] : []),
     ...(source ? [`source = ${add(source)}::text`] : []),
-    // An array makes PostgreSQL look up each id. With a subquery it might search all calls, newest first.
+    // Put the ids into an array, so that PostgreSQL looks up each of them. With a subquery, it may search through all
+    // calls instead, newest first.
     ...(requestId ? [`id = any (array(select call_id from attempts where request_id = ${add(requestId)}::text))`] : []),
     ...(subject ? [`subject_sha256 = ${subjectHash(subject, { add })}`] : []),
-    // The index of end users begins with the project.
+    // The index on the end user starts with the project, so PostgreSQL can only use it if there's a condition on the
+    // project.
     ...(subject && projectId === null ? ['project_id = any (array(select projects.id from projects))'] : []),
     ...(hideOwn ? [`source <> '${memoryApplication}'`] : []),
   ];
-  // Start from the failed attempts, because there are few of them. Otherwise PostgreSQL would have to search all
-  // calls.
+  // Start with the failed attempts, because there are only a few. Otherwise PostgreSQL would have to search all calls.
   const failures = failed
     ? `join (select distinct call_id from attempt_errors where ${range('call_id').join(' and ')} order by call_id desc) failed
          on failed.call_id = calls.id`
@@ -201,7 +202,7 @@ function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredA
   return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
-/** Tells a cost of 0 from an unknown cost, which means that the model has no price. */
+/** `price_unknown` tells an unknown cost from one of 0. It's unknown if a model has no price. */
 function toCostJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
   return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

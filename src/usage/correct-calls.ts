@@ -1,6 +1,6 @@
 /**
- * Changes the outcome and the cost of stored calls whose result we only learn after sending the response. At present
- * these are videos.
+ * Corrects the outcome and cost of stored calls whose result we only learn after we've sent the response. At the moment
+ * these are only videos.
  */
 import type { Outcome } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -8,15 +8,18 @@ import type { Queries } from '../db/database.ts';
 
 export interface CallCorrection {
   readonly callId: string;
-  /** Null keeps the stored value. */
+  /** Null to keep the stored outcome. */
   readonly outcome: Outcome | null;
-  /** Null keeps the stored value. */
+  /** Null to keep the stored code. */
   readonly code: string | null;
   readonly costNanos: number | null;
   readonly estimated: boolean;
 }
 
-/** Skips calls that aren't stored (yet). The calls have a single attempt, which gets the same outcome and cost. */
+/**
+ * Applies corrections to calls that are already stored, and skips the others. These calls have a single attempt, which
+ * gets the same outcome and cost.
+ */
 export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostAdjustment[]> {
   if (corrections.length === 0) return [];
   const ids = corrections.map(({ callId }) => callId);

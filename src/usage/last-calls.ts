@@ -1,11 +1,11 @@
 /**
- * Finds out when keys were last used, with one index lookup per key and partition, regardless of the number of calls.
- * The query uses `>=` and `<=` on purpose. With `key_id = given.id`, the planner scans all calls by id if a few keys
- * made most of them, and reads the whole table for a key without calls.
+ * Finds out when keys were last used. This takes one index lookup per key and partition, no matter how many calls there
+ * are. We use `>=` and `<=` on purpose. With `key_id = given.id`, the planner scans all calls by id if most of them
+ * come from a few keys, and for a key without calls it reads the whole table.
  */
 import type { Queries } from '../db/database.ts';
 
-/** Maps each key id to the start time of its latest stored call. Keys without calls are missing. */
+/** Returns the start time of each key's latest stored call, by key id. Keys without calls are missing. */
 export async function lastCalls(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const rows = await database.query<{ keyId: string; startedAt: Date }>(
     `select given.id as "keyId", latest.started_at as "startedAt"
@@ -22,13 +22,13 @@ export interface LastError {
   readonly callId: string;
   readonly at: number;
   readonly status: number;
-  /** Null if the call failed without a code of its own. */
+  /** Null if the call failed without an error code. */
   readonly code: string | null;
 }
 
 /**
- * Maps each key id to its latest stored call that failed. Keys without a failed call are missing. The condition is
- * that of the index `calls_errors_by_key`, so that we don't read the calls that succeeded since.
+ * Returns each key's latest stored call that failed, by key id. Keys without failed calls are missing. The condition is
+ * the same as in the index `calls_errors_by_key`, so that we don't read all the successful calls in between.
  */
 export async function lastErrors(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, LastError>> {
   const rows = await database.query<Omit<LastError, 'at'> & { keyId: string; startedAt: Date }>(

@@ -1,6 +1,6 @@
 /**
- * Lists the keys that have recently made calls to any process. We read the sums of each project through their index,
- * so it doesn't matter how many calls the keys have made.
+ * Lists the keys that have recently made calls to any process. We read each project's sums through an index, so it
+ * doesn't matter how many calls there were.
  */
 import type { Queries } from '../db/database.ts';
 
@@ -9,7 +9,7 @@ export interface RecentKeys {
   readonly limit: number;
 }
 
-/** Returns the keys that have made a call since then, with the most recently used ones first. */
+/** Returns the keys that have made a call since `since`, most recently used first. */
 export function listRecentKeys(queries: Queries, { since, limit }: RecentKeys): Promise<{ prefix: string; projectId: string }[]> {
   return queries.query(
     `select used.key_prefix as prefix, project.id as "projectId"

@@ -39,24 +39,23 @@ export const repriceInput = z.strictObject({
     ),
 });
 
-/** A validated request. */
 export interface RepriceInput {
-  /** Only calls that started at or after this time are repriced. */
+  /** The start of the window (inclusive). Only calls that started in the window are repriced. */
   readonly from: number;
-  /** Exclusive. */
+  /** The end of the period (exclusive). */
   readonly to: number;
-  /** The slug of a project, or null for all projects. */
+  /** Slug of the project, or null for all of them. */
   readonly project: string | null;
-  /** Only calls that these models served are repriced. The format is `<provider>/<model>`. Null for all models. */
+  /** Only reprices calls that these models served, as `<provider>/<model>`. Null for all models. */
   readonly models: readonly string[] | null;
   /**
-   * With `dated`, calls get the prices that were in force when they started. With `now`, they get the current prices,
-   * which also replace the price history of the window (`correctHistory`).
+   * `dated` uses the prices that were in force when each call started. `now` uses the current prices, and also writes
+   * them to the price history of the window (`correctHistory`).
    */
   readonly prices: 'dated' | 'now';
 }
 
-/** Throws `bad_request` and lists every mistake. */
+/** Throws `bad_request` with a list of all problems. */
 export function parseRepriceInput(body: unknown): RepriceInput {
   const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);
   const window = { from: Date.parse(from), to: Date.parse(to) };

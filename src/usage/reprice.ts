@@ -1,11 +1,11 @@
 /**
- * Recalculates the costs of stored calls at the prices that were in force when they started, according to
- * `model_prices`. We do this in slices. Each slice is a transaction that updates calls together with their attempts
- * and ceiling counters, so admission never waits for a reprice. If a reprice fails, part of the window has been
- * repriced. You can run it again to do the rest, since it's idempotent.
+ * Recalculates the costs of stored calls, based on the prices that were in force when they started (`model_prices`).
+ * This happens in slices. Each slice is a transaction that updates calls with their attempts and ceiling counters, so
+ * admission doesn't have to wait until a reprice is done. If a reprice fails, only part of the window is repriced.
+ * Repricing is idempotent, so you can run it again to do the rest.
  *
- * We only write costs that have changed. If we can't compute the exact cost of a call from its rows, we skip the call
- * and count it.
+ * We only write costs that have changed. If the exact cost of a call can't be computed from its rows, we leave it as it
+ * is and count it.
  */
 
 import { type CostAdjustment, toUsd } from '../core/cost.ts';
@@ -21,7 +21,6 @@ import { type ChargesWindow, readCharges, type StoredCharge, writeAttemptCosts, 
 
 export interface RepriceRequest extends Omit<RepriceInput, 'project'>, ChargesWindow {}
 
-/** The response of the reprice route. */
 export interface RepriceReceipt {
   readonly from: string;
   readonly to: string;
@@ -29,17 +28,15 @@ export interface RepriceReceipt {
   readonly models: readonly string[] | null;
   /** The models whose price history was corrected. */
   readonly prices_corrected: readonly string[];
-  /** The number of calls in the window. */
   readonly calls: number;
   readonly calls_changed: number;
-  /** The number of changed calls whose cost was unknown before. */
+  /** Changed calls whose cost was unknown before. */
   readonly calls_newly_priced: number;
   readonly attempts_changed: number;
-  /** The number of ceiling counters that changed. */
   readonly counters_changed: number;
   /**
-   * The number of calls that we skipped because they have no price, because the units that they're priced by aren't
-   * stored, or because they are videos.
+   * How many calls kept their cost, by reason. Either there's no price, or we didn't store the units that the price
+   * refers to, or the call is a video.
    */
   readonly left: Readonly<Record<SkipReason, number>>;
   /** The sum of all changes in USD. */
@@ -48,7 +45,7 @@ export interface RepriceReceipt {
 
 type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
-/** Implemented by `ceilings/counter-updates.ts`. Returns the change of each counter by counter id. */
+/** Updates the ceiling counters, see `ceilings/counter-updates.ts`. Returns the change of each counter by its id. */
 type AdjustCosts = (tx: Queries, changes: readonly CostAdjustment[]) => Promise<ReadonlyMap<number, number>>;
 
 export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
@@ -102,21 +99,21 @@ interface RepricedSlice {
   readonly lastId: string;
 }
 
-/** Reprices the next calls after `after`. Returns null if there are no more calls. */
+/** Reprices the next slice of calls after the call `after`. Returns null if there are no more calls. */
 async function repriceSlice(
   tx: Queries,
   window: ChargesWindow,
   after: string | null,
   adjustCosts: AdjustCosts,
 ): Promise<RepricedSlice | null> {
-  // Without the lock, another reprice could change a cost between our read and our write.
+  // Take the lock so that no other reprice changes a cost between our read and our write.
   await lockGlobal(tx, 'reprice');
   const { calls, attempts } = await readCharges(tx, window, after);
   const last = calls.at(-1);
   if (!last) return null;
   const changes = await writeCallCosts(tx, calls.flatMap(toNewCosts));
   const attemptsChanged = await writeAttemptCosts(tx, attempts.flatMap(toNewCosts));
-  // Do this last, because it locks the counters from which leases are acquired.
+  // Do this last. It locks the counters, and other processes need those to acquire leases.
   const counters = await adjustCosts(tx, changes);
   return { calls, changes, attemptsChanged, counters, lastId: last.id };
 }

@@ -1,14 +1,11 @@
-/**
- * Stores settled calls, with a row for each call, each attempt and each error of an attempt. Storing a call twice has
- * no effect.
- */
+/** Stores settled calls with their attempts and the attempts' errors. Storing a call twice has no effect. */
 import type { Attempt, AttemptError, PlanEntry, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
 import { hashSubjectHex } from '../core/subject.ts';
 import type { Queries } from '../db/database.ts';
 import { type Column, selectRows } from '../db/row-batches.ts';
 
-/** Returns the calls that weren't stored before. */
+/** Returns the calls that weren't already stored. */
 export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   if (calls.length === 0) return [];
   const insertCalls = insertInto('calls', callColumns, calls);
@@ -37,8 +34,8 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
 }
 
 /**
- * Selects the positions, counted from 1, of the calls that were stored before. There usually are none, so this avoids
- * returning a row for each added call.
+ * Selects the positions (from 1) of those calls that were already stored. There are usually none, so this returns far
+ * fewer rows than a list of the added calls would.
  */
 const selectKnown = `
   select position::integer from unnest($1::uuid[]) with ordinality as given (id, position)
@@ -125,7 +122,7 @@ const errorColumns: readonly Column<FailedAttempt>[] = [
   ['message', 'text', ({ error }) => error.message],
 ];
 
-/** Builds an insert statement. Times are sent in milliseconds. */
+/** Inserts rows with one statement. Times are passed in milliseconds. */
 function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: readonly Row[]): ReturnType<typeof selectRows> {
   const { text, values } = selectRows(columns, rows);
   const names = columns.map(([name]) => name);
@@ -133,7 +130,7 @@ function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: r
   return { text: `insert into ${table} (${names.join(', ')}) select ${selected.join(', ')} from (${text}) as new`, values };
 }
 
-/** The calls of a key share their plan, so we only format it once. */
+/** Cached by plan object. Calls with the same key share one, so each plan is only formatted once. */
 const planTexts = new WeakMap<readonly PlanEntry[], string>();
 
 function toPlanText(plan: readonly PlanEntry[]): string {
@@ -144,7 +141,7 @@ function toPlanText(plan: readonly PlanEntry[]): string {
   return text;
 }
 
-/** Returns the nearest safe integer, because a bigint column rejects fractions and absurdly large values. */
+/** Returns the nearest safe integer, because bigint columns reject fractions and absurdly large values. */
 function toInteger(value: number): number {
   if (Number.isNaN(value)) return 0;
   return Math.round(Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value)));
@@ -157,8 +154,8 @@ function toIntegerOrNull(value: number | null): number | null {
 const maxInteger = 2_147_483_647;
 
 /**
- * Converts a duration for an integer column. It can't be negative, even if the clock was set back, or longer than 24
- * days.
+ * Converts a duration for an integer column. The result isn't negative, even if the clock was set back, and is limited
+ * to 24 days.
  */
 function toMilliseconds(value: number): number {
   return Math.min(maxInteger, Math.max(0, toInteger(value)));

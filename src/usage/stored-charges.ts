@@ -1,6 +1,6 @@
 /**
- * Reads the stored costs of calls and attempts page by page, together with their costs at the prices of the time, and
- * writes changed costs.
+ * Reads the costs of stored calls and attempts page by page, and what they would cost at the prices that were in force.
+ * Also writes changed costs.
  */
 import type { Route } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -19,28 +19,28 @@ export interface ChargesWindow {
   readonly models: readonly string[] | null;
 }
 
-/** A row of `calls` or `attempts`. */
+/** A row of `calls` or `attempts` that can be repriced. */
 export interface StoredCharge {
-  /** The id of the call. */
   readonly id: string;
-  /** The number of the attempt, or 0 for the call itself. */
+  /** The number of the attempt, starting at 1. The call itself has the number 0. */
   readonly n: number;
-  /** Null if the cost is unknown. */
+  /** Null if it's unknown. */
   readonly costNanos: number | null;
-  /** Null if there is nothing to charge, because no vendor responded or the response came from the cache. */
+  /** Null if there's nothing to charge, because no vendor responded or the response came from the cache. */
   readonly charge: RecalculatedCost | null;
 }
 
 export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly newNanos: number };
 
 /**
- * The number of calls per statement. It's limited because a statement of the embedded database blocks the event loop.
+ * How many calls we read per statement. This is limited because a statement blocks the event loop on the embedded
+ * database.
  */
 const pageSize = 250;
 
 /**
- * Reads the page after the call `after`, or the first page if it's null. Attempts that failed and were never charged
- * are left out.
+ * Reads the page after the call `after`. Pass null to read the first page. Failed attempts that were never charged are
+ * left out.
  */
 export async function readCharges(
   tx: Queries,
@@ -55,14 +55,17 @@ export async function readCharges(
   return { calls: calls.map((call) => withAttempts(toCharge(call), byCall.get(call.id) ?? [])), attempts: charges };
 }
 
-/** Sets the cost of a call to the sum of its attempts, because its row only has the tokens of one attempt. */
+/**
+ * Replaces the cost of a call with the sum over its attempts, because the call's row only has the tokens of one
+ * attempt.
+ */
 function withAttempts(call: StoredCharge, attempts: readonly StoredCharge[]): StoredCharge {
   if (attempts.length < 2 || call.charge?.kind !== 'cost') return call;
   const nanos = attempts.reduce((sum, { charge }) => sum + (charge?.kind === 'cost' ? charge.nanos : 0), 0);
   return { ...call, charge: { kind: 'cost', nanos } };
 }
 
-/** Skips calls that have been deleted in the meantime. */
+/** Writes changed call costs. Calls that have been deleted in the meantime are skipped. */
 export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostAdjustment[]> {
   if (costs.length === 0) return [];
   return tx.query<CostAdjustment>(
@@ -74,7 +77,7 @@ export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Pr
   );
 }
 
-/** Returns the number of updated attempts. */
+/** Writes changed attempt costs. Returns how many attempts were updated. */
 export async function writeAttemptCosts(tx: Queries, costs: readonly NewCost[]): Promise<number> {
   let updated = 0;
   for (const batch of toBatches(costs)) {
@@ -97,9 +100,9 @@ interface ChargeRow extends Tokens {
   readonly model: string | null;
   readonly cache: string | null;
   readonly costNanos: number | null;
-  /** The units of the call, or null if they weren't stored. */
+  /** Null if the units weren't stored. */
   readonly units: CallUnits | null;
-  /** The price that was in force when the call started, as returned by `toStoredPrice`. */
+  /** The price that was in force when the call started, in the format of `toStoredPrice`. */
   readonly price: unknown;
 }
 
@@ -118,7 +121,7 @@ const chargeColumns = (row: string, units = 'c.units'): string => `
   ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output,
   ${units} as units, p.price`;
 
-/** We charge all attempts at the prices that were in force when the call started. */
+/** All attempts are charged at the prices that were in force when the call started. */
 const priceJoin = (model: string): string => `
   left join lateral (
     select price from model_prices where model = ${model} and effective_from <= c.started_at order by effective_from desc limit 1
@@ -133,13 +136,16 @@ const selectCalls = `
    limit $6::integer`;
 
 /**
- * The call's service tier and tools belong to the last attempt. For earlier attempts that were cut off, we charge
- * input at the standard tier.
+ * The units of an attempt. Only the last attempt gets the call's service tier and tool uses. If an earlier attempt was
+ * cut off, we charge its input at the standard tier.
  */
 const unitsOfAttempt = `
   case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses}'::text[] end`;
 
-/** Units belong to the attempt that served the call, even if it was free of charge. */
+/**
+ * Selects attempts and what their price depends on. Stored units count for the attempt that served the call, even if
+ * that one was free.
+ */
 const selectAttempts = `
   select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a', unitsOfAttempt)}
     from attempts a

@@ -1,12 +1,9 @@
-/**
- * Builds SQL that sums up calls, whether we read them from stored sums (rollups and hourly aggregates) or from call
- * rows.
- */
+/** Builds SQL that sums up calls. They can come from stored sums (rollups and hourly aggregates) or from call rows. */
 import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
 
 /**
- * Returns the SQL of each measure on call rows `c` or attempts `a`. Histograms leave out calls for which the time is
- * null.
+ * Returns the SQL for each measure, either on call rows (`c`) or on attempts (`a`). A call without a duration or a
+ * first chunk isn't in the histogram of those times.
  */
 function measuresOf(row: 'a' | 'c') {
   return {
@@ -34,23 +31,21 @@ export const attemptMeasures: Readonly<Record<keyof typeof callMeasures, string>
 export type Histogram = 'durations' | 'first_chunks';
 export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 
-/** A set of rows to sum up. */
+/** Rows whose values can be added up. */
 export interface Addends {
-  /**
-   * The alias of the rows in `from`, which are stored sums, call rows, or attempts that are joined to their calls `c`.
-   */
+  /** Which rows `from` yields: stored sums, call rows, or attempts that are joined to their calls `c`. */
   readonly row: 'stored' | 'c' | 'a';
-  /** The SQL of the name under which the rows are counted. */
+  /** An SQL expression that returns the group's name for a row. */
   readonly name: string;
   readonly from: string;
   readonly where: string;
-  /** Set if we subtract these rows from the others instead of adding them. */
+  /** Set if these rows are to be subtracted. */
   readonly isSubtracted?: true;
-  /** The SQL of the measure `failovers` if `from` joins the second attempts. Without it, each call needs a lookup. */
+  /** SQL for `failovers` if `from` already joins the second attempts. Otherwise they're looked up call by call. */
   readonly failovers?: string;
 }
 
-/** Returns a subquery with the columns `at` (a time in the period of the calls), `name` and the requested measures. */
+/** Returns a subquery with the columns `at` (a time in the rows' period), `name` and the requested measures. */
 export function selectSums(addends: readonly Addends[], wanted: readonly (Measure | Histogram)[]): string {
   return addends
     .map(({ row, name, from, where, failovers, isSubtracted }) => {
@@ -63,8 +58,8 @@ export function selectSums(addends: readonly Addends[], wanted: readonly (Measur
 }
 
 /**
- * Returns a subquery with the columns `at`, `name`, `slot` and `n`, the number of calls in each slot of the histogram
- * (see `valueOfSlot`).
+ * Returns a subquery for a histogram, with the columns `at`, `name`, `slot` and `n`. `n` is the number of calls in the
+ * slot (see `valueOfSlot`).
  */
 export function selectHistogram(addends: readonly Addends[], histogram: Histogram): string {
   return addends
@@ -82,8 +77,8 @@ const rowMeasures = { c: callMeasures, a: attemptMeasures } as const;
 const timeOf = { stored: 'stored.start', c: 'c.started_at', a: 'c.started_at' } as const;
 
 /**
- * Returns the duration in milliseconds that a slot stands for, which is accurate to within 5 %. It reverses
- * `usage_slot` in the database.
+ * Returns the duration in milliseconds for a histogram slot, to within 5 %. This is the inverse of `usage_slot` in the
+ * database.
  */
 export function valueOfSlot(slot: number): number {
   return Math.round(Math.exp(slot / 10) - 1);

@@ -1,4 +1,4 @@
-/** Turns the error code of Node or undici into a sentence that says why we couldn't connect to a vendor. */
+/** Describes why we couldn't connect to a vendor, based on the error code from Node or undici. */
 
 const sentences: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
@@ -13,7 +13,7 @@ const sentences: Readonly<Record<string, string>> = {
   ENETUNREACH: 'the network of the host cannot be reached',
 };
 
-/** Matches the codes of OpenSSL and of Node's certificate checks. */
+/** Matches the error codes of OpenSSL and of Node's certificate checks. */
 const certificateCodes = /CERT|SIGNED|UNABLE_TO|ALTNAME|HOSTNAME_MISMATCH/;
 const tlsCodes = /^(?:EPROTO|ERR_SSL|ERR_TLS)/;
 

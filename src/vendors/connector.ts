@@ -8,10 +8,10 @@ import { VendorError } from '../core/errors.ts';
 import { asString } from '../core/json/narrow.ts';
 import { describeConnectionError } from './connection-error.ts';
 
-/** Returns undici's function that opens a connection. Each connection has to be open before the timeout. */
+/** Returns the function that undici uses to open connections. The timeout applies to each connection. */
 export function createConnector(timeoutMs: number, egress: Egress | null): buildConnector.connector {
   const { proxy = null, ca = null } = egress ?? {};
-  // Node would otherwise parse all certificates again for each connection.
+  // Create the context once, because Node would otherwise parse all certificates again for every connection.
   const secureContext = ca === null ? undefined : createSecureContext({ ca: [...getCACertificates('default'), ca] });
   const tls = { timeout: timeoutMs, ...(secureContext && { secureContext }) };
   const connect = buildConnector(tls);
@@ -30,12 +30,12 @@ async function openTunnel(
   { hostname, port, protocol }: buildConnector.Options,
   tls: buildConnector.BuildOptions & { readonly timeout: number },
 ): Promise<Socket> {
-  // Undici removes the brackets of an IPv6 address.
+  // Undici passes IPv6 addresses without brackets.
   const host = `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
   const credentials = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
   const authorization = credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
-  // The client has no other connection, so nothing has to be closed once it has handed over its socket.
-  // With HTTP/2, undici would return no socket.
+  // The client only has this connection, so there is nothing left to close once it has handed over the socket. We
+  // disable HTTP/2, because undici wouldn't return a socket.
   const client = new Client(proxy.origin, { connect: tls, allowH2: false });
   const signal = AbortSignal.timeout(tls.timeout);
   let response: Dispatcher.ConnectData;

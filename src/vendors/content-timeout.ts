@@ -4,9 +4,9 @@ import { VendorError } from '../core/errors.ts';
 export interface ContentTimeout {
   /** Aborts the request if the timeout passes or the caller's signal fires. */
   readonly signal: AbortSignal;
-  /** Returns the timeout's error if the timeout broke off the stream, or else `error`. */
+  /** Returns the timeout error if the timeout has ended the stream, or else returns `error` unchanged. */
   explain(error: unknown): unknown;
-  /** Call this as soon as there's content or the request has failed. */
+  /** Stops the timeout. Call this when the first content arrives or the request fails. */
   clear(): void;
 }
 

@@ -1,13 +1,12 @@
 /**
- * Decodes the response of a vendor that compresses it although we ask for `identity`. All limits and the backpressure
- * of a slow reader apply to the decoded bytes. A small response that expands to gigabytes therefore takes no more
- * memory than any other.
+ * Decodes responses from vendors that compress them although we ask for `identity`. All limits and backpressure apply
+ * to the decoded bytes, so a small response that expands to gigabytes can't fill up the memory.
  */
 import { constants, createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib';
 import { VendorError } from '../core/errors.ts';
 import { type BodySource, createResponseBody, type IncomingBody } from './response-body.ts';
 
-// With these flags we decode as much of an interrupted body as has arrived. Otherwise the decoder would fail.
+// These flags let us decode an interrupted body as far as it goes.
 const decoders = {
   gzip: () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH }),
   deflate: () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH }),
@@ -17,7 +16,7 @@ const decoders = {
 
 export type ContentEncoding = keyof typeof decoders;
 
-/** Returns the encoding of a response, or null if it isn't encoded or we can't decode it. */
+/** Parses a `content-encoding` header. Returns null if the body isn't encoded, or if we don't support the encoding. */
 export function parseContentEncoding(header: string | string[] | undefined): ContentEncoding | null {
   if (header === undefined) return null;
   const name = String(header).trim().toLowerCase().replace(/^x-/, '');

@@ -8,24 +8,24 @@ import type { ChunkReader, StreamChunk, StreamEnd } from './stream.ts';
 
 export interface OpenedStream {
   readonly held: StreamChunk[];
-  /** Null while the stream continues. */
+  /** Set if the stream has already ended. */
   readonly end: StreamEnd | null;
 }
 
 /**
- * If a vendor finds a problem before it generates anything, the error arrives almost immediately. We don't wait any
- * longer, because a model that thinks for longer shouldn't appear to be silent.
+ * If a vendor finds a problem before generating anything, the error arrives almost immediately. Waiting longer would
+ * make a model that thinks for a while look silent.
  */
 const maxHoldMs = 1_000;
 /**
- * An opening contains at most a copy of the request, as on `/v1/responses`. The limit protects our memory from a vendor
- * that never stops sending it.
+ * An opening contains at most a copy of the request, e.g. on `/v1/responses`. The limit protects our memory from a
+ * vendor that never stops sending openings.
  */
 const maxHeldBytes = 4 * 1024 * 1024;
 
 /**
- * `first` is the first chunk of `relay`. Set `isLimited` if a timeout ends the relay, so that we hold the opening until
- * there is content. Rejects if `relay` throws.
+ * Holds back the opening of a stream. `first` is the first chunk that `relay` has returned. If another timeout applies
+ * to the stream, set `isLimited`, and the opening is held until there is content. Rejects if `relay` throws.
  */
 export async function holdOpening(relay: ChunkReader, first: StreamChunk, isLimited = false): Promise<OpenedStream> {
   const held = [first];

@@ -16,7 +16,7 @@ export function getHeader(response: HttpResponse, name: string): string | null {
 const requestIdHeaders = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id', 'x-ms-request-id'] as const;
 const requestId = /^[\w.:/+=-]{1,128}$/;
 
-/** Returns the id that the vendor gave the request, or null if it sent none that looks like an id. */
+/** Returns the vendor's id for the request, or null if it didn't send a valid one. */
 export function readRequestId(response: HttpResponse): string | null {
   for (const name of requestIdHeaders) {
     const value = getHeader(response, name);
@@ -36,21 +36,23 @@ export async function readJsonObject({ body, status }: HttpResponse, maxBytes: n
   return json;
 }
 
-/** Statuses that tell us how long to wait because the vendor is limiting us, unavailable or overloaded. */
+/**
+ * Statuses of vendors that are rate-limiting us, unavailable or overloaded. Only for these do we look for a hint how
+ * long to wait.
+ */
 const waitingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
 
 interface ErrorResponse {
   readonly response: HttpResponse;
   readonly bytes: Buffer;
   readonly body: VendorErrorBody;
-  /** The vendor's message for the caller, without secrets. */
+  /** The vendor's message that callers can see, without any secrets. */
   readonly errorText: string | null;
   readonly secrets: readonly string[];
-  /** The current time, because a retry hint may be a date. */
+  /** When the response arrived. A retry hint can be a date, and we need the delay. */
   readonly now: number;
 }
 
-/** Creates the error for an unsuccessful response. */
 export function toStatusError({ response, bytes, body, errorText, secrets, now }: ErrorResponse): VendorError {
   const { status } = response;
   const retryAfterMs = waitingStatuses.has(status) ? parseRetryAfter(response.headers, bytes, now) : undefined;
@@ -66,13 +68,13 @@ export function toStatusError({ response, bytes, body, errorText, secrets, now }
 
 const maxDetailLength = 2_000;
 
-/** Returns the vendor's message for operators, or the beginning of the body's text if there is no message. */
+/** Returns the vendor's message for operators. If there's no message, returns the beginning of the body. */
 function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readonly string[]): string | null {
   const text = message ?? toPlainText(bytes.toString('utf8', 0, 4 * maxDetailLength));
   return stripSecrets(text, secrets).slice(0, maxDetailLength).trim() || null;
 }
 
-/** Proxies in front of vendors often send HTML pages. */
+/** Strips tags, because proxies in front of vendors often send HTML pages. */
 function toPlainText(text: string): string {
   return /^\s*</.test(text) ? text.replaceAll(/<(?:style|script)\b.*?<\/(?:style|script)>|<[^>]*>/gs, ' ').replaceAll(/\s+/g, ' ') : text;
 }

@@ -1,10 +1,10 @@
-/** Builds the connections of the configured providers. We rebuild all of them at every reload. */
+/** Builds the connections of the configured providers. They are all rebuilt at every reload. */
 import { isDialect } from '../core/call.ts';
 import type { VendorIdentity } from './identity/credential.ts';
 import { collectSecrets } from './strip-secrets.ts';
 import type { Provider, ProviderConnection } from './vendor.ts';
 
-/** The part of a configured provider row that the text routes need. */
+/** The part of a provider's configuration that the text routes need. */
 export interface ProviderSource extends Omit<ProviderConnection, 'secrets' | 'identity'> {
   readonly dialect: string;
   readonly firstContentTimeoutMs?: number | null;
@@ -14,7 +14,7 @@ export interface ProviderSource extends Omit<ProviderConnection, 'secrets' | 'id
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Returns the cloud identity of a provider, or null if it has none. */
+/** Returns a provider's cloud identity, or null if it doesn't have one. */
 export type FindIdentity = (provider: string) => VendorIdentity | null;
 
 export function buildProviders(

@@ -4,7 +4,7 @@ import type { ProviderConnection } from './vendor.ts';
 
 type AddressedProvider = Pick<ProviderConnection, 'baseUrl' | 'requests'>;
 
-/** Where a request goes. `path` is the standard path of its route, such as `/chat/completions`. */
+/** The destination of a request. `path` is the standard path of its route, such as `/chat/completions`. */
 export interface RequestTarget {
   readonly path: string;
   /** The model's name at the provider. */
@@ -27,11 +27,11 @@ export function requestUrl(provider: AddressedProvider, target: RequestTarget): 
 }
 
 /**
- * Encodes a model's name as one segment of a path. RFC 3986 allows some punctuation there, such as the colons in names
- * of Bedrock. We encode semicolons, because some servers cut a segment there.
+ * Encodes a model's name as one path segment. RFC 3986 allows some punctuation, such as the colons in Bedrock's names.
+ * We do encode semicolons, because some servers cut off the segment there.
  */
 function encodeSegment(model: string): string {
-  // URL parsing would turn such a segment into a different path, even if it's encoded.
+  // A path segment that consists of dots would be removed by the URL parser, even if we encoded them.
   if (/^\.{1,2}$/.test(model)) throw new VendorError('status', 'no model has this name', { status: 404 });
   return encodeURIComponent(model).replace(/%(?:3A|40|24|26|2B|2C|3D)/g, decodeURIComponent);
 }

@@ -1,18 +1,18 @@
 /**
- * The body of a vendor's response. Bytes that arrive together become a single chunk, even if HTTP split them. This way
- * the reader only wakes up and writes once for all of them.
+ * The body of a vendor's response. Bytes that arrive together become a single chunk, even if HTTP split them, so that
+ * the reader wakes up and writes only once.
  *
- * A slow reader pauses the connection. All errors are VendorErrors.
+ * If the reader is slow, we pause the connection. All errors are VendorErrors.
  */
 import { VendorError } from '../core/errors.ts';
 
 export interface ResponseBody {
   /**
-   * Returns the bytes that have arrived, or null if there are none. Throws `broken`, `aborted`, or the error that was
-   * passed to `destroy`.
+   * Returns the bytes that have arrived, or null if there are none. Throws `broken`, `aborted`, or the error passed to
+   * `destroy`.
    */
   take(): Buffer | null;
-  /** Reports whether there are no more bytes to read, now or later. */
+  /** True once all bytes have been read. */
   isEnded(): boolean;
   /** Resolves when bytes have arrived, or when the body has ended or failed. Only one reader may wait at a time. */
   arrival(): Promise<void>;
@@ -21,36 +21,36 @@ export interface ResponseBody {
    */
   readAll(limitBytes: number): Promise<Buffer>;
   /**
-   * Returns the whole body if it has already arrived, as short ones often do together with their headers. Returns null
-   * if it hasn't, or if it's empty or larger than `limitBytes`.
+   * Returns the whole body if it has already arrived. Short bodies often arrive together with their headers. Returns
+   * null if it's incomplete, empty or larger than `limitBytes`.
    */
   takeComplete(limitBytes: number): Buffer | null;
-  /** Closes the connection unless the body is complete. */
+  /** Closes the connection, unless the body is complete. */
   destroy(error?: VendorError): void;
   /**
-   * Call this if you didn't read the body to its end. It drains a short remainder so that the connection can be reused.
-   * If the remainder is longer, it closes the connection.
+   * Call this if you didn't read the whole body. If only a few bytes are left, we drain them so that the connection can
+   * be reused. Otherwise we close the connection.
    */
   release(): void;
 }
 
-/** The connection that delivers the body. */
+/** Where the bytes of a body come from. */
 export interface BodySource {
   pause(): void;
   resume(): void;
   abort(error: VendorError): void;
 }
 
-/** A body together with the callbacks for its connection. */
+/** A response body, together with the functions that feed it from the connection. */
 export interface IncomingBody extends ResponseBody {
   add(chunk: Buffer): void;
   end(): void;
   fail(error: VendorError): void;
 }
 
-/** We pause the connection if this many bytes are waiting for the reader. */
+/** Pause the connection when this much is waiting for the reader. */
 const highWaterBytes = 64 * 1024;
-/** The last event of a stream is followed by at most a line end. */
+/** How many bytes we still read after the last event of a stream. Nothing but line breaks should follow it. */
 const maxDrainBytes = 16 * 1024;
 
 export function createResponseBody(source: BodySource): IncomingBody {
@@ -58,7 +58,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
   let size = 0;
   let maxBytes = highWaterBytes;
   let isPaused = false;
-  /** The bytes that arrived since `release` was called, or null if it wasn't. */
+  /** Bytes that have arrived since `release`. Null before it. */
   let drainedBytes: number | null = null;
   let isEnded = false;
   let failure: VendorError | null = null;
@@ -148,8 +148,8 @@ export function createResponseBody(source: BodySource): IncomingBody {
 }
 
 /**
- * Relays a body with backpressure. Throws the same errors as `take`. If you stop reading early, this ends the vendor's
- * request.
+ * Relays a body with backpressure. Throws the same errors as `take`. If the consumer stops early, the vendor's request
+ * is aborted.
  */
 export async function* relayBody(body: ResponseBody): AsyncGenerator<Buffer, void> {
   try {

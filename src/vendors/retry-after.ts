@@ -26,7 +26,7 @@ export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): 
 }
 
 /**
- * Reports whether the error is OpenAI's exhausted quota or Anthropic's enforced spend limit. These 429s don't go away
+ * Checks whether the error is OpenAI's exhausted quota or Anthropic's enforced spend limit. These 429s don't go away
  * by waiting.
  */
 function isQuotaExhausted(body: unknown): boolean {
@@ -50,8 +50,7 @@ function parseDate(value: string | string[] | undefined, nowMs: number): number 
   const text = firstValue(value);
   if (text === undefined || !/^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*|\d{4}-\d{2}-\d{2}T)\d{2}:\d{2}:\d{2}/.test(text))
     return undefined;
-  // The oldest of the three HTTP date formats has no time zone, but is in UTC like the others (RFC 9110, section
-  // 5.6.7).
+  // The oldest of the three HTTP date formats has no time zone, but its times are in UTC too (RFC 9110, section 5.6.7).
   const at = Date.parse(/^[A-Z][a-z]{2} .* \d{4}$/.test(text) ? `${text} GMT` : text);
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
@@ -70,8 +69,8 @@ function parseRetryInfo(body: unknown): number | undefined {
 }
 
 /**
- * Returns the longest wait of the reset headers, which are either durations (`6m0s`, `120ms`) or RFC 3339 times. We
- * only look at limits that are used up.
+ * Returns the longest wait of the reset headers, which contain durations (`6m0s`, `120ms`) or RFC 3339 times. We only
+ * look at limits that are used up.
  */
 function parseResetHeaders(headers: Headers, nowMs: number): number | undefined {
   const waits: number[] = [];

@@ -1,15 +1,15 @@
 /**
  * Removes details of the provider's account from vendor messages before callers see them. Some vendors repeat the key
- * that they received, either in full or masked, or name the organization that it belongs to.
+ * that they received, in full or masked, or name the organization that it belongs to.
  */
 
 import type { ProviderConnection } from './vendor.ts';
 
-/** Shorter values are placeholder keys or words like `true`. Removing them would garble the messages. */
+/** A shorter value is probably a placeholder or a word like `true`. Removing those would garble messages. */
 const minSecretLength = 5;
 
 /**
- * Returns the values that no message may contain, i.e. the key, and fixed headers because they may contain another key.
+ * Returns the secrets of a provider. These are its key, and the values of fixed headers, which may contain another key.
  */
 export function collectSecrets({
   apiKey,
@@ -21,15 +21,14 @@ export function collectSecrets({
   return [apiKey ?? '', ...Object.values(headers)].filter((value) => value.length >= minSecretLength);
 }
 
-/** Returns all values that no message of this provider may contain at the moment. */
+/** Returns everything about a provider that's secret right now, including its identity's credentials. */
 export function secretsOf({ secrets, identity }: Pick<ProviderConnection, 'secrets' | 'identity'>): readonly string[] {
   return identity ? [...secrets, ...identity.secrets()] : secrets;
 }
 
 /**
- * Matches masked keys such as `sk-proj-********cdef` and `sk-a...cdef`. The repetitions are bounded so that it takes
- * linear time. In JSON text, a key may follow an escape such as `
- * `, but a match can't start inside an escape.
+ * Matches masked keys such as `sk-proj-********cdef` and `sk-a...cdef`. The repetitions are bounded so that matching
+ * takes linear time. In JSON, a key can follow an escape such as `\n`, but a match can't start inside an escape.
  */
 const maskedKey =
   /(?<!\\(?:u[\da-fA-F]{0,3})?)[\w-]{0,64}\*{3,}[\w*-]{0,64}|(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:sk|gsk|pk|xai|AIza)[\w-]{0,64}(?:\.{3}|…|\\u2026)[\w-]{0,64}/g;
@@ -52,7 +51,9 @@ export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[])
   return stripped === text ? bytes : Buffer.from(stripped);
 }
 
-/** Returns the vendor's message for the caller, shortened and without details of the provider's account. */
+/**
+ * Returns the vendor's message for callers. It's shortened and doesn't contain any details of the provider's account.
+ */
 export function vendorErrorText(text: string, provider: Pick<ProviderConnection, 'secrets' | 'identity'>, maxLength = 2_000): string {
   return stripSecrets(text, secretsOf(provider)).trim().slice(0, maxLength);
 }

@@ -8,25 +8,25 @@ import type { RequestFormat } from '../core/request-format.ts';
 import type { Timeouts } from './http-client.ts';
 import type { VendorIdentity } from './identity/credential.ts';
 
-/** The address, headers and timeouts of a provider. */
 export interface ProviderConnection extends Timeouts {
   readonly name: string;
-  /** Includes the version prefix, but no trailing slash. `request-url.ts` appends the route's path. */
+  /** The base URL with the version prefix, but without a trailing slash. `request-url.ts` appends the route's path. */
   readonly baseUrl: string;
   /** The authentication and fixed headers, with lower-case names. We only send them to the provider's origin. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Adds the authentication to each request in place of an API key. Null or absent if the provider has an API key. */
+  /** Adds the credentials of a cloud identity to requests. Null or absent if the provider uses an API key. */
   readonly identity?: VendorIdentity | null;
   readonly requests: RequestFormat;
-  /** Null or absent if we connect in the usual way. */
+  /** Null or absent if connections go out directly, with the default certificate authorities. */
   readonly egress?: Egress | null;
-  /** Values that no message may contain, except for those of the identity. See `secretsOf`. */
+  /**
+   * The secrets of the provider. The secrets of its cloud identity change, so they aren't included (see `secretsOf`).
+   */
   readonly secrets: readonly string[];
 }
 
-/** A provider of the text routes. */
 export interface Provider extends ProviderConnection {
   readonly dialect: Dialect;
-  /** How long we wait for the first content of a response. Null or absent if this provider has no limit of its own. */
+  /** How long we wait for the first content of a response. Null or absent if the provider doesn't limit this. */
   readonly firstContentTimeoutMs?: number | null;
 }

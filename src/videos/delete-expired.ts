@@ -1,15 +1,19 @@
-/** Deletes settled videos after their retention period. Their costs stay in the rows of their calls. */
+/** Deletes settled videos after their retention period. Their costs are kept, because they're stored with the calls. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { batchSize } from '../db/row-batches.ts';
 
 /**
- * The row tells us who owns a video, so we have to keep it longer than vendors keep operations and files (about two
- * days). A call may also wait in a journal for a while before the row can correct it.
+ * Videos have to keep their row for as long as vendors keep operations and files (about two days), because it says
+ * which project they belong to. The row also has the corrected cost of the call, so it must outlive the call's stay in
+ * a journal.
  */
 const retentionDays = 30;
 
-/** Deletes one batch and returns its size, which is 0 once there is nothing left. Running videos are never deleted. */
+/**
+ * Deletes one batch and returns its size. Returns 0 if there's nothing left to delete. Running videos are never
+ * deleted.
+ */
 export async function deleteExpiredVideos(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query(
     `delete from videos where call_id in (

@@ -1,6 +1,5 @@
 /**
- * Tests the order of the steps that store a batch of calls, because each step has to see, or must not see, what the
- * others wrote.
+ * Tests the order of the steps that store a batch of calls. It matters what each step can see of the others' writes.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';

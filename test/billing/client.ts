@@ -1,4 +1,4 @@
-/** Sends one call to a gateway, disconnects in the middle of the response if asked to, and records what arrived. */
+/** Sends a call to a gateway and records the response. If asked to, disconnects in the middle of it. */
 import { request } from 'node:http';
 import { createSseParser } from '../../src/core/sse.ts';
 

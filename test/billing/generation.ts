@@ -1,4 +1,4 @@
-/** Decides what a scripted model generates for a request and what its vendor bills for that. */
+/** Decides what a scripted model generates for a request, and what its vendor bills. */
 import type { Tokens } from '../../src/core/pricing.ts';
 import type { VendorModel } from './models.ts';
 

@@ -1,4 +1,4 @@
-/** Runs the gateway inside the test process, which is fast enough for many short runs. */
+/** Runs the gateway in the process of the test. This is fast enough for many short runs. */
 import type { Worker } from 'node:worker_threads';
 import type { TestGateway } from '../support/gateway.ts';
 import { withGateway } from '../support/gateway.ts';

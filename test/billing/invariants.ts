@@ -1,6 +1,6 @@
 /**
- * Checks the promises in docs/architecture/ceilings.md and docs/api/reference.md against what the vendors billed.
- * Don't weaken them here: each one has to say what the documentation says.
+ * Checks what the vendors billed against the promises in docs/architecture/ceilings.md and docs/api/reference.md. Don't
+ * weaken the promises here, because each one has to be what the documentation says.
  */
 import { tokensWithin } from '../../src/pipeline/call/estimate.ts';
 import type { Received } from './client.ts';

@@ -1,4 +1,4 @@
-/** Breaks the product on purpose to prove that the oracle detects the defects it was built for. */
+/** Breaks the product on purpose to prove that the billing oracle finds the defects for which it was built. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { importWithMutant } from '../simulation/mutants.ts';

@@ -1,6 +1,6 @@
 /**
- * Defects that lose money. The billing oracle has to detect each of them. The gateway really had the first ones before
- * the oracle existed.
+ * Defects that lose money. The billing oracle has to find all of them. The first ones were real bugs of the gateway
+ * that existed before the oracle.
  */
 import type { Mutant } from '../simulation/mutants.ts';
 import type { Sentence } from './invariants.ts';

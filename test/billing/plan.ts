@@ -1,9 +1,9 @@
 /**
- * Derives everything that happens in a run from its seed: the ceilings, the project's rules, the calls and the
+ * Derives everything that happens in a run from its seed, i.e. the ceilings, the project's rules, the calls and the
  * vendors' responses.
  *
- * Each run uses only a few of the possible caller habits. That way a single kind of call can fill up a ceiling before
- * other kinds mask its effect, and failing runs are easier to read.
+ * There are many habits that callers can have, but each run uses only a few. This way a single kind of call can fill up
+ * a ceiling before other kinds hide the effect, and failing runs are easier to read.
  */
 import type { WindowKind } from '../../src/core/windows.ts';
 import { createRandom, type Random } from '../support/random.ts';

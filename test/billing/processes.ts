@@ -1,5 +1,5 @@
 /**
- * Runs several real gateway processes on one PostgreSQL database, and kills and restarts them in the middle of calls.
+ * Runs several real gateway processes on one PostgreSQL database. They are killed and restarted in the middle of calls.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

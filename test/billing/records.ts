@@ -1,4 +1,4 @@
-/** Reads what the gateway recorded during a run: the rows of the calls, and the counters with their leases. */
+/** Reads what the gateway recorded during a run, i.e. the rows of calls, and the counters with their leases. */
 import type { Tokens } from '../../src/core/pricing.ts';
 import type { Database } from '../../src/db/database.ts';
 

@@ -1,4 +1,4 @@
-/** Describes a run's violations in enough detail to see how each request was billed and recorded. */
+/** Describes the violations in a run. The output is detailed enough to see how each request was billed and recorded. */
 
 import { format, type RunResult, type Sentence, sentences, type Violation } from './invariants.ts';
 import { nanosOf, totalTokens } from './ledger.ts';

@@ -1,4 +1,4 @@
-/** Builds the request bodies that callers send in a run. */
+/** Builds the bodies of the requests that callers send in a run. */
 import { markOf } from './vendor.ts';
 
 export type CallRoute = 'chat' | 'messages' | 'responses' | 'embeddings' | 'rerank' | 'images';

@@ -1,5 +1,5 @@
 /**
- * Runs the calls of a seed against one or more gateway processes, then compares what was billed with what was
+ * Runs the calls of a seed against one or more gateway processes. After that, compares what was billed with what was
  * recorded.
  */
 import { randomUUID } from 'node:crypto';

@@ -1,4 +1,4 @@
-/** A server that plays three model vendors. It bills every request in a ledger the way real vendors would. */
+/** A server that acts as three model vendors. It bills every request in a ledger, like a real vendor would. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** Helpers that the writers of all dialects share. */
+/** Functions that the writers of all dialects share. */
 import type { Choice, Generation } from './generation.ts';
 import { outputTokens } from './generation.ts';
 

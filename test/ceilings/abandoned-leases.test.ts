@@ -1,4 +1,4 @@
-/** Tests the alert for budget that dead processes hold back. */
+/** Tests the alert for budget that dead processes are holding back. */
 import { expect, test } from '@jest/globals';
 import { createAbandonedLeases } from '../../src/ceilings/abandoned-leases.ts';
 import { createLeaseStore } from '../../src/ceilings/lease-store.ts';

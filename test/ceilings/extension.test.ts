@@ -1,4 +1,4 @@
-/** Tests reservations of calls that grow between admission and sending because of recalled memories. */
+/** Tests reservations of calls that become longer after admission, because recalled memories are added. */
 import { afterEach, expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';

@@ -1,4 +1,4 @@
-/** Tests a vendor that reports an absurd token count. */
+/** Tests that the gateway copes with a vendor that reports an absurd number of tokens. */
 import { afterEach, expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';

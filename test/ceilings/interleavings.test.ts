@@ -1,6 +1,6 @@
 /**
- * Tests local quota and SQL together in random interleavings of admit, extend, settle, store, kill, recover and revoke
- * by several processes.
+ * Tests local quota and SQL together. Several processes admit, extend, settle, store, kill, recover and revoke in
+ * random order.
  */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';

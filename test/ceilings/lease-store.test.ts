@@ -1,6 +1,6 @@
 /**
- * Tests counters and leases in the database: returning unused quota, deleting expired counters, and calls during a
- * hanging statement.
+ * Tests counters and leases in the database, e.g. returning unused quota, deleting expired counters, and calls during a
+ * statement that hangs.
  */
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';

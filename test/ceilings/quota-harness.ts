@@ -1,6 +1,6 @@
 /**
- * Helpers for the ceiling tests: processes that admit, settle and store calls on a real database, and the sums that
- * have to be equal.
+ * Helpers for the ceiling tests. They start processes that admit, settle and store calls on a real database, and
+ * compute the sums that have to be equal.
  */
 import { randomUUID } from 'node:crypto';
 import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';

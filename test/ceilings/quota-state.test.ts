@@ -1,4 +1,6 @@
-/** Walks the transition table of a counter's quota, using a lease store whose statements end when the test says so. */
+/**
+ * Tests every transition of a counter's quota. The lease store is a fake whose statements end when the test says so.
+ */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { type CounterQuota, createCounterQuota } from '../../src/ceilings/counter-quota.ts';
 import type { LimitedCounter } from '../../src/ceilings/counters.ts';

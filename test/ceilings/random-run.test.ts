@@ -1,6 +1,6 @@
 /**
- * A long random run on a real database. After every settlement, usage and reservations stay within the ceiling plus the
- * excess of one call.
+ * A long random run on a real database. After each settlement, usage and reservations can't exceed the ceiling by more
+ * than one call.
  */
 import { expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';

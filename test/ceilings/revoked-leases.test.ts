@@ -1,6 +1,6 @@
 /**
- * Tests a process that was only cut off from the database when its leases were revoked. Other processes may hold its
- * quota now.
+ * Tests a process whose leases were revoked although it was only cut off from the database. Other processes may have
+ * its quota by now.
  */
 import { afterEach, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';

@@ -1,6 +1,6 @@
 /**
- * Compares the simulation's model of the ceiling tables with the databases. The same random commands have to have the
- * same results.
+ * Compares the simulation's model of the ceiling tables with real databases. The same random commands have to return
+ * the same results.
  */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';

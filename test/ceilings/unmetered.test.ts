@@ -1,6 +1,4 @@
-/**
- * Tests how many calls pass unmetered while PostgreSQL is unreachable, and which setting decides whether any may pass.
- */
+/** Tests how many unmetered calls are allowed while PostgreSQL is unreachable, and which setting decides if any are. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Limits } from '../../src/ceilings/counters.ts';
 import type { StoreDownPolicy } from '../../src/core/windows.ts';

@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the documentation page by page, using `sh` in a folder with the files of a clone. `npx gateway`
- * runs in this process, because starting Node for each command would take most of the time. All pages share one
+ * Runs the commands in the documentation page by page, using `sh` in a folder with the files of a clone. `npx gateway`
+ * runs in the test process, because starting Node for each command would take most of the time. All pages share one
  * service.
  */
 import { execFile } from 'node:child_process';

@@ -1,4 +1,6 @@
-/** Runs `gateway usage reprice` against a service: a wrong price affects a key and is then corrected. */
+/**
+ * Runs `gateway usage reprice` against a service. A key was charged by a wrong price, and the command corrects this.
+ */
 import { expect, test } from '@jest/globals';
 import { runCommand } from '../../src/cli/commands.ts';
 import { countersIn } from '../ceilings/quota-harness.ts';

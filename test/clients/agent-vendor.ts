@@ -1,6 +1,6 @@
 /**
- * A vendor of both dialects that plays the model of a coding agent. It calls the agent's shell tool once and ends with
- * a text when it sees the result. Requests without a known tool get the text immediately.
+ * A vendor for both dialects that acts as the model of a coding agent. It calls the agent's shell tool once, and ends
+ * with a text when it gets the result. If a request doesn't contain a tool that we know, it gets the text immediately.
  */
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 

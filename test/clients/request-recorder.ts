@@ -1,4 +1,4 @@
-/** A proxy in front of the gateway that keeps the requests of a program. `anonymize` reduces them to their shape. */
+/** A proxy in front of the gateway that records a program's requests. `anonymize` reduces them to their shape. */
 import { request as send } from 'node:http';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 

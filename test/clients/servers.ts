@@ -1,4 +1,4 @@
-/** Servers of other projects that the gateway calls as vendors. */
+/** Servers by other projects that the gateway calls as vendors. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** Tests that the input of a form survives the end of a session. */
+/** Tests that what people typed into a form isn't lost when their session ends. */
 import { expect, test } from '@jest/globals';
 import { sharedChromium } from '../support/chromium.ts';
 import { expectAccessible, signIn } from '../support/console.ts';

@@ -1,4 +1,7 @@
-/** Rules for every page of the console, checked in Chromium: accessible, light, complete without JavaScript, usable with the keyboard alone. */
+/**
+ * Rules for all pages of the console, checked in Chromium. They have to be accessible and light, and have to work
+ * without JavaScript and with only the keyboard.
+ */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
 import { sharedChromium } from '../support/chromium.ts';

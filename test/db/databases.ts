@@ -1,6 +1,6 @@
 /**
- * Runs tests on both databases after migrations. A test file shares one database of each kind. PGlite starts from a
- * copy of a template.
+ * Runs tests on both kinds of database, after migrations. Each test file shares one PostgreSQL and one PGlite database.
+ * PGlite starts with a copy of a template.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Tests how an outage of the database affects the log. test/service/outage.test.ts uses a real one. */
+/** Tests what is logged during an outage of the database. test/service/outage.test.ts does this with a real outage. */
 import { expect, test } from '@jest/globals';
 import { createOutageMonitor } from '../../src/db/outage.ts';
 import { createTestLog } from '../support/temporal.ts';

@@ -1,5 +1,5 @@
 /**
- * Checks that the demo vendor does what `npm start` and the quick start promise, through the vendors' own client
+ * Tests that the demo vendor does what `npm start` and the quick start promise, using the vendors' own client
  * libraries.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

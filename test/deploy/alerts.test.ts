@@ -1,6 +1,6 @@
 /**
- * Tests that the alerts in deploy/prometheus and the boards in deploy/grafana are valid, use existing metrics, and say
- * the right things.
+ * Tests the alerts in deploy/prometheus and the dashboards in deploy/grafana. They have to be valid, use metrics that
+ * exist, and say the right things.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -1,4 +1,7 @@
-/** Checks what a reader of docker-compose.yml and the Dockerfile relies on. test/service/compose.test.ts runs them. */
+/**
+ * Checks what people who read docker-compose.yml and the Dockerfile rely on. test/service/compose.test.ts runs these
+ * files.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

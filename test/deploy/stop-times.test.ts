@@ -1,4 +1,6 @@
-/** Every timeout that could cut off a call while a process stops is derived from GATEWAY_STOP_TIMEOUT_SECONDS. */
+/**
+ * Tests that all timeouts which could cut off a call during a shutdown are derived from GATEWAY_STOP_TIMEOUT_SECONDS.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';

@@ -1,4 +1,7 @@
-/** All projects share one thread for matching content rules, so the queue has to divide its time fairly. */
+/**
+ * Tests the queue for the thread that matches content rules. All projects share this thread, so the queue has to divide
+ * its time fairly.
+ */
 import { expect, test } from '@jest/globals';
 import type { ContentRule } from '../../src/guardrails/content-rule.ts';
 import { firstPosition } from '../../src/guardrails/match-rules.ts';

@@ -1,4 +1,6 @@
-/** The real file system with simulated faults: a full or failing disk, or a limited number of free bytes. */
+/**
+ * The real file system with simulated faults, i.e. a disk that is full, fails, or has a limited number of free bytes.
+ */
 import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-system.ts';
 
 export interface BrokenDisk {

@@ -1,6 +1,6 @@
 /**
- * Tests a database that is up but can't store calls, because an index is damaged or statements fail with an internal
- * error.
+ * Tests a database that is up but can't store calls, because an index is damaged or because statements fail with an
+ * internal error.
  */
 import { mkdtemp, open, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

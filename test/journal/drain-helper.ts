@@ -1,4 +1,4 @@
-/** A journal whose drain stores into memory. */
+/** A journal that drains into memory. */
 import type { SettledCall } from '../../src/core/call.ts';
 import { createDrain, type Drain, type DrainOptions } from '../../src/journal/drain.ts';
 import { createJournal, type Journal, type JournalOptions } from '../../src/journal/journal.ts';

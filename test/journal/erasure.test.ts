@@ -1,4 +1,4 @@
-/** Tests how a subject is erased from the journal, its segments and the quarantine. */
+/** Tests how a subject is erased from the journal, i.e. from its segments and the quarantine. */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';

@@ -1,6 +1,5 @@
 /**
- * Settled calls wait in memory while the journal can't be written. These tests cover what happens when that memory is
- * full.
+ * Tests settled calls that wait in memory while the journal can't be written, and what happens if that memory is full.
  */
 import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';

@@ -1,4 +1,7 @@
-/** Two recoveries over one data directory. Neither of them reads, locks or recreates what the other one removes. */
+/**
+ * Runs two recoveries of the same data directory. Neither of them may read, lock or recreate something that the other
+ * one removes.
+ */
 import { readdirSync, rmSync } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';

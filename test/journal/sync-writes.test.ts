@@ -1,4 +1,4 @@
-/** Tests when the journal writes on the event loop, and that a stalling disk does not block the process. */
+/** Tests when the journal writes on the event loop, and that a disk that stalls doesn't block the process. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { createSyncWrites } from '../../src/core/sync-writes.ts';

@@ -1,6 +1,6 @@
 /**
- * Runs the protocol's conformance suite against both protocol versions. The `conformance-failures` files list what this
- * server doesn't support, with reasons. The suite fails for any other failure, and for a listed one that passes.
+ * Runs the protocol's conformance suite for both protocol versions. The `conformance-failures` files list what our
+ * server doesn't support, with reasons. The test fails if something else fails, or if something in the list passes.
  */
 import { spawn } from 'node:child_process';
 import { createServer, request as httpRequest, type Server } from 'node:http';

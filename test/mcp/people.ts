@@ -1,4 +1,4 @@
-/** People, their tokens and MCP clients for the tests of `/mcp`. */
+/** People with tokens and MCP clients, for the tests of `/mcp`. */
 import { randomBytes } from 'node:crypto';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { newId } from '../../src/core/ids.ts';

@@ -1,6 +1,6 @@
 /**
- * Tests who may not use `/mcp`: requests of foreign hosts and origins, wrong tokens, missing scopes, other methods,
- * large bodies.
+ * Tests which requests can't use `/mcp`, e.g. those with foreign hosts and origins, wrong tokens, missing scopes, other
+ * methods or large bodies.
  */
 import { request as httpRequest } from 'node:http';
 import { expect, test } from '@jest/globals';

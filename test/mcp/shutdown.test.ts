@@ -1,4 +1,4 @@
-/** Stops the gateway while an MCP client listens for changes of the tool list. */
+/** Stops the gateway while an MCP client is listening for changes to the list of tools. */
 import { expect, test } from '@jest/globals';
 import { withGateway } from '../support/gateway.ts';
 import { addPerson, issueToken } from './people.ts';

@@ -1,7 +1,4 @@
-/**
- * Builds settled calls like those that the journal delivers, and reads back what the database stores about their
- * conversations.
- */
+/** Builds settled calls like those from the journal, and reads what the database has about their conversations. */
 import { randomUUID } from 'node:crypto';
 import type { AssistantTurn, CallMetadata, MemoryOptions, Outcome, Route, SettledCall } from '../../src/core/call.ts';
 import { noCorrelation } from '../../src/core/call.ts';
@@ -11,12 +8,12 @@ import type { Database } from '../../src/db/database.ts';
 import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
 
-/** 2026-11-20T10:00:00Z, the start of the first call of a test. */
+/** 2026-11-20T10:00:00Z, which is when the first call of a test starts. */
 export const baseTime = Date.UTC(2026, 10, 20, 10);
 
 export interface CallOptions {
   readonly projectId: string;
-  /** Seconds after `baseTime`. */
+  /** In seconds after `baseTime`. */
   readonly at?: number;
   readonly route?: Route;
   readonly source?: string;
@@ -30,7 +27,7 @@ export interface CallOptions {
   readonly answer?: string | AssistantTurn | null;
 }
 
-/** A successful chat call of one second. */
+/** Creates a successful chat call that takes a second. */
 export function settledCall(options: CallOptions): SettledCall {
   const startedAt = baseTime + (options.at ?? 0) * 1_000;
   const metadata: CallMetadata = {
@@ -75,7 +72,7 @@ export function settledCall(options: CallOptions): SettledCall {
   };
 }
 
-/** Builds chat messages from lines such as `u …`, `a …` and `s …`. The prefix is the role. */
+/** Builds chat messages from lines such as `u …`, `a …` and `s …`. The first letter is the role. */
 export function chatBody(...lines: readonly string[]): unknown {
   return { model: 'standard', messages: lines.map((line) => ({ role: roleOf(line), content: line.slice(line.indexOf(' ') + 1) })) };
 }
@@ -91,14 +88,15 @@ export async function createProject(database: Database): Promise<string> {
   return id;
 }
 
-/** Records the calls as one batch. */
+/** Records the calls in one batch. */
 export async function record(database: Database, calls: readonly SettledCall[]): Promise<void> {
   await database.transaction((tx) => recordCalls(tx, calls));
 }
 
 /** Changes memory settings like `PUT /provision/teams/{project}/memory` does. */
 export async function putMemorySettings(database: Database, projectId: string, input: unknown): Promise<void> {
-  // No conversation is older than time 0, so a new deletion period has nothing to delete and takes effect immediately.
+  // No conversation is older than time 0, so a new deletion period doesn't delete anything and takes effect
+  // immediately.
   await createMemorySettings({ database, clock: { now: () => 0 } }).update(projectId, input);
 }
 
@@ -110,7 +108,7 @@ export interface StoredConversation {
   readonly opened: number;
   readonly learnable: boolean;
   readonly calls: number;
-  /** The texts in order, each prefixed with the first letter of its role. */
+  /** Returns the text of all messages in order. Each starts with the first letter of its role. */
   readonly lines: readonly string[];
 }
 
@@ -145,7 +143,7 @@ export async function listIdleTimerStarts(database: Database, projectId: string)
   return rows.map((row) => row.workflowId);
 }
 
-/** Returns the conversation of each call, or null if it has none. */
+/** Returns the conversation of each call. Null for calls that don't have one. */
 export async function listConversationIds(database: Database, calls: readonly SettledCall[]): Promise<(string | null)[]> {
   const rows = await database.query<{ callId: string; conversationId: string | null }>(
     `select call_id as "callId", conversation_id as "conversationId" from call_texts where call_id = any($1::uuid[])`,

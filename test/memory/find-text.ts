@@ -2,7 +2,7 @@
 import type { Database } from '../../src/db/database.ts';
 import { unpackText } from '../../src/memory/conversations/packed-text.ts';
 
-/** Returns the tables that contain `text` in any form: unchanged, case-folded, stemmed or as bytes. */
+/** Returns the tables that contain `text` in any form, i.e. unchanged, case-folded, stemmed or as bytes. */
 export async function findTablesHolding(database: Database, text: string): Promise<string[]> {
   const tables: string[] = [];
   for (const table of await listTables(database)) {
@@ -18,7 +18,7 @@ export async function findTablesHolding(database: Database, text: string): Promi
   return [...new Set(tables)].sort();
 }
 
-/** Returns the tables of the schema. A partitioned table counts once. */
+/** Returns the tables of the schema. A partitioned table only counts once. */
 export async function listTables(database: Database): Promise<string[]> {
   const rows = await database.query<{ name: string }>(
     `select relname as name from pg_class
@@ -29,8 +29,8 @@ export async function listTables(database: Database): Promise<string[]> {
 }
 
 /**
- * Returns the whole database as one text, with bytes in hexadecimal. We use one statement, because under load each
- * statement waits for those of all writers.
+ * Returns the whole database as one text, with bytes in hexadecimal. This is a single statement, because under load
+ * each statement has to wait for those of all writers.
  */
 export async function dumpDatabase(database: Database): Promise<string> {
   const tables = (await listTables(database)).map((table) => `select whole::text as text from ${table} as whole`);
@@ -38,7 +38,7 @@ export async function dumpDatabase(database: Database): Promise<string> {
   return [...rows.map(({ text }) => text), ...(await readPromptTexts(database))].join('\n');
 }
 
-/** Returns the texts in `prompt_texts`, which are compressed, for one project or for all. */
+/** Returns the text in `prompt_texts` of one project or of all projects. It's compressed in the database. */
 export async function readPromptTexts(database: Database, projectId: string | null = null): Promise<string[]> {
   const rows = await database.query<{ content: Uint8Array; isCompressed: boolean }>(
     `select content, is_compressed as "isCompressed" from prompt_texts where $1::uuid is null or project_id = $1::uuid`,

@@ -1,4 +1,4 @@
-/** Runs learning without Temporal by calling the steps like the workflows do, with a scripted memory model. */
+/** Runs learning without Temporal, using a scripted memory model. The steps are called like the workflows do. */
 import { expect } from '@jest/globals';
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -12,13 +12,13 @@ export const retry = { initialMs: 60_000, factor: 2, maxMs: 600_000 };
 type Reply = MemoryResponse | string | object;
 
 export interface TestLearning extends ReturnType<typeof createLearning> {
-  /** The requests so far. */
+  /** All requests so far. */
   readonly requests: readonly MemoryCall[];
   readonly lines: readonly LogLine[];
   hasRoute: boolean;
-  /** The scripted response. By default nothing is learned. */
+  /** The scripted response. By default, nothing is learned. */
   respond: (call: MemoryCall) => Reply | Promise<Reply>;
-  /** Runs each open group of a project until it is settled or has to wait. Returns the waits. */
+  /** Runs each open group of a project until it's settled or has to wait. Returns the waits. */
   runBatches(projectId: string, runId?: string): Promise<number[]>;
 }
 
@@ -71,7 +71,7 @@ export function createTestLearning(database: Database): TestLearning {
 
 export const memory = (text: string, evidence = text) => ({ text, names: [], kind: 'fact', importance: 3, evidence });
 
-/** Learns every user message. */
+/** Learns every message of the user. */
 export function learnEveryMessage({ job, text }: MemoryCall): object {
   if (job === 'consolidate') return { merges: [], facts: [], page: '' };
   const { conversations } = JSON.parse(text) as { conversations: { messages: { role: string; text: string }[] }[] };
@@ -81,7 +81,7 @@ export function learnEveryMessage({ job, text }: MemoryCall): object {
 
 let startedAt = 0;
 
-/** Stores a closed conversation with one turn per text. Each user message gets the response `Noted.` */
+/** Stores a closed conversation with one turn for each text. The response is always `Noted.` */
 export async function storeReadConversation(
   database: Database,
   { projectId, subject = null, texts }: { projectId: string; subject?: string | null; texts: readonly string[] },

@@ -1,4 +1,4 @@
-/** People and projects for the tests of `src/people`. */
+/** Creates people and projects for the tests of `src/people`. */
 import { randomBytes } from 'node:crypto';
 import { newId } from '../../src/core/ids.ts';
 import type { Queries } from '../../src/db/database.ts';

@@ -1,4 +1,4 @@
-/** Migration 0046 limits the accounts that owners had already created to a single project. */
+/** Tests that migration 0046 limits accounts that were created by owners to a single project. */
 import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

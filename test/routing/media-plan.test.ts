@@ -1,4 +1,7 @@
-/** Tests which model of a media tier is called while vendors are unhealthy. Only that one may take a probe slot. */
+/**
+ * Tests which model of a media tier is called while vendors are unhealthy. This is the only one that can take a probe
+ * slot.
+ */
 import { expect, test } from '@jest/globals';
 import { createBreakers } from '../../src/failover/breaker.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';

@@ -1,4 +1,4 @@
-/** Tests that every process reports the state of all processes' circuit breakers. */
+/** Tests that every process knows the state of the circuit breakers in all processes. */
 import { afterEach, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';

@@ -1,6 +1,6 @@
 /**
- * Runs `npm run bench` with a few calls. The programs start, every kind of call is counted and stored, and the results
- * are complete.
+ * Runs `npm run bench` with a few calls. We check that the programs start, that all kinds of calls are counted and
+ * stored, and that the results are complete.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Tests that for each fault of `npm run faults`, the docs describe what an operator sees, that it exists, and that the
- * result has a row for it.
+ * Tests that for each fault of `npm run faults`, the documentation says what an operator sees, this exists, and the
+ * results have a row for it.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * We don't run the install scripts of packages, because some of them report the installation to their vendor, and a
+ * Tests that we don't run the install scripts of packages. Some of them report the installation to their vendor, and a
  * compromised release could run its own code.
  */
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** Runs `npm run seed-scale` and `npm run benchmark-scale` with few rows on the PostgreSQL of the test run. */
+/** Runs `npm run seed-scale` and `npm run benchmark-scale` with few rows, on the test run's PostgreSQL server. */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

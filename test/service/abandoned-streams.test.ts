@@ -1,6 +1,6 @@
 /**
- * If the reader of a stream leaves early, we charge for everything that the vendor generated, however little of it was
- * delivered.
+ * Tests that if the reader of a stream leaves early, we charge for everything that the vendor generated, even if only a
+ * small part of it was delivered.
  */
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';

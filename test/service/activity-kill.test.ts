@@ -1,8 +1,9 @@
 /**
- * Kills the worker with kill -9 at each activity, once when the activity's write is about to be committed and once when
- * it is committed but Temporal does not have the result. Each crash has a separate project, whose rows must finally
- * equal those of a project without a crash. One kill stops several activities, each at its own point.
- * learning-kill.test.ts covers crashes during a model call, and video-processes.test.ts covers those during a video.
+ * Kills the worker with kill -9 at each activity. This happens when the activity is about to commit its write, and
+ * again when it has committed but Temporal doesn't have the result yet. There's a separate project for each crash, and
+ * at the end its rows have to equal those of a project without a crash. A single kill stops several activities, each at
+ * its own point. Crashes during a model call are tested in learning-kill.test.ts, and crashes during a video in
+ * video-processes.test.ts.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Activities } from '../../workflows/contract.ts';

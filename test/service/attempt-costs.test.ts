@@ -1,4 +1,7 @@
-/** A vendor may bill an attempt that timed out. The cost of a call includes it, and so do the ceilings. */
+/**
+ * Tests that the cost of a call, and its usage on ceilings, includes attempts that timed out, because a vendor may bill
+ * them.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';

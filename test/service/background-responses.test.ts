@@ -1,4 +1,7 @@
-/** A vendor keeps generating a background response after it has answered, so we charge what the call had reserved. */
+/**
+ * Tests background responses. The vendor keeps generating after it has responded, so we charge what the call had
+ * reserved.
+ */
 import { request as httpRequest, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it, test } from '@jest/globals';

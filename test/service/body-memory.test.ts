@@ -1,4 +1,4 @@
-/** Tests the limit on the memory that request bodies take (see docs/decisions/2026-11-22-body-memory.md). */
+/** Tests the limit for the memory that request bodies use (see docs/decisions/2026-11-22-body-memory.md). */
 import { expect, test } from '@jest/globals';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 

@@ -1,4 +1,4 @@
-/** Runs a group of tests on the embedded database and on PostgreSQL. */
+/** Runs a group of tests on the embedded database as well as on PostgreSQL. */
 import { describe } from '@jest/globals';
 import { describePostgres } from '../support/postgres.ts';
 

@@ -1,5 +1,6 @@
 /**
- * Checks what callers receive on the wire when a stream breaks off: everything that was delivered, but no regular end.
+ * Tests what callers receive on the wire when a stream breaks off. They get everything that was delivered, but no
+ * regular end.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** Imported prices take effect at once, in the cost of calls, and after a restart. */
+/** Tests that imported prices are used for the cost of calls immediately, and also after a restart. */
 import { expect, test } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';

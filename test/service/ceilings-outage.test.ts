@@ -1,6 +1,6 @@
 /**
- * Kills and freezes PostgreSQL during calls with ceilings. `on_budget_store_down` has to apply meanwhile, and every
- * call has to be counted afterwards.
+ * Kills and freezes PostgreSQL during calls with ceilings. During the outage, `on_budget_store_down` has to apply.
+ * Afterwards, every call has to be counted.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Tests ceilings over several real processes and one database. They are never exceeded, even with SIGKILL, and no quota
- * is lost.
+ * Tests ceilings with several real processes and one database. Ceilings can't be exceeded, even with SIGKILL, and no
+ * quota gets lost.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

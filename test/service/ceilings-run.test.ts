@@ -1,6 +1,6 @@
 /**
- * Tests ceilings through the whole service: window ends, reservations of running calls, and a random run whose sums are
- * checked.
+ * Tests ceilings with the whole service. Covers the end of windows, reservations of running calls, and a random run
+ * whose sums are checked.
  */
 import { expect, test } from '@jest/globals';
 import { clockAt } from '../journal/calls.ts';

@@ -1,6 +1,6 @@
 /**
- * Ceilings have to hold even if callers set no output limit, contradictory limits or expensive options, and the vendor
- * bills as much as it may.
+ * Tests that ceilings hold even if callers set no output limit, contradictory limits or expensive options, and the
+ * vendor bills the maximum.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';

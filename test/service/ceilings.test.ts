@@ -1,5 +1,5 @@
 /**
- * Tests ceilings through the whole service: which calls are denied, when, and with which message (see
+ * Tests ceilings with the whole service, i.e. which calls are denied, when, and with which message (see
  * docs/architecture/ceilings.md).
  */
 import { expect, test } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Tests `auto` with a classifier model at a running vendor: its choices and all its failures. */
+/** Tests `auto` with a classifier model at a running vendor, including everything that can go wrong with it. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, shareGateway } from '../support/gateway.ts';

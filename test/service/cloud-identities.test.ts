@@ -1,4 +1,4 @@
-/** Calls providers with cloud identities while their credentials are replaced, can't be replaced, and expire. */
+/** Calls providers with cloud identities while their credentials are replaced, expire, or can't be replaced. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

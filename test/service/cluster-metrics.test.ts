@@ -1,6 +1,6 @@
 /**
- * Tests the merged metrics of several processes and the server that returns them, without starting the processes.
- * cluster.test.ts covers those.
+ * Tests the merged metrics of several processes and the server for these metrics, without starting the processes.
+ * cluster.test.ts starts them.
  */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';

@@ -1,4 +1,4 @@
-/** Tests the additional routes that clients of OpenAI and Anthropic call, with their SDKs and over sockets. */
+/** Tests additional routes that clients of OpenAI and Anthropic call, using their SDKs and raw sockets. */
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import Anthropic from '@anthropic-ai/sdk';

@@ -1,6 +1,6 @@
 /**
- * Runs docker-compose.yml without containers: the proxy, two replicas and a worker, through a rolling restart and a
- * kill -9 under load.
+ * Runs docker-compose.yml without containers. There's the proxy, two replicas and a worker, and they go through a
+ * rolling restart and a kill -9 under load.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

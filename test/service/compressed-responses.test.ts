@@ -1,4 +1,4 @@
-/** Tests a vendor that compresses its responses even though the gateway asks for `identity`. */
+/** Tests a vendor that compresses responses although the gateway asks for `identity`. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';

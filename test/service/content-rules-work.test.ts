@@ -1,5 +1,5 @@
 /**
- * Tests when content rules are evaluated and for which calls, and which ambiguous bodies are rejected because of them.
+ * Tests when content rules are checked and for which calls, and which ambiguous bodies are rejected because of them.
  */
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';

@@ -1,4 +1,4 @@
-/** Tests the content rules of a project: what is blocked, and what is logged, stored and charged. */
+/** Tests a project's content rules, i.e. what is blocked, and what is logged, stored and charged. */
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway } from '../support/gateway.ts';

@@ -1,5 +1,5 @@
 /**
- * Tests web pages that call the gateway: preflight requests, and OpenAI's SDK in a real browser (see
+ * Tests web pages that call the gateway, with preflight requests, and with OpenAI's SDK in a real browser (see
  * docs/api/reference.md#browsers).
  */
 import { once } from 'node:events';

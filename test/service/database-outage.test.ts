@@ -1,6 +1,6 @@
 /**
- * Kills, freezes, locks and slows down PostgreSQL under load. Calls have to continue, and the stored rows have to match
- * them exactly afterwards.
+ * Kills, freezes, locks and slows down PostgreSQL under load. Calls have to continue, and afterwards the stored rows
+ * have to match them exactly.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

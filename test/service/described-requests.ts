@@ -1,4 +1,4 @@
-/** Requests generated from the OpenAPI document, and a check that responses match it. */
+/** Generates requests from the OpenAPI document, and checks that responses match it. */
 import { expect } from '@jest/globals';
 import fc from 'fast-check';
 import { z } from 'zod';

@@ -1,6 +1,6 @@
 /**
- * Tests `@anthropic-ai/sdk` with only the base URL and key changed, on vendors of both dialects, and tool loops with
- * thinking, including those of `openai`.
+ * Tests `@anthropic-ai/sdk` with vendors of both dialects. Only the base URL and key are changed. Also tests tool loops
+ * with thinking, including the ones in `openai`.
  */
 import type Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * Tests interrupted streams across dialects. Another vendor responds before the first delta, and the caller is notified
- * after it.
+ * Tests interrupted streams across dialects. Before the first delta, a different vendor responds. After it, the caller
+ * gets an error.
  */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * Tests that calls of one conversation are matched across callers and vendors of both dialects, as JSON and streamed,
- * with tools.
+ * Tests that calls are matched to the same conversation across callers and vendors of both dialects, as JSON and
+ * streamed, with tools.
  */
 import { expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';

@@ -1,4 +1,4 @@
-/** Providers on the scripted vendor, SDK clients and requests, for the tests of both dialects. */
+/** Providers on the scripted vendor, SDK clients and requests, for tests with both dialects. */
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';

@@ -1,4 +1,4 @@
-/** Tests the `openai` SDK with only the base URL and key changed, on vendors of both dialects. */
+/** Tests the `openai` SDK with vendors of both dialects. Only the base URL and key are changed. */
 import { describe, expect, it } from '@jest/globals';
 import type OpenAI from 'openai';
 import { shareGateway } from '../support/gateway.ts';

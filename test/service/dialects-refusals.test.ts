@@ -1,5 +1,5 @@
 /**
- * Tests failures across dialects. Requests that cannot be translated are not sent, and vendor errors use the caller's
+ * Tests failures across dialects. Requests that can't be translated aren't sent, and vendor errors are in the caller's
  * format.
  */
 import { describe, expect, it } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * Tests the requests that a vendor of the other dialect receives. They are complete, use the vendor's format, and
- * contain no other data of the caller.
+ * Tests the requests that a vendor of the other dialect gets. They have to be complete and in the vendor's format, and
+ * can't contain any other data of the caller.
  */
 import { describe, expect, it } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';

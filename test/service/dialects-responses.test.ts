@@ -1,4 +1,4 @@
-/** Tests the responses of the `openai` SDK on vendors of both dialects without that route. */
+/** Tests responses of the `openai` SDK with vendors of both dialects that don't have the responses route. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

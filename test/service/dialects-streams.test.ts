@@ -1,6 +1,6 @@
 /**
- * Tests that an assembled stream equals the JSON response for callers and vendors of both dialects, with the same usage
- * and cost.
+ * Tests that an assembled stream equals the JSON response, with the same usage and cost, for callers and vendors of
+ * both dialects.
  */
 import type Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';

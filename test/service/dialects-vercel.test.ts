@@ -1,6 +1,6 @@
 /**
- * Tests Vercel's `ai` with its OpenAI and Anthropic providers, with only the base URL and key changed, on vendors of
- * both dialects.
+ * Tests Vercel's `ai` and its OpenAI and Anthropic providers with vendors of both dialects. Only the base URL and key
+ * are changed.
  */
 import { describe, expect, it } from '@jest/globals';
 import type { LanguageModel, ModelMessage, ToolSet } from 'ai';

@@ -1,6 +1,6 @@
 /**
- * Tests a journal whose disk is full or stalls. On a full disk we reject calls that we cannot record, settle open
- * calls, and recover once there is space. On a stalled disk only calls wait for it.
+ * Tests a journal whose disk is full or stalls. If the disk is full, we reject calls that can't be recorded, settle
+ * open calls, and recover when there's space again. If the disk stalls, only calls wait for it.
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';

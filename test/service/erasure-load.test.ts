@@ -1,6 +1,6 @@
 /**
- * Erases a subject while fifty writers write about it. Earlier writes are deleted and later ones are kept, even after a
- * kill -9.
+ * Erases a subject while fifty writers write about it. Earlier writes have to be deleted and later ones have to be
+ * kept, even after a kill -9.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

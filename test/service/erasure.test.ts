@@ -1,4 +1,4 @@
-/** Erases a subject end to end. Nothing about it is left anywhere, and other data is unchanged. */
+/** Erases a subject end to end. Nothing about the subject can be left anywhere, and other data can't change. */
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';

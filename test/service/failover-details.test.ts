@@ -1,6 +1,6 @@
 /**
- * Tests which vendor's refusal a caller receives, when it is asked to wait, and which vendors receive the caller's
- * idempotency key.
+ * Tests which vendor's refusal a caller gets, when it's asked to wait, and which vendors get the caller's idempotency
+ * key.
  */
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';

@@ -1,4 +1,4 @@
-/** Tests failover as callers and operators observe it (see docs/architecture/routing-and-failover.md). */
+/** Tests failover from the perspective of callers and operators (see docs/architecture/routing-and-failover.md). */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

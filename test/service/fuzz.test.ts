@@ -1,9 +1,9 @@
 /**
- * Sends arbitrary requests. Responses are documented, without internal errors or details, and the service keeps
- * running.
+ * Sends arbitrary requests. All responses have to be documented, without internal errors or details, and the service
+ * has to keep running.
  *
- * A failure prints its seed. Repeat it with `fc.assert(…, { seed, path })` or with `seed` below. `npm run
- * test:exhaustive` sends all 10,000 requests.
+ * If a test fails, it prints the seed. You can repeat it with `fc.assert(…, { seed, path })` or with `seed` below. `npm
+ * run test:exhaustive` sends all 10,000 requests.
  */
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';

@@ -1,5 +1,6 @@
 /**
- * Callers that close their sending side after the request get their response, and we detect callers that disconnected.
+ * Tests that callers get their response even if they close their sending side after the request, and that we notice
+ * callers that disconnect.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** Generated texts that try to leak into memory or break it, with credentials that are recognizable everywhere. */
+/** Generates texts that try to get into memory or break it. They contain credentials that we can recognize anywhere. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 

@@ -1,7 +1,7 @@
 /**
- * Checks the cost of a call: it makes no round trip to the database and parses JSON once, for the vendor's response. We
- * count both. Every statement goes through a wrapped database, and every parse through a wrapped `JSON.parse` that
- * finds its caller in the stack.
+ * Checks what a call costs. It must not make a round trip to the database, and must parse JSON only once, for the
+ * vendor's response. To count both, we wrap the database, and we replace `JSON.parse` by a function that finds its
+ * caller in the stack.
  */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Database, Queries } from '../../src/db/database.ts';

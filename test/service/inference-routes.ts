@@ -1,4 +1,4 @@
-/** The six inference routes for the tests of the API contract, with checks of their responses. */
+/** The six inference routes, for tests of the API contract, and functions that check their responses. */
 import { expect } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf } from '../support/gateway.ts';

@@ -1,4 +1,4 @@
-/** Tests the passthrough routes as an application sees them. */
+/** Tests the passthrough routes from the perspective of an application. */
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
 import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';

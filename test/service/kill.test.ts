@@ -1,4 +1,6 @@
-/** Kills a busy gateway with `kill -9`. After the next start, usage contains every complete response once. */
+/**
+ * Kills a busy gateway with `kill -9`. After the next start, usage has to contain every complete response exactly once.
+ */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';

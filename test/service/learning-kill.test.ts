@@ -1,4 +1,7 @@
-/** Kills the worker during calls to the memory model. Memories are stored once, and no completed step is repeated. */
+/**
+ * Kills the worker during calls to the memory model. Memories have to be stored once, and completed steps can't be
+ * repeated.
+ */
 import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';

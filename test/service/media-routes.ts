@@ -1,4 +1,4 @@
-/** A gateway with vendors of every media format, and calls of its image and speech routes. */
+/** A gateway with vendors for every media format, and functions that call its image and speech routes. */
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf } from '../support/gateway.ts';
 

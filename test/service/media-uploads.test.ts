@@ -1,6 +1,6 @@
 /**
- * Tests transcriptions, translations and image edits: multipart uploads to a scripted vendor, by the openai SDK and by
- * raw requests.
+ * Tests transcriptions, translations and image edits, i.e. multipart uploads to a scripted vendor, using the openai SDK
+ * and raw requests.
  */
 import { once } from 'node:events';
 import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -1,8 +1,8 @@
 /**
- * Sends hostile inputs to memory. The responses are documented, and no table contains anything forbidden afterwards: no
- * credential, no instruction to a model among the memories, and no invalid subject.
+ * Sends hostile inputs to memory. The responses have to be documented. Afterwards, no table can contain credentials,
+ * invalid subjects, or memories that are instructions to a model.
  *
- * A failure prints its seed, and HOSTILE_SEED repeats it. `npm run test:exhaustive` sends all 3,000 inputs.
+ * If a test fails, it prints the seed, and HOSTILE_SEED repeats it. `npm run test:exhaustive` sends all 3,000 inputs.
  */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';

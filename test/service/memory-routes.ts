@@ -1,4 +1,4 @@
-/** Calls the memory routes and describes the part of their responses that tests check. */
+/** Calls the memory routes, and has types for the part of their responses that tests check. */
 import { expect } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Simulates partial network failures between the service and its database and vendors. test/jobs/durable.test.ts covers
- * Temporal.
+ * Simulates network failures between the service and its database or vendors. Temporal is covered by
+ * test/temporal/durable.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';

@@ -1,8 +1,8 @@
 /**
  * Sends requests with odd targets, `Expect` headers, pipelining and half-closes over one connection. Each request has
- * to get its own response, in order and in one piece, and no error may be HTML.
+ * to get its own response, in order and in one piece, and errors can't be HTML.
  *
- * A failure prints the seed and path. Pass them to `fc.assert` to reproduce it.
+ * If a test fails, it prints the seed and path. Pass them to `fc.assert` to reproduce it.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';

@@ -1,4 +1,7 @@
-/** A provider with several keys, as its vendor and the operators observe it. See docs/architecture/routing-and-failover.md#pools. */
+/**
+ * Tests a provider with several keys, from the perspective of its vendor and of operators. See
+ * docs/architecture/routing-and-failover.md#pools.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';

@@ -1,5 +1,6 @@
 /**
- * Tests the audit log of changes under `/provision`. Each change has one row, whatever its outcome, without a secret.
+ * Tests the audit log for changes under `/provision`. Each change has one row, even if it failed, and no row contains a
+ * secret.
  */
 import { expect, test } from '@jest/globals';
 import { asObject } from '../../src/core/json/narrow.ts';

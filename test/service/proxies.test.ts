@@ -1,6 +1,6 @@
 /**
- * Tests streams that break off behind proxies. A client of HAProxy or nginx receives what was delivered and notices
- * that it is incomplete.
+ * Tests streams that break off behind a proxy. A client of HAProxy or nginx gets what was delivered, and notices that
+ * it's incomplete.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect as connectHttp2 } from 'node:http2';

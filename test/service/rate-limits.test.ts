@@ -1,6 +1,6 @@
 /**
- * Tests that a vendor's 429 never reaches the caller, whatever the order of candidates, and that the gateway waits as
- * long as the vendor asks within the deadline.
+ * Tests that callers never see a vendor's 429, no matter in which order the candidates are, and that the gateway waits
+ * as long as the vendor asks if the deadline allows it.
  */
 import { describe, expect, it } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';

@@ -1,4 +1,4 @@
-/** Generates random malformed HTTP as bytes, like scanners, broken clients and attackers send. */
+/** Generates random malformed HTTP like that of scanners, broken clients and attackers, as bytes. */
 import fc from 'fast-check';
 
 /** The bytes for one connection, the number of writes, and how the client ends the connection. */

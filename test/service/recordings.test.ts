@@ -1,6 +1,6 @@
 /**
- * Responses of real vendors pass through unchanged, and the official SDKs of the other dialect can read the translated
- * ones.
+ * Tests that responses of real vendors pass through unchanged, and that the official SDKs for the other dialect can
+ * read them after translation.
  */
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { routeCodecs } from '../../src/dialects/routes/route-codecs.ts';

@@ -1,6 +1,6 @@
 /**
- * The recorded vendor responses in `test/fixtures/recordings`, what a caller of either dialect must receive, and a
- * vendor that serves them.
+ * The vendor responses that were recorded in `test/fixtures/recordings`, what a caller of either dialect has to get,
+ * and a vendor that serves them.
  */
 import { readFileSync } from 'node:fs';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';

@@ -1,4 +1,4 @@
-/** We store the cost that a vendor reports next to our own cost, but charge only our own. */
+/** Tests that if a vendor reports a cost, we store it next to our own cost, but only charge our own. */
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { asObject } from '../../src/core/json/narrow.ts';

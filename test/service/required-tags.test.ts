@@ -1,6 +1,6 @@
 /**
- * Projects and keys that require tags of providers, on every route that sends a caller's text to a vendor. The providers whose names begin
- * with `us` have no tags, so their keys must not appear in any request.
+ * Tests projects and keys that require tags on providers. We check all routes that send a caller's text to a vendor.
+ * The providers whose names start with `us` don't have tags, so their keys can't appear in any request.
  */
 import { afterEach, describe, expect, it, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';

@@ -1,4 +1,4 @@
-/** Tests a vendor that closes a keep-alive connection while the gateway sends the next request over it. */
+/** Tests a vendor that closes a keep-alive connection while the gateway is sending the next request. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';

@@ -1,5 +1,5 @@
 /**
- * Tests the response cache as applications see it, with vendors of both dialects (see
+ * Tests the response cache from the perspective of applications, with vendors of both dialects (see
  * docs/architecture/response-cache.md).
  */
 import { type IncomingMessage, request as openRequest } from 'node:http';

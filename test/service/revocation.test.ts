@@ -1,4 +1,7 @@
-/** Runs two `gateway serve` processes on one database. Changes through one of them take effect in the other. */
+/**
+ * Runs two `gateway serve` processes on one database. If something is changed through one of them, the other one has to
+ * use the change too.
+ */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';

@@ -1,6 +1,6 @@
 /**
- * Tests SDK features that build on single calls: tool loops and responses parsed by a schema, with vendors of both
- * dialects.
+ * Tests SDK features that are built on single calls, i.e. tool loops and responses that are parsed by a schema, with
+ * vendors of both dialects.
  */
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { describe, expect, it } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Tests applications that use the vendors' SDKs with only the base URL and key changed. */
+/** Tests applications that use the vendors' SDKs. Only the base URL and key are changed. */
 import Anthropic from '@anthropic-ai/sdk';
 import { expect, it } from '@jest/globals';
 import OpenAI from 'openai';

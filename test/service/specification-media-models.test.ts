@@ -1,5 +1,6 @@
 /**
- * Tests which model serves an image or speech call, and the reasons for no_route (see docs/api/reference.md#no-route).
+ * Tests which model serves an image or speech call, and why a call gets `no_route` (see
+ * docs/api/reference.md#no-route).
  */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';

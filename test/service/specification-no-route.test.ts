@@ -1,8 +1,8 @@
 /**
  * Tests the messages of `no_route` (see docs/api/reference.md#no-route).
  *
- * specification-ceilings.test.ts covers the messages of 429. specification-media.test.ts and video.test.ts cover those
- * of media routes.
+ * The messages of 429 are covered by specification-ceilings.test.ts, and those of media routes by
+ * specification-media.test.ts and video.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';

@@ -1,8 +1,8 @@
 /**
- * Tests the request headers of docs/api/reference.md#request-headers row by row, on every route of the row.
+ * Tests the request headers in docs/api/reference.md#request-headers. Each row is tested on every route of the row.
  *
  * specification-media.test.ts and video.test.ts cover media routes, recall.test.ts covers the effect of `recall`, and
- * learning.test.ts covers an explicit `write` on a conversation of one call.
+ * learning.test.ts covers an explicit `write` on a conversation with a single call.
  */
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';

@@ -1,8 +1,13 @@
 /**
- * The response rules of docs/api/reference.md, row by row. The statuses are tested in specification-errors.test.ts.
+ * Tests the rules for responses in docs/api/reference.md row by row. Statuses are covered by
+ * specification-errors.test.ts.
  *
- * Elsewhere: `retry-after` of 429, and 402, in specification-ceilings.test.ts; cached responses in response-cache.test.ts; the recalled system
- * message in recall.test.ts; 403 in content-rules.test.ts; the media type of audio and video in specification-media.test.ts and video.test.ts.
+ * These are covered elsewhere:
+ * - `retry-after` of a 429, and 402: specification-ceilings.test.ts
+ * - cached responses: response-cache.test.ts
+ * - the system message with recalled memories: recall.test.ts
+ * - 403: content-rules.test.ts
+ * - the media type of audio and video: specification-media.test.ts and video.test.ts
  */
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';

@@ -1,6 +1,6 @@
 /**
- * Tests the error codes of unavailable stores (see docs/api/reference.md#error-codes) on every route that the table
- * lists.
+ * Tests the error codes for stores that are unavailable (see docs/api/reference.md#error-codes), on every route that
+ * the table lists.
  */
 import { afterAll, expect, it } from '@jest/globals';
 import { keyChannel } from '../../src/keys/key-store.ts';

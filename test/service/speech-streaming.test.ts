@@ -1,4 +1,4 @@
-/** Tests audio streams: backpressure, and what happens if the caller or the vendor disconnects. */
+/** Tests audio streams, i.e. backpressure, and what happens if the caller or the vendor disconnects. */
 import { once } from 'node:events';
 import { request as httpRequest, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';

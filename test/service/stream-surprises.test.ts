@@ -1,6 +1,6 @@
 /**
- * Tests that a stream contains only what its caller asked for: no usage event otherwise, reasoning in the caller's
- * dialect, and ids that SDKs show.
+ * Tests that a stream only contains what its caller asked for. There's no usage event unless it was requested,
+ * reasoning is in the caller's dialect, and ids are the ones that SDKs show.
  */
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';

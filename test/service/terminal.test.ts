@@ -1,4 +1,4 @@
-/** Runs `npm start` on a pseudo-terminal, which closes when the program that opened it dies. */
+/** Runs `npm start` on a pseudo-terminal, which is closed when the program that opened it dies. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';

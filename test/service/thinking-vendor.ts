@@ -1,6 +1,6 @@
 /**
- * A vendor of both dialects whose model thinks and then calls a tool. Like Anthropic, it rejects the tool result unless
- * the thinking comes back unchanged.
+ * A vendor for both dialects whose model thinks and then calls a tool. Like Anthropic, it rejects the tool result
+ * unless the thinking comes back unchanged.
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * Simulates bugs that strike after the vendor has responded. Each test makes a function throw that the gateway uses at
- * that point. The gateway still has to settle the call with the usage that the vendor reported, and end its
+ * Simulates bugs that occur after the vendor has responded. Each test makes a function throw that the gateway uses at
+ * this point. The gateway still has to settle the call with the usage that the vendor reported, and release its
  * reservation.
  */
 import { ServerResponse } from 'node:http';

@@ -1,6 +1,6 @@
 /**
- * Upgrades a running service from the previous release and back, starts on a schema that a release doesn't support, and
- * restores a backup that was made under load.
+ * Upgrades a running service from the previous release and goes back. Also starts on a schema that a release doesn't
+ * support, and restores a backup that was made under load.
  */
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Tests that the vendor's key is only sent to the vendor. A foreign host listens while we use manipulated URLs and
- * redirects.
+ * Tests that we only send the vendor's key to the vendor. We use manipulated URLs and redirects while a foreign host is
+ * listening.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';

@@ -1,6 +1,6 @@
 /**
- * Tests invalid responses of video vendors, callers that disconnect while a vendor is silent, and projects without
- * access to the vendor.
+ * Tests invalid responses of video vendors, callers that disconnect while a vendor is silent, and projects that don't
+ * have access to the vendor.
  */
 import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';

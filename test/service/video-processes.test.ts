@@ -1,6 +1,6 @@
 /**
- * Tests videos and the serving process: files of any size take constant memory, and each cost is recorded once,
- * whatever is killed.
+ * Tests videos in the process that serves them. Files of any size need constant memory, and each cost is recorded
+ * exactly once, no matter what is killed.
  */
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';

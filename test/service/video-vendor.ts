@@ -1,4 +1,4 @@
-/** A video vendor with scripted files that records its requests and the bytes that it could send. */
+/** A video vendor with scripted files. It records its requests and how many bytes it was able to send. */
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-/** The video routes of the running service (docs/api/reference.md#video). */
+/** Tests the video routes of a running service (docs/api/reference.md#video). */
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';

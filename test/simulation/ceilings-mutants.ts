@@ -1,4 +1,4 @@
-/** Ways to break the ceilings protocol, each of which the simulation must find. */
+/** Ways to break the ceilings protocol. The simulation has to find each of them. */
 import type { Mutant } from './mutants.ts';
 
 const quota = 'src/ceilings/counter-quota.ts';

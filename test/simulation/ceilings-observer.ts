@@ -1,7 +1,4 @@
-/**
- * Observes every process and the store at once, to see what calls have used and reserved and whether the invariants
- * hold.
- */
+/** Observes all processes and the store, to find out what calls have used and reserved, and if the invariants hold. */
 import { type CounterKey, countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../src/ceilings/counters.ts';
 import type { AcquireRequest } from '../../src/ceilings/lease-store.ts';
 import type { CallResult, SettledCall } from '../../src/core/call.ts';

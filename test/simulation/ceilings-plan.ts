@@ -1,4 +1,6 @@
-/** Chooses what happens in a simulated run of the ceilings from its seed: ceilings, load, faults and incidents. */
+/**
+ * Uses the seed to choose what happens in a simulated run of the ceilings, i.e. ceilings, load, faults and incidents.
+ */
 import type { Limits } from '../../src/ceilings/counters.ts';
 import type { Ceiling, CeilingName } from '../../src/core/windows.ts';
 import type { Random } from '../support/random.ts';

@@ -1,8 +1,10 @@
 /**
- * One seeded run of the ceilings protocol: processes with the real admission, leases and quotas over a model of the store, while messages are
- * delayed and lost, processes die, are cut off and written off, windows end, ceilings change and clocks differ.
+ * A run of the ceilings protocol with a seed. Processes with the real admission, leases and quotas use a model of the
+ * store. Meanwhile, messages are delayed and lost, processes die, are cut off and written off, windows end, ceilings
+ * change and clocks differ.
  *
- * After every event the invariants are checked. At the end the faults stop, and each call that fits must be admitted.
+ * The invariants are checked after every event. At the end there are no more faults, and every call that fits has to be
+ * admitted.
  */
 import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';
 import type { Limits } from '../../src/ceilings/counters.ts';

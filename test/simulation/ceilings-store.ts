@@ -1,8 +1,8 @@
 /**
- * A model of the ceiling tables: `limit_counters`, `limit_leases` and the usage of stored calls. Each method is one
- * statement or transaction of `src/ceilings/lease-store.ts` and `src/ceilings/counter-updates.ts`.
+ * A model of the ceiling tables, i.e. `limit_counters`, `limit_leases` and the usage of stored calls. Each method is
+ * one statement or transaction of `src/ceilings/lease-store.ts` and `src/ceilings/counter-updates.ts`.
  *
- * `test/ceilings/store-model.test.ts` compares it with the databases using random commands.
+ * `test/ceilings/store-model.test.ts` uses random commands to compare it with real databases.
  */
 import { type CounterKey, formatCounterKey } from '../../src/ceilings/counters.ts';
 import type { AcquireRequest, LeaseGrant, LeaseKey, LeaseStore } from '../../src/ceilings/lease-store.ts';

@@ -1,6 +1,6 @@
 /**
- * Runs the ceilings protocol in seeded simulations (see `ceilings-run.ts`). The error names a failing seed.
- * GATEWAY_SIMULATION_SEED=n runs only that seed and prints what happens.
+ * Runs the ceilings protocol in simulations with many seeds (see `ceilings-run.ts`). If one fails, the error has its
+ * seed. GATEWAY_SIMULATION_SEED=n only runs this seed and prints what happens.
  */
 import { expect, test } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';

@@ -1,6 +1,6 @@
 /**
- * Invariants that always hold. They are checked after every step of the simulations, by the tests that kill processes,
- * by random runs on the databases, and by the soak test. Each function throws if its invariant is broken.
+ * Invariants that always have to be true. They are checked after every step of a simulation, by tests that kill
+ * processes, by random runs on the databases, and by the soak test. Each function throws if its invariant is violated.
  */
 
 import type { JournalState } from '../../src/journal/journal.ts';

@@ -1,9 +1,9 @@
 /**
- * One seeded run of the journal. It uses the real journal, drain and recovery of several processes on one machine. The
- * disk fills up, fails and loses power, and the store is slow, goes down, loses responses and rejects records.
- * Processes die with torn records, are stopped, and recover each other's journals.
+ * A run of the journal with a seed. Several processes on one machine use the real journal, drain and recovery. The disk
+ * fills up, fails and loses power. The store is slow, goes down, loses responses and rejects records. Processes die
+ * while they're writing a record, are stopped, and recover each other's journals.
  *
- * At the end the faults stop. Then every confirmed call has to be stored, and nothing may be left on disk.
+ * At the end there are no more faults. Every confirmed call has to be stored by then, and nothing can be left on disk.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Runs the journal in seeded simulations (see `journal-run.ts`). The error names a failing seed.
- * GATEWAY_SIMULATION_SEED=n runs only that seed and prints what happens.
+ * Runs the journal in simulations with many seeds (see `journal-run.ts`). If one fails, the error has its seed.
+ * GATEWAY_SIMULATION_SEED=n only runs this seed and prints what happens.
  */
 import { expect, test } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';

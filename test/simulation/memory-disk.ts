@@ -1,7 +1,7 @@
 /**
- * A disk in memory that the simulated processes of a machine share. It fills up, fails, and loses everything that was
- * not flushed in a power failure. Operations take virtual time. If their process dies meanwhile, they may have happened
- * completely, partly, or not at all.
+ * A disk in memory that all simulated processes of a machine share. It can fill up and fail, and in a power failure it
+ * loses everything that wasn't flushed. Operations take virtual time. If the process dies in the meantime, an operation
+ * may have happened completely, partly, or not at all.
  */
 import { dirname } from 'node:path';
 import type { FileLock } from '../../src/core/file-lock.ts';

@@ -1,7 +1,7 @@
 /**
- * Broken versions of the product, which show that the simulations find such defects. A mutant replaces one passage of
- * one source file, and we load the affected modules a second time under a query in their URLs. Nothing of this is part
- * of the product.
+ * Broken versions of the product. They show that the simulations find such defects. A mutant replaces a passage in one
+ * of the source files. The affected modules are loaded again with a query in their URLs. None of this is part of the
+ * product.
  */
 import { registerHooks } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -1,4 +1,7 @@
-/** The real file system as a simulated disk, as a control of the one in memory. Its files survive a power failure, so there are none. */
+/**
+ * Uses the real file system as a simulated disk, to check the one in memory. Files would survive a power failure, so
+ * there aren't any.
+ */
 import { appendFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileLock } from '../../src/core/file-lock.ts';

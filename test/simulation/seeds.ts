@@ -1,4 +1,4 @@
-/** Runs a simulation with many seeds, or with the one of GATEWAY_SIMULATION_SEED. */
+/** Runs a simulation with many seeds, or only with the seed in GATEWAY_SIMULATION_SEED. */
 
 export const simulationSeed = process.env['GATEWAY_SIMULATION_SEED'] === undefined ? null : Number(process.env['GATEWAY_SIMULATION_SEED']);
 

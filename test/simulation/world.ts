@@ -1,9 +1,10 @@
 /**
- * A simulated world: virtual time, hosts that start, die and are cut off, and a network to a store that all of them share. The product's code
- * runs unchanged in it: while a step runs, the global timers and `performance.now` are those of the world.
+ * A simulated world with virtual time, hosts that start, die and are cut off, and a network to a store that all hosts
+ * share. The product's code runs in it without changes, because the global timers and `performance.now` are replaced
+ * during each step.
  *
- * One event happens at a time, in the order of virtual time, and the next one only when no promise can continue any more. So a run depends on
- * its seed alone.
+ * There's one event at a time, in the order of virtual time. The next one only happens when all promises have run as
+ * far as they can. This is why a run only depends on its seed.
  */
 import type { Random } from '../support/random.ts';
 

@@ -1,19 +1,19 @@
 /**
- * Reads the machine's apt configuration to find its Debian archive, where pgvector's source package is available. It
- * has no side effects.
+ * Finds the Debian archive in the machine's apt configuration, because pgvector's source package comes from there.
+ * There are no side effects.
  */
 
-/** One archive with one way to check it. */
+/** An archive, together with the key or setting that apt uses to trust it. */
 export interface AptSource {
   types: string[];
   uris: string[];
   suites: string[];
   components: string[];
-  /** Other settings (`Signed-By`, `Trusted`), keyed by their deb822 names in lower case. */
+  /** Other options, e.g. `Signed-By`. Keys are lower-case deb822 names. */
   options: Record<string, string>;
 }
 
-/** Parses the entries of `*.sources` files (deb822: blocks of `Name: value`). */
+/** Parses the entries of `*.sources` files. They are in deb822 format, i.e. blocks of `Name: value` lines. */
 export function parseDeb822(text: string): AptSource[] {
   return text
     .split(/\n\s*\n/)
@@ -32,7 +32,7 @@ export function parseDeb822(text: string): AptSource[] {
     });
 }
 
-/** Parses the entries of `*.list` files: `deb [signed-by=…] uri suite component…`. */
+/** Parses the entries of `*.list` files, e.g. `deb [signed-by=…] uri suite component…`. */
 export function parseOneLine(text: string): AptSource[] {
   return text.split('\n').flatMap((line) => {
     const found = /^\s*(deb|deb-src)\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s*([^#]*)/.exec(line);
@@ -48,12 +48,12 @@ export function parseOneLine(text: string): AptSource[] {
   });
 }
 
-/** Debian's own suites. Other archives (PGDG, Node, a vendor's) name their suites differently or have no `main`. */
+/** Debian's own suites. Other archives (PGDG, Node, other vendors) use different names or don't have `main`. */
 const DEBIAN_SUITE = /^(bullseye|bookworm|trixie|forky|sid|unstable|testing|stable|oldstable)$/;
 
 /**
- * Returns a source list in deb822 format for the source packages of `suite`, from the archive that this machine uses
- * for Debian. Returns null if none of its entries is Debian's main archive.
+ * Returns a source list in deb822 format for the source packages of `suite`, using the archive that this machine uses
+ * for Debian. Returns null if none of `sources` is Debian's main archive.
  */
 export function sourceListFor(suite: string, sources: readonly AptSource[]): string | null {
   const archive = sources.find(
@@ -75,7 +75,7 @@ function parseFields(block: string): Map<string, string> {
       current = (found[1] ?? '').toLowerCase();
       fields.set(current, found[2]?.trim() ?? '');
     } else if (current !== '' && line.trim() !== '') {
-      // A value continues on lines that start with a blank. An embedded key uses ` .` for an empty line.
+      // A line that starts with a blank continues the value. In embedded keys, ` .` stands for an empty line.
       fields.set(current, `${fields.get(current)}\n${line}`);
     }
   }

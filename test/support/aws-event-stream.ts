@@ -1,4 +1,4 @@
-/** Encodes streams in the binary format of AWS with AWS's own encoder. */
+/** Encodes streams in the binary format of AWS, using AWS's own encoder. */
 import { EventStreamCodec } from '@smithy/core/event-streams';
 
 const codec = new EventStreamCodec(
@@ -11,7 +11,10 @@ function encode(headers: Readonly<Record<string, string>>, payload: object): Buf
   return Buffer.from(codec.encode({ headers: Object.fromEntries(typed), body: Buffer.from(JSON.stringify(payload)) }));
 }
 
-/** A frame as Bedrock sends it for each event of a model. `p` pads the frame to hide the length of the text. */
+/**
+ * Creates a frame like the ones that Bedrock sends for each event of a model. `p` is padding that hides the length of
+ * the text.
+ */
 export function chunkFrame(event: object): Buffer {
   const headers = { ':event-type': 'chunk', ':content-type': 'application/json', ':message-type': 'event' };
   return encode(headers, { bytes: Buffer.from(JSON.stringify(event)).toString('base64'), p: 'abcdef' });

@@ -1,4 +1,4 @@
-/** Checks AWS signatures (version 4) as a service of AWS does, from what arrived on the wire. */
+/** Checks AWS signatures (version 4) based on what arrived on the wire, like AWS's services do. */
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
@@ -21,12 +21,12 @@ export interface Signature {
 const sha256 = (data: string | Buffer): string => createHash('sha256').update(data).digest('hex');
 const hmac = (key: string | Buffer, data: string): Buffer => createHmac('sha256', key).update(data).digest();
 
-/** Encodes everything but the unreserved characters of RFC 3986. */
+/** Encodes all characters except the unreserved ones of RFC 3986. */
 function encode(text: string): string {
   return encodeURIComponent(text).replaceAll(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/** Returns null if the request is not signed. */
+/** Returns null if the request isn't signed. */
 export function readSignature(
   { method, path, headers, body }: SignedRequest,
   findSecret: (accessKeyId: string) => string,

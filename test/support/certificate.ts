@@ -1,4 +1,4 @@
-/** Makes self-signed certificates for tests, which Node has no function for. */
+/** Creates self-signed certificates for tests, because Node has no function for this. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 export interface Certificate {
@@ -6,7 +6,7 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** Encodes a value of DER (X.690). */
+/** Encodes a value in DER (X.690). */
 function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const size = Buffer.alloc(4);
@@ -28,7 +28,7 @@ const time = (date: Date): Buffer =>
     ),
   );
 
-/** Returns a certificate for these names that is valid for an hour. */
+/** Returns a certificate for these host names. It's valid for an hour. */
 export function createCertificate(names: readonly string[]): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const sha256WithRsa = sequence(oid('2a864886f70d01010b'), der(0x05));

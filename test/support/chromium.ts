@@ -1,7 +1,6 @@
 /**
- * Finds Chromium for page tests, which Playwright drives. We look on the PATH and in the cache directory first. If it
- * is missing, we install Debian's package as root on Debian, or else download Playwright's build into the cache
- * directory.
+ * Finds Chromium for page tests, which use Playwright. We first look on the PATH and in the cache directory. If it's
+ * missing, we install Debian's package as root on Debian, or else download Playwright's build into the cache directory.
  */
 import { access, constants } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -16,22 +15,25 @@ import { run } from './run.ts';
 
 /** The headless shell comes first, because it loads a page in half of the CPU time. */
 const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-/** Features that Playwright disables, without those of products that tests don't use. Chromium only reads the last list that it gets. */
+/**
+ * The features that Playwright disables. If there are several lists Chromium only reads the last one, so we have to
+ * repeat them. Products that the tests don't use are left out.
+ */
 const disabledByPlaywright =
   'AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,PaintHolding';
 const installLimitMs = 15 * 60_000;
 
 /**
- * One browser for all tests of a file. Call it at the top of the file and use the result inside tests. Each test
- * creates its own context.
+ * Starts one browser for all tests of a file. Call this at the top of the file and use the result inside tests. Each
+ * test creates its own context.
  */
 export function sharedChromium(): () => Browser {
   let shared: Browser | undefined;
   beforeAll(async () => {
     const executablePath = await ensureChromium();
-    // We turn off the sandbox because root cannot use it and containers do not permit it, and the browser only opens
-    // our own test pages. We also turn off the GPU, whose emulation takes as much CPU time as ten pages, and the spare
-    // process for each page that is opened. The last two options halve the CPU time of a page load.
+    // We turn off the sandbox because root can't use it and containers don't permit it, and the browser only opens our
+    // own pages. We also turn off the GPU, because its emulation takes as much CPU time as ten pages, and the spare
+    // process that is started for each page. The last two options halve the CPU time of a page load.
     const args = [
       ...['--no-sandbox', '--disable-gpu', '--renderer-process-limit=1'],
       ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -49,8 +51,8 @@ export function sharedChromium(): () => Browser {
 }
 
 /**
- * Returns the path of a working Chromium and installs it if it is missing. Throws with the reasons if it cannot be
- * installed.
+ * Returns the path of a working Chromium. If it's missing, it gets installed first. If that doesn't work, throws an
+ * error with the reasons.
  */
 async function ensureChromium(): Promise<string> {
   const found = await findChromium();
@@ -99,13 +101,13 @@ async function findChromium(): Promise<string | null> {
   return (await isRunnable(downloaded)) ? downloaded : null;
 }
 
-/** Returns where Playwright's download is, or where it would be. */
+/** Returns where Playwright's download is or would be. */
 async function downloadedChromium(): Promise<string> {
   const script = "process.stdout.write(require('playwright-core').chromium.executablePath())";
   return run(process.execPath, ['-e', script], { cwd: playwrightFolder(), env: playwrightEnvironment() });
 }
 
-/** The package may be just a placeholder, like Ubuntu's, so we start the program to find out. */
+/** Starts the program to find out if it works, because the package may be just a placeholder (as on Ubuntu). */
 async function isRunnable(program: string): Promise<boolean> {
   try {
     await access(program, constants.X_OK);

@@ -1,7 +1,7 @@
 /**
- * The identity services of the clouds: STS and the metadata services of AWS, Google's token endpoints and metadata
- * server, and Microsoft's Entra ID and IMDS. All are at one address, which is also a proxy that leads every HTTPS
- * connection to them.
+ * Simulates the identity services of the clouds, i.e. STS and the metadata services of AWS, Google's token endpoints
+ * and metadata server, and Microsoft's Entra ID and IMDS. All of them are at one address. It's also a proxy that
+ * redirects all HTTPS connections to these services.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -25,20 +25,20 @@ export interface CloudIdentities {
   readonly requests: IdentityRequest[];
   /** How long the credentials are valid. */
   lifetimeMs: number;
-  /** How far the clocks of the clouds are ahead of this machine. */
+  /** Clock skew: how far the clouds' clocks are ahead of ours. */
   aheadMs: number;
-  /** What the services respond instead of credentials, or null. */
+  /** The response that replaces all credentials. Null if the services work. */
   failure: { readonly status: number; readonly body: string } | null;
-  /** All access tokens and secret access keys that were issued. */
+  /** All access tokens and secret access keys that have been issued. */
   readonly issued: readonly string[];
-  /** Returns the secret access key, also of the key that the tests have from the start. */
+  /** Returns the secret access key for an id. This also works for the static key. */
   secretOf(accessKeyId: string): string;
-  /** Reports whether a token or access key is known and has not expired. */
+  /** Checks whether we know this token or access key and it hasn't expired. */
   isValid(tokenOrAccessKeyId: string): boolean;
   close(): Promise<void>;
 }
 
-/** The long-lived key that the tests put into the environment or into a profile. */
+/** A long-lived key that tests put into the environment or into a profile. */
 export const staticKey = { accessKeyId: 'AKIASTATICSTATICSTAT', secretAccessKey: 'static-secret-access-key' };
 const toleratedSkewMs = 300_000;
 
@@ -93,7 +93,7 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     const { method, path, headers, form } = request;
     const json = (value: object): void => reply(200, JSON.stringify(value), 'application/json');
     const [pathname = ''] = path.split('?');
-    // Discovery isn't the part that fails in the tests.
+    // Discovery never fails in these tests.
     if (pathname.endsWith('/discovery/instance'))
       return json({ tenant_discovery_endpoint: `https://${request.host}/t/v2.0/.well-known/openid-configuration`, metadata: [] });
     if (pathname.endsWith('/openid-configuration')) {
@@ -134,7 +134,7 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
         ? json({ ...token, expires_in: String(expires_in), expires_on: String(Math.floor(Date.now() / 1_000) + expires_in), resource: 'r' })
         : reply(400, '{"error":"bad_request"}', 'application/json');
     }
-    // Google's endpoints, and Entra's for any tenant.
+    // Google's endpoints, and those of Entra for every tenant.
     if (pathname.endsWith('/token')) return json({ ...issueToken(), issued_token_type: 'urn:ietf:params:oauth:token-type:access_token' });
     return reply(404, '{}', 'application/json');
   };
@@ -213,7 +213,8 @@ const identityVariables =
   /^(?:AWS_|AZURE_|GOOGLE_|GCE_|GCLOUD_|CLOUDSDK_|HTTPS?_PROXY$|NO_PROXY$|METADATA_|IDENTITY_|MSI_|K_SERVICE$|HOME$)/i;
 
 /**
- * Sets these variables and removes all others that the clouds' libraries read. Returns a function that restores them.
+ * Sets these environment variables and removes all other variables that the clouds' libraries read. Returns a function
+ * that undoes this.
  */
 export function setVariables(variables: Readonly<Record<string, string>>): () => void {
   const before = Object.entries(process.env).filter(([name]) => identityVariables.test(name));
@@ -228,7 +229,7 @@ export function setVariables(variables: Readonly<Record<string, string>>): () =>
   };
 }
 
-/** Runs the work with these variables, like `setVariables`. */
+/** Like `setVariables`, but restores the old variables when `work` is done. */
 export async function withVariables<Result>(variables: Readonly<Record<string, string>>, work: () => Promise<Result>): Promise<Result> {
   const restore = setVariables(variables);
   try {

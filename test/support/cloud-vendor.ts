@@ -1,11 +1,11 @@
-/** A server that records requests and responds like a vendor of either dialect on any path. */
+/** A server that records requests and responds on any path like a vendor, in both dialects. */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { chunkFrame } from './aws-event-stream.ts';
 
 export interface RecordedRequest {
   readonly method: string;
-  /** Includes the query. */
+  /** With the query. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
@@ -15,7 +15,7 @@ export interface RecordedRequest {
 export interface CloudVendor {
   readonly url: string;
   readonly requests: RecordedRequest[];
-  /** Returns the status of the response to a request. By default all succeed. */
+  /** Returns the status of the response to a request. By default, all requests succeed. */
   check: (request: RecordedRequest) => number;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ const usage = { input_tokens: 3, output_tokens: 2 };
 const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', stop_sequence: null };
 const completion = { id: 'c', created: 1, model: 'm' };
 
-/** Returns the response for a path and body, and whether it is an event stream. */
+/** Returns the response for a path and body. If `stream` is set, that's an event stream. */
 function respond(path: string, { stream }: Record<string, unknown>): { readonly type: string; readonly text: string | Buffer } {
   const json = (value: object) => ({ type: 'application/json', text: JSON.stringify(value) });
   const events = (list: readonly object[], last: string) => ({
@@ -69,7 +69,7 @@ function respond(path: string, { stream }: Record<string, unknown>): { readonly 
     { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 2 } },
     { type: 'message_stop' },
   ];
-  // Bedrock's streams are binary.
+  // Bedrock has a binary format for streams.
   if (path.endsWith('/invoke-with-response-stream'))
     return { type: 'application/vnd.amazon.eventstream', text: Buffer.concat(list.map(chunkFrame)) };
   return events(list, '');

@@ -1,10 +1,10 @@
 /**
  * Runs the services of docker-compose.yml without a container engine. We start the same programs with the commands,
- * environments, mounts and health checks of that file and of the Dockerfile, and replace only host names, ports and
+ * environments, mounts and health checks from that file and from the Dockerfile. We only replace host names, ports and
  * paths.
  *
- * The script that Compose mounts prepares PostgreSQL, which checks passwords. The Temporal server and the vendor are
- * the ones that the tests use.
+ * PostgreSQL checks passwords, and is set up by the script that Compose mounts. The Temporal server and the vendor are
+ * the ones that all tests use.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -26,27 +26,27 @@ import { unusedPort } from './unused-port.ts';
 
 export interface ComposeRun {
   readonly compose: ComposeFile;
-  /** The superuser's connection string for a database. */
+  /** Returns the superuser's connection string for a database. */
   superuserUrl(database: string): string;
-  /** The gateway's connection string, as its processes receive it. */
+  /** The connection string of the gateway's processes. */
   readonly databaseUrl: string;
-  /** Runs a service to its end and returns its output. */
+  /** Runs a service until it ends, and returns its output. */
   runJob(service: 'migrate' | 'temporal-namespace' | 'grafana-role'): Promise<string>;
   /** Starts a service. After it has ended, you can start it again with the same volumes. */
   start(service: string): Promise<GatewayProcess>;
-  /** The working directory, environment, data directory and program of a service. */
+  /** Returns the working directory, environment, data directory and program of a service. */
   containerOf(service: string): Promise<Container>;
-  /** Deletes the contents of a service's volume. */
+  /** Deletes everything in a service's volume. */
   emptyVolume(service: string): Promise<void>;
-  /** The URL where Prometheus scrapes the metrics of a service. */
+  /** Returns the URL where Prometheus scrapes the metrics of a service. */
   metricsUrl(service: string): Promise<string>;
-  /** Runs the health check of a service and rejects if it fails. */
+  /** Runs the health check of a service. Rejects if it fails. */
   checkHealth(service: string): Promise<void>;
   startProxy(program: string): Promise<Haproxy>;
   stopAll(): Promise<void>;
 }
 
-/** The values that an operator would put into .env, except that we stop faster. */
+/** What an operator would put into .env, except that services stop faster. */
 const variables = {
   ...{ ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml' },
   ...{ GATEWAY_STOP_DELAY_SECONDS: '1', GATEWAY_STOP_TIMEOUT_SECONDS: '30' },
@@ -77,7 +77,6 @@ export async function createComposeRun(): Promise<ComposeRun> {
     return container;
   };
 
-  /** The file system and the environment of a service. */
   async function createContainer(name: string): Promise<Container> {
     const home = await processes.home('empty');
     const { environment = {}, volumes = [] } = serviceOf(compose, name);
@@ -87,7 +86,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
     await writeFile(join(config, 'gateway.yaml'), yamlOf(vendor));
     const data = join(folder, mounts.get('/data') ?? `${name}-without-a-volume`);
     await mkdir(data, { recursive: true });
-    // The image already contains the bundle.
+    // Copy the workflow bundle too, because the image also contains one.
     await copyTestBundle(data);
     const env = Object.fromEntries(
       Object.entries({ ...image.env, ...environment }).map(([key, value]) => [key, replaceHosts(String(value ?? ''))]),
@@ -99,7 +98,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
       GATEWAY_DATA_DIR: data,
       GATEWAY_CONFIG: env.GATEWAY_CONFIG?.replace('/config/', `${join(home, 'config')}/`) ?? '',
       NODE_COMPILE_CACHE: compileCache,
-      // Otherwise three processes would load the model.
+      // Without this, three processes would load the model.
       GATEWAY_LOCAL_EMBEDDER: 'off',
     };
     return { workdir: tree.workdir, data, home, env: { ...withoutTestDefaults, PATH: tree.path, ...env, ...own } };
@@ -165,9 +164,9 @@ export async function createComposeRun(): Promise<ComposeRun> {
 }
 
 export interface Container {
-  /** The image's `/gateway` folder. */
+  /** The path that stands for `/gateway` in the image. */
   readonly workdir: string;
-  /** `/data`. */
+  /** The path on this machine that stands for `/data`. */
   readonly data: string;
   /** The folder that contains `/config`. */
   readonly home: string;
@@ -175,10 +174,10 @@ export interface Container {
 }
 
 const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
-/** Unsets what `createProcesses` sets for other tests. */
+/** Unsets the variables that `createProcesses` sets for other tests. */
 const withoutTestDefaults = { GATEWAY_TEMPORAL: '', GATEWAY_ADMIN_TOKEN: '', GATEWAY_STOP_DELAY_SECONDS: '' };
 
-/** Runs the script that the PostgreSQL image runs. After that, the roles require their passwords. */
+/** Runs the same script as the PostgreSQL image. After that, all roles need their passwords. */
 async function prepareDatabases(compose: ComposeFile, postgres: PostgresServer): Promise<void> {
   const { environment = {}, volumes = [] } = serviceOf(compose, 'postgres');
   const script = volumes.find((volume) => volume.includes(':/docker-entrypoint-initdb.d/'))?.split(':')[0] ?? '';

@@ -1,5 +1,5 @@
 /**
- * Reads docker-compose.yml like Docker Compose does, with merged anchors and substituted variables. Variables only come
+ * Reads docker-compose.yml like Docker Compose does, i.e. merges anchors and substitutes variables. Variables only come
  * from the caller.
  */
 import { readFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ export interface ComposeFile {
   readonly networks: Readonly<Record<string, unknown>>;
 }
 
-/** The variables that .env has to contain. */
+/** Variables that have to be in .env. */
 export const composeSecrets = {
   GATEWAY_ADMIN_TOKEN: 'test-admin-token-0123456789',
   POSTGRES_PASSWORD: 'superuser-secret',
@@ -44,10 +44,10 @@ export const composeSecrets = {
   TEMPORAL_DB_PASSWORD: 'temporal-secret',
 };
 
-/** The variables that .env has to contain for the `observability` profile. */
+/** Variables that have to be in .env for the `observability` profile. */
 export const observabilitySecrets = { GRAFANA_ADMIN_PASSWORD: 'grafana-secret', GRAFANA_DB_PASSWORD: 'costs-secret' };
 
-/** Throws Compose's own message if a required variable is missing or empty. */
+/** If a required variable is missing or empty, throws the same message as Compose. */
 export function readCompose(variables: Readonly<Record<string, string>> = composeSecrets): ComposeFile {
   const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
   return substituteAll(parse(text, { merge: true }), variables) as ComposeFile;
@@ -67,8 +67,8 @@ function substituteAll(value: unknown, variables: Readonly<Record<string, string
 }
 
 /**
- * Supports `$$`, `${NAME:-default}` (also inside of a default) and `${NAME:?message}`, because the file uses nothing
- * else.
+ * Supports `$$`, `${NAME:-default}` (which can be nested in a default) and `${NAME:?message}`. The file doesn't use
+ * anything else.
  */
 function substitute(text: string, variables: Readonly<Record<string, string>>): string {
   return text.replace(

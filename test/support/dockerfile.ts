@@ -1,19 +1,19 @@
-/** What the tests need of the Dockerfile. */
+/** Reads the parts of the Dockerfile that tests need. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './gateway-process.ts';
 
 export interface Dockerfile {
   readonly text: string;
-  /** The base images of the stages. */
+  /** The base images of all stages. */
   readonly from: readonly string[];
-  /** The paths of the repository that the last stage copies into /gateway. */
+  /** The files and folders of the repository that the last stage copies into /gateway. */
   readonly copied: readonly string[];
-  /** The environment of the last stage, including the defaults of its arguments. */
+  /** The environment of the last stage. Includes the default values of its arguments. */
   readonly env: Readonly<Record<string, string>>;
   readonly entrypoint: readonly string[];
   readonly command: readonly string[];
-  /** All instructions, with continued lines joined. */
+  /** All instructions. Continued lines have been joined. */
   readonly instructions: readonly string[];
 }
 

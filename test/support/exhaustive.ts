@@ -1,4 +1,5 @@
 /**
- * True in `npm run test:exhaustive`. Random tests and tables of combinations then run every case instead of a sample.
+ * True in `npm run test:exhaustive`. In that case, random tests and tables of combinations run all cases instead of a
+ * sample.
  */
 export const isExhaustive = process.env.GATEWAY_TEST_EXHAUSTIVE === '1';

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy that fails like a network, between the service and PostgreSQL, Temporal or a vendor. Faults apply to open
- * and new connections.
+ * A TCP proxy between the service and PostgreSQL, Temporal or a vendor. It can fail in the same ways as a network.
+ * Faults apply to open connections as well as new ones.
  */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -8,29 +8,31 @@ import { Transform } from 'node:stream';
 import { unusedPort } from './unused-port.ts';
 
 export interface Faults {
-  /** Delays each piece of data in both directions. */
+  /** Delays data in both directions. */
   readonly delayMs?: number;
   /**
-   * Simulates a half-open connection: nothing arrives, and neither side learns why. When the fault ends, we reset
-   * connections that have lost bytes.
+   * Simulates a half-open connection. Nothing arrives any more, and neither side learns why. When you remove this
+   * fault, connections that have lost bytes are reset.
    */
   readonly silent?: boolean;
-  /** Resets each connection once the server has sent this many bytes over it. */
+  /** Resets each connection after the server has sent this many bytes over it. */
   readonly resetAfterBytes?: number;
 }
 
 export interface FaultProxy {
-  /** The address of the server through the proxy. */
+  /** The server's address via the proxy. */
   readonly url: string;
-  /** Replaces the faults. Without any, the network works. */
+  /** Replaces all faults. Without faults, the network works. */
   set(faults: Faults): void;
-  /** Accepts connections. */
+  /** Starts to accept connections. */
   connect(): Promise<void>;
   /** Breaks all connections and rejects new ones. */
   sever(): Promise<void>;
 }
 
-/** Runs `work` with a proxy to the server at `serverUrl`. The proxy is severed before and after. */
+/**
+ * Runs `work` with a proxy to the server at `serverUrl`. The proxy doesn't accept connections before and after that.
+ */
 export async function withFaultProxy<Result>(serverUrl: string, work: (proxy: FaultProxy) => Promise<Result>): Promise<Result> {
   const proxy = await createFaultProxy(serverUrl);
   try {
@@ -41,8 +43,8 @@ export async function withFaultProxy<Result>(serverUrl: string, work: (proxy: Fa
 }
 
 /**
- * Creates a proxy to the server at `serverUrl`. It stays severed until `connect`, and the caller has to sever it at the
- * end.
+ * Creates a proxy to the server at `serverUrl`. It doesn't accept connections until you call `connect`. The caller has
+ * to call `sever` at the end.
  */
 export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
   const { hostname, port: targetPort } = new URL(serverUrl);
@@ -79,7 +81,7 @@ export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
     from.on('error', () => undefined);
     from.once('close', () => {
       sockets.delete(from);
-      // When one side ends the connection, we end the other one, unless it cannot learn about it.
+      // A side that hangs up takes the other one with it, unless that one isn't supposed to notice.
       if (faults.silent) broken.add(to);
       else to.destroy();
     });
@@ -113,7 +115,7 @@ export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
     set(next) {
       faults = next;
       if (next.silent) return;
-      // We cannot reset a socket that has already sent its end, because libuv would keep its handle.
+      // We can't reset a socket that has already sent its end, because libuv would keep its handle.
       for (const socket of broken)
         if (socket.writableEnded) socket.destroy();
         else socket.resetAndDestroy();

@@ -1,6 +1,6 @@
 /**
- * HAProxy with the configuration of docker-compose.yml. We use the installed one, or install Debian's package as root
- * on Debian.
+ * Runs HAProxy with the configuration from docker-compose.yml. If it isn't installed, we install Debian's package as
+ * root on Debian.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,15 +17,15 @@ import { unusedPort } from './unused-port.ts';
 
 export interface Haproxy {
   readonly url: string;
-  /** The same address with HTTP/2 without TLS. */
+  /** The URL for HTTP/2 without TLS. */
   readonly http2Url: string;
-  /** The log output so far. */
+  /** Returns the log output so far. */
   output(): string;
-  /** Stops it like Compose does, which lets open connections finish. Resolves with the exit status. */
+  /** Stops HAProxy like Compose does, so that open connections can finish. Resolves with the exit status. */
   stop(): Promise<number | null>;
 }
 
-/** Returns the path of the program. Throws if it is missing and cannot be installed. */
+/** Returns the path of the program. Throws if it's missing and can't be installed. */
 export async function ensureHaproxy(): Promise<string> {
   const find = (): string | undefined =>
     [...foldersOnPath(), '/usr/sbin', '/usr/local/sbin'].map((folder) => join(folder, 'haproxy')).find(existsSync);
@@ -53,7 +53,7 @@ export interface HaproxyOptions {
 }
 
 /**
- * Starts it in front of `replicas`, by name. We write its configuration to `folder` with changed addresses and an
+ * Starts HAProxy in front of these replicas. We write its configuration to `folder` with different addresses and an
  * additional one for HTTP/2.
  */
 export async function startHaproxy(program: string, { folder, replicas, env }: HaproxyOptions): Promise<Haproxy> {
@@ -87,7 +87,7 @@ export async function startHaproxy(program: string, { folder, replicas, env }: H
     http2Url: `http://127.0.0.1:${http2Port}`,
     output: () => output,
     async stop() {
-      // The image's STOPSIGNAL is SIGUSR1.
+      // the image's STOPSIGNAL
       child.kill('SIGUSR1');
       const [code] = await exited;
       return code;

@@ -2,9 +2,9 @@
  * Reads workflow histories that were exported by Temporal's own tools (`temporal workflow show --output json` or a
  * download from the web UI), so that we can replay them.
  *
- * We can't use the SDK's own reader (`historyFromJSON`, used by `Worker.runReplayHistory`), because it rejects every
- * file with "type must be a Type" if npm installs protobufjs more than once, which happens with SDK 1.24. A replay
- * accepts what this file returns.
+ * We can't use the SDK's own reader (`historyFromJSON`, which `Worker.runReplayHistory` uses). If npm installs
+ * protobufjs more than once, as it does with SDK 1.24, this reader rejects every file with "type must be a Type". A
+ * replay accepts what this file returns.
  */
 import { readFile } from 'node:fs/promises';
 import proto from '@temporalio/proto';
@@ -17,14 +17,14 @@ export function parseHistory(text: string): proto.temporal.api.history.v1.Histor
   return proto.temporal.api.history.v1.History.fromObject(expandTimes(exported) as Record<string, unknown>);
 }
 
-/** Returns the text of the committed history with this name. */
+/** Returns the committed history with this name as text. */
 export async function readCommittedHistory(name: string): Promise<string> {
   return readFile(new URL(`../fixtures/histories/${name}.json`, import.meta.url), 'utf8');
 }
 
 /**
- * Returns a history as text with the bytes of all payloads, as Temporal stores it and shows it in its UI. We read it
- * member by member, because the message's own `toJSON` would encode the bytes as base64.
+ * Returns a history as text, including the bytes of all payloads as Temporal stores them and shows them in its UI. We
+ * read the fields one by one, because the message's own `toJSON` would encode bytes as base64.
  */
 export function rawHistory(history: object): string {
   return JSON.stringify(readable(history));
@@ -38,7 +38,7 @@ function readable(value: unknown): unknown {
 }
 
 /**
- * Exported JSON contains times and durations as text, but messages have seconds and nanoseconds. `fromObject` handles
+ * Times and durations are text in exported JSON, but messages need seconds and nanoseconds. `fromObject` takes care of
  * everything else.
  */
 function expandTimes(value: unknown): unknown {

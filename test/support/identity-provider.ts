@@ -1,5 +1,5 @@
 /**
- * A real OpenID Connect provider (`oidc-provider`) on the loopback interface, with a helper that walks through its
+ * Runs a real OpenID Connect provider (`oidc-provider`) on the loopback interface, with a helper that walks through its
  * login and consent pages.
  */
 import { createServer } from 'node:http';
@@ -10,9 +10,9 @@ import { scopes } from '../../src/people/scopes.ts';
 
 export interface IdentityProvider {
   readonly issuer: string;
-  /** Claims such as `email_verified`, keyed by login name. */
+  /** Maps login names to claims, such as `email_verified`. */
   readonly people: Map<string, Readonly<Record<string, unknown>>>;
-  /** Signs in on the provider's pages and consents. Returns the address that the provider redirects to. */
+  /** Signs in on the provider's pages and consents. Returns the address to which the provider redirects. */
   signIn(authorizationUrl: string, login: string): Promise<URL>;
   /** Signs claims with the provider's key. */
   sign(claims: Readonly<Record<string, unknown>>): Promise<string>;
@@ -27,7 +27,7 @@ export async function startIdentityProvider(client: { id: string; secret: string
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const provider = new Provider(issuer, {
     jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'test', alg: 'RS256', use: 'sig' }] },
-    // Issues access tokens as JWTs for the API that the client names.
+    // Issues JWTs for whichever API the client asks for.
     features: {
       resourceIndicators: {
         enabled: true,
@@ -57,7 +57,7 @@ export async function startIdentityProvider(client: { id: string; secret: string
     async signIn(authorizationUrl, login) {
       const browser = createBrowser();
       let response = await browser.get(authorizationUrl);
-      // First the login page, then the consent page.
+      // The login page is followed by the consent page.
       for (const form of [{ prompt: 'login', login, password: 'any' }, { prompt: 'consent' }]) {
         response = await browser.post(response.url, form);
         if (response.external) return new URL(response.external);
@@ -70,7 +70,7 @@ export async function startIdentityProvider(client: { id: string; secret: string
     },
   };
 
-  /** Keeps cookies and follows redirects within the provider. */
+  /** Creates a client that keeps cookies, and follows redirects as long as they stay at the provider. */
   function createBrowser() {
     const cookies = new Map<string, string>();
     const send = async (url: string, init: RequestInit): Promise<{ url: string; external: string | null }> => {

@@ -1,22 +1,20 @@
 /**
  * Builds the file tree of the image without a container engine. We follow the stages of the Dockerfile and apply its
- * FROM, WORKDIR, COPY and `RUN ln -s` instructions in a folder. The packages and Node come from this clone.
+ * FROM, WORKDIR, COPY and `RUN ln -s` instructions in a folder. The packages and Node come from this machine's
+ * checkout.
  */
 import { cp, mkdir, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { readDockerfile } from './dockerfile.ts';
 import { root } from './gateway-process.ts';
 
-/**
- * The programs that documented commands may use besides `node` and `gateway`, a subset of those in
- * node:*-bookworm-slim.
- */
+/** Programs that documented commands can use besides `node` and `gateway`. All of them are in node:*-bookworm-slim. */
 const programs = ['sh', 'env', 'tar', 'df', 'du', 'ls', 'cat', 'mkdir', 'mv', 'rm', 'basename'];
 
 export interface ImageTree {
-  /** The WORKDIR of the last stage, inside the folder. */
+  /** The WORKDIR of the last stage, as a path inside the folder. */
   readonly workdir: string;
-  /** The image's PATH. */
+  /** The value of PATH in the image. */
   readonly path: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Replaces `@jest/globals` in files that Node loads (see native-runner.ts). The bindings are live, so each test file
- * and the helpers it uses get those of its own run. A helper must not copy them while it is loading.
+ * Replaces `@jest/globals` in files that are loaded by Node (see native-runner.ts). The bindings are live, so each test
+ * file and its helpers see the ones of the current run. Don't copy them while a helper is loading.
  */
 import type * as Globals from '@jest/globals';
 

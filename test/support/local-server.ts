@@ -1,11 +1,11 @@
-/** A server that a test starts for the code under test to talk to. */
+/** A server that a test starts, so that the code under test can talk to it. */
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { listenOn } from '../../src/http/listen.ts';
 
 export interface LocalServer {
   readonly url: string;
-  /** Also closes open connections. */
+  /** Closes the server and all open connections. */
   close(): Promise<void>;
 }
 

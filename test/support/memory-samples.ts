@@ -1,4 +1,4 @@
-/** Creates memories, conversations, facts, pages and batches of a project with a given text in every field. */
+/** Creates memories, conversations, facts, pages and batches of a project that have a given text in every field. */
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createItems, type Writer } from '../../src/memory/items/items.ts';
@@ -6,14 +6,14 @@ import { createTestLearning, storeReadConversation } from '../memory/learning.ts
 
 export interface MemorySamples {
   readonly conversationId: string;
-  /** Learned from the conversation. */
+  /** A memory that was learned from the conversation. */
   readonly learnedId: string;
-  /** Rated wrong twice. */
+  /** A memory with two `wrong` ratings. */
   readonly leftOutId: string;
   readonly failedBatchId: string;
 }
 
-/** `mark` is at most 100 characters. */
+/** `mark` can have at most 100 characters. */
 export async function storeMemorySamples(
   database: Database,
   { projectId, subject, mark, author }: { projectId: string; subject: string; mark: string; author: string },

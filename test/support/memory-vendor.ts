@@ -1,5 +1,5 @@
 /**
- * A chat vendor that also acts as the memory model. It can delay or fail its responses, and it records its requests.
+ * A chat vendor that also acts as the memory model. It can delay responses or let them fail, and it records requests.
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -8,20 +8,20 @@ export type MemoryJob = 'chat' | 'memories' | 'consolidation';
 
 export interface ReceivedRequest {
   readonly job: MemoryJob;
-  /** The last message. */
+  /** The text of the last message. */
   readonly text: string;
 }
 
 export interface MemoryVendor {
-  /** The configuration of a gateway with this vendor only, which retries after about a second. */
+  /** The configuration of a gateway that only uses this vendor. It retries after about a second. */
   readonly yaml: string;
   /** All requests so far, in order. */
   readonly requests: readonly ReceivedRequest[];
-  /** The number of requests for this job that contain the text. */
+  /** Returns how many requests for this job contained the text. */
   count(job: MemoryJob, text: string): number;
-  /** Holds the responses to requests for this job that contain the text until `release`. */
+  /** If a request for this job contains the text, its response is held back until you call `release`. */
   hold(job: MemoryJob, text: string): { release(): void };
-  /** Fails requests for this job that contain the text until `end`. */
+  /** Requests for this job fail if they contain the text, until you call `end`. */
   fail(job: MemoryJob, text: string, answer: (text: string) => VendorError): { end(): void };
   close(): void;
 }
@@ -31,7 +31,7 @@ export interface VendorError {
   readonly message: string;
 }
 
-/** By default each user sentence becomes a memory, nothing is merged, and the page lists the new memories. */
+/** By default, each sentence of the user becomes a memory, nothing is merged, and the page lists the new memories. */
 export async function createMemoryVendor(): Promise<MemoryVendor> {
   const requests: ReceivedRequest[] = [];
   const scripts = new Set<Script>();
@@ -87,7 +87,7 @@ memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_m
 interface Script {
   readonly job: MemoryJob;
   readonly text: string;
-  /** Null means the default response. */
+  /** Null for the default response. */
   readonly answer: (text: string) => Promise<VendorError | null>;
 }
 

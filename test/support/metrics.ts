@@ -1,4 +1,4 @@
-/** Parses Prometheus' text format for tests. */
+/** Parses Prometheus' text format. */
 
 export interface MetricLine {
   readonly name: string;
@@ -24,7 +24,7 @@ export async function metricsOf({ admin }: { admin(method: string, path: string)
   return parseMetrics(await (await admin('GET', '/metrics')).text());
 }
 
-/** Adds up the samples of a metric with these labels. */
+/** Adds up all samples of a metric that have these labels. */
 export function sumOf(lines: readonly MetricLine[], name: string, labels: Readonly<Record<string, string>> = {}): number {
   const wanted = Object.entries(labels);
   return lines

@@ -1,6 +1,6 @@
 /**
- * nginx in front of a gateway. We use the installed one, or download the program from Debian's package into the cache
- * directory as root on Debian.
+ * Runs nginx in front of a gateway. If it isn't installed, we download the program from Debian's package into the cache
+ * directory, as root on Debian.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,16 +16,16 @@ import { until } from './until.ts';
 import { unusedPort } from './unused-port.ts';
 
 export interface Nginx {
-  /** HTTP/1.1 to the client, HTTP/1.1 to the gateway. */
+  /** Uses HTTP/1.1 for both the client and the gateway. */
   readonly url: string;
-  /** HTTP/1.1 to the client and HTTP/1.0 to the gateway, which is nginx's default. */
+  /** Uses HTTP/1.1 for the client and HTTP/1.0 for the gateway, which is nginx's default. */
   readonly defaultUrl: string;
-  /** HTTP/2 without TLS to the client, HTTP/1.1 to the gateway. */
+  /** Uses HTTP/2 without TLS for the client and HTTP/1.1 for the gateway. */
   readonly http2Url: string;
   stop(): Promise<void>;
 }
 
-/** Returns the path of the program. Throws if it is missing and cannot be installed. */
+/** Returns the path of the program. Throws if it's missing and can't be installed. */
 export async function ensureNginx(): Promise<string> {
   const unpacked = join(cacheDirectory(), 'nginx');
   const find = (): string | undefined =>
@@ -44,7 +44,7 @@ export async function ensureNginx(): Promise<string> {
   });
 }
 
-/** We unpack the package because installing it would start a service on port 80. */
+/** Unpacks the package, because installing it would start a service on port 80. */
 async function unpack(folder: string): Promise<void> {
   await mkdir(cacheDirectory(), { recursive: true });
   const temporary = await mkdtemp(join(cacheDirectory(), 'nginx-'));
@@ -59,7 +59,7 @@ async function unpack(folder: string): Promise<void> {
   }
 }
 
-/** Starts it in front of `gateway`. The files that it needs are in `folder`. */
+/** Starts nginx in front of `gateway`. All files that it needs are in `folder`. */
 export async function startNginx(program: string, folder: string, gateway: string): Promise<Nginx> {
   const [port, defaultPort, http2Port] = [await unusedPort(), await unusedPort(), await unusedPort()];
   const server = (listen: string, version: string): string => `

@@ -1,4 +1,4 @@
-/** Types for the part of `oidc-provider` that `identity-provider.ts` uses, because the package has none. */
+/** Types for the part of `oidc-provider` that `identity-provider.ts` uses. The package doesn't have any. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 

@@ -1,14 +1,14 @@
-/** An OTLP collector over HTTP with protobuf that keeps the spans that it receives. */
+/** An OTLP collector that uses HTTP with protobuf, and keeps all spans that it receives. */
 import { type LocalServer, startLocalServer } from './local-server.ts';
 
 export interface CollectedSpan {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the root span of a trace. */
+  /** The id of the parent span. Empty for the root of a trace. */
   readonly parentId: string;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** Span ids. */
+  /** The ids of linked spans. */
   readonly links: readonly string[];
   readonly hasFailed: boolean;
   /** Nanoseconds since 1970. */
@@ -16,10 +16,10 @@ export interface CollectedSpan {
   readonly endedAt: bigint;
 }
 
-/** Its URL is for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+/** Pass the URL to the gateway in `OTEL_EXPORTER_OTLP_ENDPOINT`. */
 export interface OtlpCollector extends LocalServer {
   readonly spans: readonly CollectedSpan[];
-  /** The bodies and headers of all requests as they arrived. */
+  /** Returns the bodies and headers of all requests as they arrived. */
   received(): string;
 }
 
@@ -43,7 +43,7 @@ export async function createOtlpCollector(): Promise<OtlpCollector> {
   };
 }
 
-/** Field numbers from opentelemetry/proto/trace/v1/trace.proto. */
+/** The field numbers come from opentelemetry/proto/trace/v1/trace.proto. */
 function readSpans(body: Buffer): CollectedSpan[] {
   const resources = readMessage(body).get(1) ?? [];
   const scopes = resources.flatMap((resource) => readMessage(bytesOf(resource)).get(2) ?? []);
@@ -82,7 +82,7 @@ function bytesOf(field: Field): Buffer {
   return field;
 }
 
-/** Returns the fields of a protobuf message, with varints as numbers and all others as bytes. */
+/** Returns the fields of a protobuf message. Varints become numbers, and all other types are bytes. */
 function readMessage(bytes: Buffer): Map<number, Field[]> {
   const fields = new Map<number, Field[]>();
   let at = 0;

@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL server for one test, which may kill, restart and freeze it. Tests are skipped if the machine doesn't
- * have the server's programs.
+ * A PostgreSQL server for a single test, which can kill, restart and freeze it. If the server's programs aren't
+ * installed, the test is skipped.
  */
 import { describe } from '@jest/globals';
 import { ensurePostgres } from './postgres-install.ts';
@@ -12,12 +12,12 @@ export function describeOwnPostgres(title: string, tests: () => void): void {
   (bin !== null || process.env.CI === 'true' ? describe : describe.skip)(title, tests);
 }
 
-/** The caller has to stop it. */
+/** The caller has to stop the server. */
 export async function startOwnPostgres(): Promise<PostgresServer> {
   return startPostgres(await postgresPrograms(), { keepsCommits: true });
 }
 
-/** The folder of the server's programs. */
+/** Returns the folder that has the server's programs. */
 export async function postgresPrograms(): Promise<string> {
   return bin ?? (await ensurePostgres());
 }

@@ -1,7 +1,10 @@
-/** Reads pages of the console like a person: their text without tags, and the values of their hidden fields. */
+/** Reads console pages like a person would, i.e. their text without tags, and the values of hidden fields. */
 import { expect } from '@jest/globals';
 
-/** Returns the page without tags, except fields, and with decoded entities. Expects the status. */
+/**
+ * Returns the text of a page with decoded entities. All tags except form fields are removed. Fails if the response has
+ * a different status.
+ */
 export async function textOf(response: Promise<Response>, status = 200): Promise<string> {
   const received = await response;
   const text = await received.text();

@@ -1,14 +1,16 @@
-/** Marks texts and secrets, and finds the marks in outputs however they were encoded. */
+/** Creates marks for texts and secrets, and finds them in outputs, no matter how they were encoded. */
 import { randomBytes } from 'node:crypto';
 
-/** Creates a mark from letters and digits only, so that it is valid in every field and not changed by escaping. */
+/**
+ * Creates a mark that only has letters and digits, so that it's valid in every field and escaping doesn't change it.
+ */
 export function plant(name: string): string {
   return `${name}${randomBytes(8).toString('hex')}`;
 }
 
 /**
- * Returns the names of the marks that the output contains, in any case, as base64 at any offset, in hexadecimal or with
- * `\u` escapes.
+ * Returns the names of the marks that the output contains. We look for them in upper and lower case, as base64 at any
+ * offset, in hexadecimal, and with `\u` escapes.
  */
 export function findPlanted(output: string, marks: Readonly<Record<string, string>>): string[] {
   const lowerCase = output.toLowerCase();
@@ -18,7 +20,7 @@ export function findPlanted(output: string, marks: Readonly<Record<string, strin
   return Object.keys(marks).filter((name) => isIn(marks[name] ?? ''));
 }
 
-/** Drops the characters that depend on the bytes around the mark. */
+/** Cuts off the characters at both ends, which depend on the bytes around the mark. */
 function base64FormsOf(mark: string): string[] {
   return [0, 1, 2].map((offset) => {
     const encoded = Buffer.from(' '.repeat(offset) + mark).toString('base64');

@@ -1,15 +1,15 @@
-/** Creates databases on the test server (see global-setup.ts). Each test file has its own one. */
+/** Creates databases on the test server (see global-setup.ts). Each test file has its own database. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 
-/** A database for one test or test file. */
+/** A database for a test or test file. */
 export interface TestDatabase {
   readonly name: string;
   readonly url: string;
   drop(): Promise<void>;
 }
 
-/** Creates a database. With `empty` it has no schema and no extensions. The caller has to drop it. */
+/** Creates a database. With `empty`, it has no schema and no extensions. The caller has to drop it. */
 export async function createTestDatabase(content: 'migrated' | 'empty' = 'migrated'): Promise<TestDatabase> {
   const { GATEWAY_TEST_POSTGRES_URL: adminUrl, GATEWAY_TEST_POSTGRES_TEMPLATE: template } = process.env;
   if (!adminUrl) throw new Error(`No PostgreSQL for the tests: ${process.env.GATEWAY_TEST_POSTGRES_MISSING ?? 'run them with npm test'}`);
@@ -20,12 +20,13 @@ export async function createTestDatabase(content: 'migrated' | 'empty' = 'migrat
   return {
     name,
     url: url.href,
-    // We close connections that a test left open, so that the database of a failed test is dropped too.
+    // With `force` we also close connections that a test left open, so that the database gets dropped even if the test
+    // failed.
     drop: () => runAsAdmin(adminUrl, `drop database if exists ${name} with (force)`),
   };
 }
 
-/** Runs `work` with an empty database and drops it. */
+/** Runs `work` with an empty database and drops it afterwards. */
 export async function withPostgres<Result>(work: (url: string) => Promise<Result>): Promise<Result> {
   const database = await createTestDatabase('empty');
   try {
@@ -35,7 +36,7 @@ export async function withPostgres<Result>(work: (url: string) => Promise<Result
   }
 }
 
-/** Runs a statement as the administrator. */
+/** Runs a statement as the database administrator. */
 export async function runAsAdmin(adminUrl: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 10_000 });
   await client.connect();

@@ -1,8 +1,8 @@
 /**
  * Finds PostgreSQL with pgvector on this machine, or installs Debian's packages as root on Debian.
  *
- * Debian has had a pgvector package since trixie. For older releases we build it from the source package of a newer
- * suite and keep it in the cache directory. We read the machine's own apt configuration, but do not change it.
+ * Debian has had a pgvector package since trixie. On older releases, we build it from the source package of a newer
+ * suite and keep it in the cache directory. We read the machine's apt configuration but don't change it.
  */
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -14,12 +14,12 @@ import { APT_LIMIT_MS, apt, canInstallPackages } from './apt.ts';
 import { type AptSource, parseDeb822, parseOneLine, sourceListFor } from './apt-sources.ts';
 import { run } from './run.ts';
 
-/** Suites with pgvector >= 0.8, starting with the one closest to a release. */
+/** Suites that have pgvector >= 0.8, the most stable one first. */
 const SUITES_WITH_PGVECTOR = ['trixie', 'forky', 'sid'];
 
 /**
- * Returns the folder with the `postgres` and `initdb` programs of a server that supports `create extension vector`.
- * Throws with the reason if there is none.
+ * Returns the folder with the `postgres` and `initdb` programs of a server that supports `create extension vector`. If
+ * there is none, throws an error with the reason.
  */
 export async function ensurePostgres(): Promise<string> {
   const present = await findServer();
@@ -64,13 +64,13 @@ async function installOnDebian(): Promise<string> {
     await install(`postgresql-${major}-pgvector`);
     return bin;
   }
-  // We also install the keyring, because older images do not have the keys of newer suites.
+  // Install the keyring too, because older images don't have the keys of newer suites.
   await install(`postgresql-server-dev-${major}`, 'gcc', 'make', 'libc6-dev', 'debian-archive-keyring');
   await installVector(await buildVector(bin, major), bin);
   return bin;
 }
 
-/** Returns the folder of the oldest installed server, because our SQL has to work on that one. */
+/** Returns the folder of the oldest installed server, because that's the one on which our SQL has to work. */
 async function findServer(): Promise<string | null> {
   const debian = '/usr/lib/postgresql';
   const majors = existsSync(debian) ? await readdir(debian) : [];
@@ -95,14 +95,14 @@ async function majorVersion(bin: string): Promise<string> {
   return /\d+/.exec(version)?.[0] ?? '';
 }
 
-/** The result of an earlier build: a folder with `lib` and `extension`. */
+/** Returns the result of an earlier build, which is a folder with `lib` and `extension`. */
 async function findBuilt(major: string): Promise<string | null> {
   const names = await readdir(cacheDirectory());
   const name = names.find((entry) => entry.startsWith('pgvector-') && entry.endsWith(`-pg${major}`));
   return name === undefined ? null : join(cacheDirectory(), name);
 }
 
-/** Builds pgvector from Debian's source package for the server in `bin`, into the cache directory. */
+/** Builds pgvector from Debian's source package for the server in `bin`. The result is in the cache directory. */
 async function buildVector(bin: string, major: string): Promise<string> {
   const scratch = await mkdtemp(join(tmpdir(), 'gateway-pgvector-'));
   try {
@@ -112,8 +112,8 @@ async function buildVector(bin: string, major: string): Promise<string> {
     const source = join(scratch, 'source');
     await mkdir(source);
     await run('tar', ['--extract', '--strip-components=1', '--file', archive, '--directory', source]);
-    // OPTFLAGS avoids instructions that only this CPU has, because the cache may be shared. We skip LLVM bitcode,
-    // because it only serves inlining and needs clang.
+    // Set OPTFLAGS to avoid instructions that only this CPU has, because the cache may be shared. Skip LLVM bitcode,
+    // because it's only used for inlining and needs clang.
     const settings = [`PG_CONFIG=${join(bin, 'pg_config')}`, 'OPTFLAGS=', 'with_llvm=no'];
     const staged = join(scratch, 'staged');
     await run('make', ['--jobs=2', ...settings], { cwd: source, timeoutMs: APT_LIMIT_MS });
@@ -131,7 +131,7 @@ async function buildVector(bin: string, major: string): Promise<string> {
   }
 }
 
-/** Lets apt download pgvector's source archive into `folder` and check its signature. Returns its path. */
+/** Downloads pgvector's source archive into `folder` with apt, which checks the signature. Returns its path. */
 async function downloadSource(folder: string): Promise<string> {
   const sources = await readAptSources('/etc/apt');
   const failures: string[] = [];
@@ -152,7 +152,8 @@ async function downloadSource(folder: string): Promise<string> {
 }
 
 /**
- * Options that make apt use only `list`, with separate package lists, and leave the machine's configuration unchanged.
+ * Returns options that make apt only use `list` and keep its package lists in `folder`, so that the machine's
+ * configuration doesn't change.
  */
 async function isolateApt(folder: string, list: string): Promise<string[]> {
   await mkdir(join(folder, 'lists', 'partial'), { recursive: true });
@@ -168,7 +169,7 @@ async function isolateApt(folder: string, list: string): Promise<string[]> {
   ];
 }
 
-/** All entries of an apt configuration folder. */
+/** Returns all entries in an apt configuration folder. */
 async function readAptSources(folder: string): Promise<AptSource[]> {
   const parts = join(folder, 'sources.list.d');
   const names = existsSync(parts) ? (await readdir(parts)).map((name) => join(parts, name)) : [];
@@ -187,7 +188,9 @@ async function installVector(built: string, bin: string): Promise<void> {
   await copyAll(join(built, 'extension'), extension);
 }
 
-/** Copies the files of a folder by renaming them into place, because a running server may have the old ones mapped. */
+/**
+ * Copies the files of a folder. Each file is renamed into place, because a running server may have mapped the old one.
+ */
 async function copyAll(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const name of await readdir(from)) {

@@ -1,8 +1,9 @@
 /**
- * A private PostgreSQL cluster for one test run, in a temporary folder, on a free port of 127.0.0.1 and a Unix socket.
+ * Runs a private PostgreSQL cluster for one test run, in a temporary folder, on a free port of 127.0.0.1 and a Unix
+ * socket.
  *
- * It runs under a shell that waits for the end of its input, which is a pipe held by this process. If the tests end for
- * any reason, even with kill -9, the pipe closes, and the shell stops the server and removes the folder.
+ * A shell starts the server and then waits for the end of its input, which is a pipe to this process. If the tests end
+ * for any reason, even with kill -9, the pipe closes and the shell stops the server and removes the folder.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,18 +17,18 @@ import { unusedPort } from './unused-port.ts';
 const START_LIMIT_MS = 120_000;
 const STOP_LIMIT_MS = 60_000;
 
-/** A running server. `url` is the administrator's address of the database `postgres`. */
+/** A running server. `url` is the administrator's address for the database `postgres`. */
 export interface PostgresServer {
   url: string;
   stop(): Promise<void>;
-  /** Sends kill -9 to all its processes. */
+  /** Sends SIGKILL to all processes of the server. */
   kill(): Promise<void>;
-  /** Restarts it at the same address after `kill` and waits until it serves requests. */
+  /** Call this after `kill`. Restarts the server at the same address and waits until it accepts queries. */
   restart(): Promise<void>;
 }
 
 export interface PostgresServerOptions {
-  /** Makes commits survive `kill`. */
+  /** If true, commits survive `kill`. */
   readonly keepsCommits?: boolean;
   /** PostgreSQL's `shared_buffers`. The default of 64 MB is enough for the tests. */
   readonly sharedBuffers?: string;
@@ -51,7 +52,7 @@ export async function startPostgres(
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', join(bin, 'postgres'), data, String(port), logFile, home], {
     ...owner,
     cwd: home,
-    // It runs in its own session, so Ctrl-C in the terminal only reaches the tests, which then close the pipe.
+    // Use a separate session, so that Ctrl-C in the terminal only reaches the tests. They close the pipe.
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
@@ -75,7 +76,7 @@ export async function startPostgres(
         try {
           process.kill(pid, 'SIGKILL');
         } catch {
-          // It has ended since we listed it.
+          // The server has ended in the meantime.
         }
       }
     },
@@ -87,7 +88,7 @@ export async function startPostgres(
   };
 }
 
-/** Returns the server's pid, followed by those of its processes. */
+/** Returns the pid of the server, followed by the pids of its child processes. */
 async function pidsOf(data: string): Promise<number[]> {
   const [pid = ''] = (await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1);
   const children = await run('pgrep', ['-P', pid]);
@@ -95,8 +96,9 @@ async function pidsOf(data: string): Promise<number[]> {
 }
 
 /**
- * $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` returns when the pipe closes. INT is PostgreSQL's fast
- * shutdown. If the server was killed, we restart it once the file `down` is gone and the file `up` exists.
+ * Takes the arguments $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` returns when the pipe closes. SIGINT asks
+ * PostgreSQL for a fast shutdown. If the server was killed, this restarts it when the file `down` is gone and the file
+ * `up` exists.
  */
 const GUARD = `
 exec 3<&0
@@ -113,7 +115,9 @@ kill $reader 2>/dev/null
 rm -rf "$5"
 `;
 
-/** No test simulates a power failure, so we sync nothing to disk. */
+/**
+ * Returns the server's configuration. There's no test that simulates a power failure, so we turn off syncing to disk.
+ */
 function settings(home: string, keepsCommits: boolean, sharedBuffers: string): string {
   return `listen_addresses = '127.0.0.1'
 unix_socket_directories = '${home}'
@@ -126,8 +130,8 @@ shared_buffers = ${sharedBuffers}
 }
 
 /**
- * PostgreSQL refuses to run as root, so Debian's user `postgres` runs it in that case. Otherwise the user of the tests
- * does (null).
+ * Returns the user who runs the server. PostgreSQL refuses to run as root, so root uses Debian's user `postgres`. Null
+ * stands for the user who runs the tests.
  */
 async function serverOwner(): Promise<{ uid: number; gid: number } | null> {
   if (process.getuid?.() !== 0) return null;

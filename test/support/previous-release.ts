@@ -1,23 +1,26 @@
-/** The source code of the previous release, which tests run next to the current one. */
+/** Provides the source code of the previous release, which tests run next to the current one. */
 import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from './gateway-process.ts';
 import { run } from './run.ts';
 
-/** Each release changes this (see Releases in CONTRIBUTING.md). */
+/** Update this in every release (see Releases in CONTRIBUTING.md). */
 export const previousRelease = { version: '0.1.0', commit: '866d6ad077c09380f56ef4123113fec7c1572879' };
 
 export interface ReleaseSource {
   readonly folder: string;
-  /** The arguments that run `gateway <command>` of the previous release. */
+  /** Returns the arguments to run `gateway <command>` of the previous release. */
   program(command: string): string[];
-  /** Environment variables that keep its compiled code separate. */
+  /** Keeps the release's compiled code apart from ours. */
   readonly env: Readonly<Record<string, string>>;
   remove(): Promise<void>;
 }
 
-/** Extracts the release into a temporary folder and links the packages of this clone. The caller has to remove it. */
+/**
+ * Extracts the release into a temporary folder and links the packages of this checkout. The caller has to remove the
+ * folder.
+ */
 export async function extractPreviousRelease(): Promise<ReleaseSource> {
   await requireSamePackages();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-release-'));
@@ -39,7 +42,7 @@ export function readPreviousRelease(path: string): Promise<string> {
   return runGit(['show', `${previousRelease.commit}:${path}`]);
 }
 
-/** Runs git. In a shallow clone we fetch the commit first. */
+/** Runs git. If the clone is shallow, we fetch the commit first. */
 async function runGit(args: readonly string[]): Promise<string> {
   const { version, commit } = previousRelease;
   const hasCommit = (): Promise<boolean> =>
@@ -61,7 +64,10 @@ type Lock = {
   readonly packages: Readonly<Record<string, { readonly version?: string; readonly dependencies?: Readonly<Record<string, string>> }>>;
 };
 
-/** With another major version of a package, it would not be the program that was released. */
+/**
+ * Throws if the release had a different major version of a package, because then we wouldn't be testing the program
+ * that was released.
+ */
 async function requireSamePackages(): Promise<void> {
   const [before, now] = (
     await Promise.all([readPreviousRelease('package-lock.json'), readFile(join(root, 'package-lock.json'), 'utf8')])

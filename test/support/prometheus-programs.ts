@@ -1,7 +1,7 @@
 /**
- * Prometheus, and promtool, which tests its rules. We look on the PATH and in the cache directory, or download Debian's
- * package `prometheus` as root on Debian. We unpack the package instead of installing it, because that would start a
- * server.
+ * Finds Prometheus and promtool, which tests its rules. We look on the PATH and in the cache directory. If they're
+ * missing, we download Debian's package `prometheus` as root on Debian. It's unpacked instead of installed, because
+ * installing it would start a server.
  */
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { apt, canInstallPackages } from './apt.ts';
 import { foldersOnPath } from './on-path.ts';
 import { run } from './run.ts';
 
-/** Returns the path of the program and installs it if it is missing, or null if it cannot be installed. */
+/** Returns the path of the program. If it's missing, it gets installed first. Null if that fails. */
 export async function ensurePrometheusProgram(name: 'prometheus' | 'promtool'): Promise<string | null> {
   const found = findProgram(name);
   if (found !== null || !canInstallPackages()) return found;
@@ -38,7 +38,7 @@ async function unpackPackage(name: string): Promise<string> {
     await run('dpkg-deb', ['--extract', join(folder, file), folder]);
     await mkdir(join(cacheDirectory(), 'promtool'), { recursive: true });
     await cp(join(folder, 'usr', 'bin', name), `${installed(name)}.new`);
-    // We rename it into place, so that nobody starts an incomplete file.
+    // Rename the file at the end, so that nobody starts an incomplete program.
     await rename(`${installed(name)}.new`, installed(name));
     return installed(name);
   } finally {

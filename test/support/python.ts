@@ -1,4 +1,4 @@
-/** Finds Python for the clients that are written in it, or installs Debian's package as root on Debian. */
+/** Finds Python for clients that are written in it. If it's missing, we install Debian's package as root on Debian. */
 import { join } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import { withFileLock } from '../../scripts/file-lock.js';
@@ -6,8 +6,8 @@ import { apt, canInstallPackages } from './apt.ts';
 import { run } from './run.ts';
 
 /**
- * Returns the name of a Python 3 that can create virtual environments, and installs it if it is missing. Throws with
- * the reason if it cannot be installed.
+ * Returns the name of a Python 3 that can create virtual environments. If it's missing, it gets installed first. If
+ * that fails, throws an error with the reason.
  */
 export async function ensurePython(): Promise<string> {
   if (await canCreateEnvironments()) return 'python3';
@@ -24,7 +24,7 @@ export async function ensurePython(): Promise<string> {
   return 'python3';
 }
 
-/** Debian splits `ensurepip` off into a separate package. */
+/** Debian has `ensurepip` in a separate package, so it may be missing. */
 async function canCreateEnvironments(): Promise<boolean> {
   return run('python3', ['-c', 'import venv, ensurepip']).then(
     () => true,

@@ -1,16 +1,16 @@
-/** Seeded random numbers that make a run reproducible. */
+/** Random numbers with a seed, so that a run can be reproduced. */
 
 export interface Random {
-  /** A whole number from 0 to `limit - 1`. */
+  /** Returns a whole number from 0 to `limit - 1`. */
   below(limit: number): number;
-  /** A whole number from `first` to `last`, including both. */
+  /** Returns a whole number from `first` to `last`, both inclusive. */
   between(first: number, last: number): number;
-  /** True with this probability. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean;
   pick<Item>(items: readonly [Item, ...Item[]]): Item;
 }
 
-/** The generator mulberry32. */
+/** Creates a mulberry32 generator. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

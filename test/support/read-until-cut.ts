@@ -1,4 +1,4 @@
-/** Reads a body that may be incomplete. */
+/** Reads response bodies that may be incomplete. */
 import { expect } from '@jest/globals';
 
 export interface ReceivedText {

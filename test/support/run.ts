@@ -1,4 +1,4 @@
-/** Runs a program to its end with a timeout. */
+/** Runs a program with a timeout and waits until it ends. */
 import { execFile } from 'node:child_process';
 
 export interface RunOptions {
@@ -9,7 +9,7 @@ export interface RunOptions {
   timeoutMs?: number;
 }
 
-/** Returns the program's stdout. Throws an error with its last lines if it fails or times out. */
+/** Returns the program's stdout. If the program fails or times out, throws an error with its last lines. */
 export function run(command: string, args: readonly string[], { timeoutMs = 60_000, ...options }: RunOptions = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(command, args, { ...options, timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {

@@ -1,9 +1,9 @@
-/** Random values for the JSON schemas of the OpenAPI document, both valid and nearly valid. */
+/** Creates random values for the JSON schemas in the OpenAPI document. They are either valid or nearly valid. */
 import fc from 'fast-check';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
 import { asArray, asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 
-/** Returns the schema with every `$ref` in `document` resolved. References are not recursive. */
+/** Returns the schema with all references to `document` resolved. Our references aren't recursive. */
 export function resolveRefs(schema: unknown, document: JsonObject): unknown {
   if (Array.isArray(schema)) return schema.map((part) => resolveRefs(part, document));
   if (!isObject(schema)) return schema;
@@ -19,7 +19,7 @@ export function resolveRefs(schema: unknown, document: JsonObject): unknown {
   return Object.fromEntries(Object.entries(schema).map(([key, part]) => [key, resolveRefs(part, document)]));
 }
 
-/** Valid values. `hints` provides better ones for members with a given name, e.g. existing models. */
+/** Generates valid values. `hints` has better values for certain field names, e.g. models that exist. */
 export function fitting(schema: unknown, hints: Readonly<Record<string, fc.Arbitrary<unknown>>> = {}): fc.Arbitrary<unknown> {
   const parts = asObject(schema);
   if (Array.isArray(parts.anyOf)) return fc.oneof(...parts.anyOf.map((part) => fitting(part, hints)));
@@ -49,7 +49,10 @@ export function fitting(schema: unknown, hints: Readonly<Record<string, fc.Arbit
   }
 }
 
-/** Values that are valid except in one position, which has an arbitrary value or a missing or additional member. */
+/**
+ * Generates values that are valid except for one place, where there's an arbitrary value, a missing field or an
+ * additional field.
+ */
 export function nearlyFitting(schema: unknown, hints: Readonly<Record<string, fc.Arbitrary<unknown>>> = {}): fc.Arbitrary<unknown> {
   return fc.tuple(fitting(schema, hints), fc.nat(), odd).map(([value, place, other]) => change(value, place, other));
 }
@@ -77,7 +80,7 @@ const odd = fc.oneof(
   fc.constant(undefined),
 );
 
-/** `undefined` removes a member. */
+/** Puts `other` into the value at `place`. If `other` is undefined, the field at `place` is removed. */
 function change(value: unknown, place: number, other: unknown): unknown {
   if (Array.isArray(value)) {
     const index = place % (value.length + 1);
@@ -114,7 +117,7 @@ function fittingText({ pattern, format, minLength, maxLength }: JsonObject): fc.
     return fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map((date) => date.toISOString());
   if (format === 'uuid') return fc.uuid();
   if (typeof pattern === 'string') {
-    // fast-check does not support lookaheads, so we filter out the strings that they forbid.
+    // fast-check doesn't support lookaheads, so we remove them and filter out the strings that they forbid.
     const whole = new RegExp(pattern);
     return fc.stringMatching(new RegExp(pattern.replaceAll(/\(\?![^)]*\)/g, ''))).filter((text) => fits(text) && whole.test(text));
   }

@@ -3,8 +3,8 @@ import type { Clock } from '../../src/core/time.ts';
 const dayMs = 86_400_000;
 
 /**
- * A clock that starts at noon (UTC) today and runs a thousand times slower, so that no minute, day or month ends during
- * a test.
+ * Creates a clock that starts at noon (UTC) today and is a thousand times slower than normal, so that no minute, day or
+ * month ends during a test.
  */
 export function createSlowClock(): Clock {
   const noon = (Math.floor(Date.now() / dayMs) + 0.5) * dayMs;

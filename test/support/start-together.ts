@@ -1,10 +1,10 @@
-/** Overlaps the waits of several tests. */
+/** Starts the work of several tests at the same time, so that their waits overlap. */
 import { beforeAll } from '@jest/globals';
 
-/** We run a few at a time, because responses have time limits that a busy machine would exceed with all of them. */
+/** Only a few run at the same time. With all of them, a busy machine would exceed the time limits of responses. */
 const atOnce = 16;
 
-/** Starts `work` for every key before the tests. A test awaits the result of its key. */
+/** Starts `work` for all keys before the tests. Each test awaits the result for its key. */
 export function startTogether<Key, Result>(keys: readonly Key[], work: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const started = new Map<Key, Promise<Result>>();
   beforeAll(async () => {
@@ -13,7 +13,7 @@ export function startTogether<Key, Result>(keys: readonly Key[], work: (key: Key
       for (const key of waiting) {
         const result = work(key);
         started.set(key, result);
-        // The test that awaits the result reports its failure.
+        // The test that awaits the result reports a failure.
         await result.catch(() => undefined);
       }
     };

@@ -1,11 +1,11 @@
-/** Finds ports on loopback addresses that nothing listens on. */
+/** Finds loopback ports that nothing listens on. */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * A port of 127.0.0.1 that refuses connections. It is below the ports that systems assign (from 32,768), so that no
- * server or connection of another test gets it while it is unused.
+ * Returns a port of 127.0.0.1 that refuses connections. It's below the ports that systems assign (from 32,768), so no
+ * server or connection of another test can get it while it's unused.
  */
 export async function unusedPort(): Promise<number> {
   for (;;) {
@@ -22,7 +22,7 @@ export async function unusedPort(): Promise<number> {
   }
 }
 
-/** An address at such a port. */
+/** Returns a URL that refuses connections. */
 export async function unusedUrl(): Promise<string> {
   return `http://127.0.0.1:${await unusedPort()}`;
 }

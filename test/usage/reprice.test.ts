@@ -1,6 +1,6 @@
 /**
- * Tests that repricing changes costs, attempts and ceiling counters together, concurrently with drains and admission,
- * and only once.
+ * Tests that repricing changes costs, attempts and ceiling counters together, exactly once, and while drains and
+ * admissions are running.
  */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Tests responses of vendors that compress even though the gateway asks for `identity`. */
+/** Tests responses of vendors that compress although the gateway asks for `identity`. */
 import type { ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliCompress, createGzip, deflate, gzip, zstdCompress } from 'node:zlib';

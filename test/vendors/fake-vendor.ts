@@ -1,4 +1,4 @@
-/** Runs a test with a scripted HTTP server on loopback and an HTTP client, and closes both afterwards. */
+/** Runs a test with a scripted HTTP server on loopback and an HTTP client. Both are closed afterwards. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';

@@ -1,5 +1,6 @@
 /**
- * Tests the URLs and names that callers of the video routes may send. We reject manipulated ones before any request.
+ * Tests which URLs and names callers of the video routes can send. Manipulated ones are rejected before we send any
+ * request.
  */
 import { describe, expect, test } from '@jest/globals';
 import { buildVendorHosts } from '../../src/vendors/vendor-hosts.ts';

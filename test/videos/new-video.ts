@@ -1,4 +1,4 @@
-/** Test videos, each in a separate project and with the call that started it. */
+/** Creates videos for tests. Each one has its own project, and the call that started it. */
 import { randomUUID } from 'node:crypto';
 import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';

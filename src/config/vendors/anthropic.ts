@@ -2,11 +2,12 @@
 import type { Models, VendorDescription } from './vendor-description.ts';
 
 /**
- * Models since 4.6 support adaptive thinking, and 4.7 rejects a thinking budget. The 4.5 models only accept a budget.
+ * Models from 4.6 on support adaptive thinking, and models from 4.7 on reject a thinking budget. The 4.5 models only
+ * accept a budget.
  */
 const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
 const budgeted = { supports_schema: true, thinking: 'budget' } as const;
-/** Since version 4.6, inference in the United States costs more. */
+/** Inference in the United States costs more for models from 4.6 on. */
 const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, service_tiers: { us: '1.1' }, ...adaptive };
 const small = { max_input_tokens: 200_000, max_output_tokens: 64_000, ...budgeted };
 
@@ -19,7 +20,7 @@ const opus55 = { input: '4', cached_input: '0.20', cache_write: '5', cache_write
 const sonnet5 = { input: '2', cached_input: '0.20', cache_write: '2.50', cache_write_1h: '4', output: '10', ...million };
 const sonnet46 = { input: '3', cached_input: '0.30', cache_write: '3.75', cache_write_1h: '6', output: '15', ...million };
 const sonnet45 = { ...sonnet46, service_tiers: {}, ...small };
-/** Adds the factor for the fast mode (beta), which callers request with `speed`. */
+/** Adds the price factor for the fast mode (beta). Callers request it with `speed`. */
 const fast = { service_tiers: { us: '1.1', fast: '6' } };
 const haiku55 = {
   ...{ input: '0.10', cached_input: '0.01', cache_write: '0.125', cache_write_1h: '0.20', output: '0.50', ...million },
@@ -28,8 +29,8 @@ const haiku55 = {
 const haiku45 = { input: '1', cached_input: '0.10', cache_write: '1.25', cache_write_1h: '2', output: '5', ...small };
 
 /**
- * Anthropic charges code execution by container hour. Responses don't report the hours, so we list it as free. For
- * `web_fetch` and `tool_search` Anthropic charges only the tokens.
+ * Anthropic charges by container hour for code execution. Responses don't contain the hours, so we list it as free. For
+ * `web_fetch` and `tool_search`, Anthropic only charges the tokens.
  */
 const toolPrices = { web_search: '0.01', web_fetch: '0', code_execution: '0', tool_search: '0' };
 
@@ -37,7 +38,7 @@ export const anthropicModels: Models = {
   'claude-fable-5-2': fable52,
   'claude-fable-5-1': fable51,
   'claude-fable-5': fable5,
-  // Mythos is Fable for verified organizations, at the same prices.
+  // Mythos is the version of Fable for verified organizations, and has the same prices.
   'claude-mythos-5-2': fable52,
   'claude-mythos-5-1': fable51,
   'claude-mythos-5': fable5,

@@ -1,6 +1,6 @@
 /**
- * Azure OpenAI with its dated API versions. The path names the deployment, except for the responses route, where the
- * body does.
+ * Azure OpenAI with its dated API versions. The path contains the name of the deployment, except on the responses
+ * route, where the body contains it.
  */
 import { azureOpenai } from './azure-openai.ts';
 import type { VendorDescription } from './vendor-description.ts';

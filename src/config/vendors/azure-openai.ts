@@ -1,6 +1,6 @@
 /**
- * Azure OpenAI with its current API, which has the paths of OpenAI. A model is the name of a deployment, so providers
- * whose deployments have other names than their models set `model_names`.
+ * Azure OpenAI with its current API, which has the same paths as OpenAI. The model in a request is the name of a
+ * deployment. Providers need `model_names` if their deployments have different names than the models.
  */
 import type { VendorDescription } from './vendor-description.ts';
 

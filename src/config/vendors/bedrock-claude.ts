@@ -1,11 +1,11 @@
 /**
- * Claude on Amazon Bedrock's runtime (InvokeModel). The path names the model and whether the response is streamed, and
- * the body names the API version and the beta flags. Streams are binary, see vendors/aws-event-stream.ts.
+ * Claude on Amazon Bedrock's runtime (InvokeModel). The path contains the model and says whether to stream, and the
+ * body contains the API version and the beta flags. Streams are binary, see vendors/aws-event-stream.ts.
  */
 import { findClaude } from './claude-names.ts';
 import type { VendorDescription } from './vendor-description.ts';
 
-/** Bedrock rejects requests with other flags. */
+/** Bedrock rejects requests with beta flags that aren't in this list. */
 const bedrockFlags = [
   ...['computer-use-2024-10-22', 'computer-use-2025-01-24', 'computer-use-2025-11-24', 'token-efficient-tools-2025-02-19'],
   ...['interleaved-thinking-2025-05-14', 'output-128k-2025-02-19', 'dev-full-thinking-2025-05-14', 'context-1m-2025-08-07'],

@@ -1,4 +1,6 @@
-/** Claude on Amazon Bedrock Mantle, which has Anthropic's paths. Models are named like `anthropic.claude-sonnet-5`. */
+/**
+ * Claude on Amazon Bedrock Mantle, which has Anthropic's paths. Its models have names like `anthropic.claude-sonnet-5`.
+ */
 import { bedrockMantle } from './bedrock-mantle.ts';
 import { findClaude } from './claude-names.ts';
 import type { VendorDescription } from './vendor-description.ts';

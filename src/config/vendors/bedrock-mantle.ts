@@ -1,4 +1,4 @@
-/** The OpenAI-compatible API of Amazon Bedrock Mantle. Models are named like `openai.gpt-oss-120b`. */
+/** The OpenAI-compatible API of Amazon Bedrock Mantle. Its models have names like `openai.gpt-oss-120b`. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const bedrockMantle: VendorDescription = {

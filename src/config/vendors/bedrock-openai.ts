@@ -1,4 +1,4 @@
-/** The OpenAI-compatible API of Amazon Bedrock's runtime, which serves the models that have it. */
+/** The OpenAI-compatible API of Amazon Bedrock's runtime. Only some of Bedrock's models support it. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const bedrockOpenai: VendorDescription = {

@@ -1,10 +1,11 @@
-/** Finds Anthropic's model by the names that clouds give it. */
+/** Finds an Anthropic model by the names that clouds use for it. */
 import type { ModelValues } from '../file-schema.ts';
 import { anthropicModels } from './anthropic.ts';
 
 /**
- * Returns the model's row, so that we know which parameters it accepts. For example, clouds call the model
- * `claude-haiku-4-5-20251001` `us.anthropic.claude-haiku-4-5-20251001-v1:0` or `claude-haiku-4-5@20251001`.
+ * Returns the model's row, so that we know which parameters it accepts. For example,
+ * `us.anthropic.claude-haiku-4-5-20251001-v1:0` and `claude-haiku-4-5@20251001` are names of
+ * `claude-haiku-4-5-20251001`.
  */
 export function findClaude(name: string): ModelValues | undefined {
   const model = name

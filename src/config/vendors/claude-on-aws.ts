@@ -1,4 +1,4 @@
-/** The Claude Platform on AWS, which is Anthropic's own API with an AWS account. */
+/** Anthropic's own API, billed to an AWS account (Claude Platform on AWS). */
 import { findClaude } from './claude-names.ts';
 import type { VendorDescription } from './vendor-description.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Cohere. Its compatible API serves chat and embeddings. Rerank needs another provider, with the base URL
+ * Cohere. Its compatible API serves chat and embeddings. Rerank needs a separate provider, with the base URL
  * https://api.cohere.com/v1 and `serves: [rerank]`.
  */
 import type { Models, VendorDescription } from './vendor-description.ts';

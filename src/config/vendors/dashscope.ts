@@ -1,7 +1,4 @@
-/**
- * Alibaba Model Studio. We don't list its models, because there are too many. `gateway catalog import` adds their
- * prices.
- */
+/** Alibaba Model Studio. It has too many models to list here. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const dashscope: VendorDescription = {

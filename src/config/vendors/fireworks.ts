@@ -1,4 +1,4 @@
-/** Fireworks. We don't list its models, because there are too many. `gateway catalog import` adds their prices. */
+/** Fireworks. It has too many models to list here. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const fireworks: VendorDescription = {

@@ -1,4 +1,4 @@
-/** Claude in Microsoft Foundry. A model is the name of a deployment. */
+/** Claude in Microsoft Foundry. The model in a request is the name of a deployment. */
 import { findClaude } from './claude-names.ts';
 import type { VendorDescription } from './vendor-description.ts';
 

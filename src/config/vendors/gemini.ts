@@ -1,6 +1,6 @@
 /**
- * Google's Gemini API. Text and images use the dialect `chat`. Videos need another provider, with the dialect `gemini`
- * and a base URL that ends with /v1beta.
+ * Google's Gemini API. Text and images use the `chat` dialect. Videos need a separate provider, with the `gemini`
+ * dialect and a base URL that ends with /v1beta.
  */
 import type { Models, VendorDescription } from './vendor-description.ts';
 

@@ -1,4 +1,4 @@
-/** MiniMax. We don't list its models, because there are too many. `gateway catalog import` adds their prices. */
+/** MiniMax. It has too many models to list here. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const minimax: VendorDescription = {

@@ -1,18 +1,17 @@
-/** Creates the configuration of a new provider at a known vendor. */
+/** Creates the configuration for a new provider of a known vendor. */
 import { isMap, parseDocument, stringify } from 'yaml';
 import type { CloudIdentity, VendorDescription } from './vendor-description.ts';
 
 export interface NewProvider {
   readonly name: string;
   readonly vendor: VendorDescription;
-  /** The values of the vendor's parameters. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** The environment variable that contains the API key, the type of a cloud identity, or null for neither. */
+  /** The environment variable with the API key, or the type of a cloud identity. Null if the provider has neither. */
   readonly credential:
     | { readonly variable: string }
     | { readonly identity: CloudIdentity['type']; readonly credentialsFile?: string }
     | null;
-  /** What models are called at the vendor. */
+  /** Maps model names in the catalog to the vendor's names for the same models. */
   readonly modelNames: Readonly<Record<string, string>>;
 }
 
@@ -37,8 +36,8 @@ function toCredentialSettings(credential: NonNullable<NewProvider['credential']>
 }
 
 /**
- * Adds a row to a section of gateway.yaml, and leaves the rest of the text as it is. Returns null if the section is
- * written in braces, in an alias, or in another way that we can't add to.
+ * Adds a row to a section of gateway.yaml and leaves the rest of the text unchanged. Returns null if we can't add to
+ * the section, e.g. because it's written in braces or is an alias.
  */
 export function addToSection(text: string, section: string, name: string, row: unknown): string | null {
   const document = parseDocument(text);
@@ -53,7 +52,7 @@ export function addToSection(text: string, section: string, name: string, row: u
     .trimEnd()
     .split('\n');
   const block = lines.map((line) => `${indent}${line}\n`).join('');
-  // The range may include comments and blank lines after the last row, which belong to what follows.
+  // Comments and blank lines after the last row belong to the next section, so we insert the new row before them.
   const lastLine = endOfRows(text, start, end);
   return `${endLine(text.slice(0, lastLine))}${block}${text.slice(lastLine)}`;
 }
@@ -62,7 +61,7 @@ function endLine(text: string): string {
   return text === '' || text.endsWith('\n') ? text : `${text}\n`;
 }
 
-/** Returns the end of the last line of a block that is neither blank nor a comment at the margin. */
+/** Returns the end of the block's last line that is neither blank nor an unindented comment. */
 function endOfRows(text: string, start: number, end: number): number {
   let at = end;
   for (;;) {

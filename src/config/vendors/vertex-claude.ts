@@ -1,6 +1,6 @@
 /**
- * Claude on Vertex AI. The path names the model and whether the response is streamed, and the body names the API
- * version. The location `global` has the host aiplatform.googleapis.com.
+ * Claude on Vertex AI. The path contains the model and says whether to stream, and the body contains the API version.
+ * The location `global` uses the host aiplatform.googleapis.com.
  */
 import { findClaude } from './claude-names.ts';
 import type { VendorDescription } from './vendor-description.ts';

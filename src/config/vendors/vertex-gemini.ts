@@ -1,6 +1,6 @@
 /**
- * Gemini on Vertex AI, through its OpenAI-compatible API. Models are named like `google/gemini-2.5-flash`. The location
- * `global` has the host aiplatform.googleapis.com.
+ * Gemini on Vertex AI, through its OpenAI-compatible API. Its models have names like `google/gemini-2.5-flash`. The
+ * location `global` uses the host aiplatform.googleapis.com.
  */
 import type { VendorDescription } from './vendor-description.ts';
 
@@ -26,7 +26,7 @@ export const vertexGemini: VendorDescription = {
   tableNames: ['vertex_ai-language-models', 'vertex_ai-embedding-models'],
 };
 
-/** The global location and the two multi-regions don't have hosts that begin with their names. */
+/** Locations are part of the host name, except for the global one and the two multi-regions. */
 function correctHost(url: string): string {
   return url
     .replace('https://global-aiplatform.', 'https://aiplatform.')

@@ -1,4 +1,4 @@
-/** vLLM, which runs models on your own machines. Providers have to name it, because you choose its address. */
+/** vLLM, which runs models on your own machines. We can't recognize its address, so providers have to set `vendor`. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const vllm: VendorDescription = {

@@ -4,7 +4,7 @@ import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detai
 import { formatCount, formatDuration, nothing, sentence } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 
-/** Returns null if the call succeeded. */
+/** Explains why a call failed. Null if it didn't. */
 export function describeEnd(call: CallDetail): string | null {
   const { outcome, stream, tokens, estimated, durationMs, status, code, attempts } = call;
   const after = `after ${formatDuration(durationMs)}`;

@@ -5,7 +5,7 @@
 import { isUuid } from '../../core/ids.ts';
 import { type Html, html } from './html.ts';
 
-/** Looks up the names of people. Returns a map from id to name. */
+/** Maps ids of people to their names. */
 export type FindNames = (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 
 const personPrefix = 'person:';
@@ -16,7 +16,7 @@ export function authorOf({ person }: { readonly person: { readonly id: string } 
   return `${personPrefix}${person.id}`;
 }
 
-/** Looks up the names that `authorName` needs. */
+/** Looks up the names of the authors who are people. Pass the result to `authorName`. */
 export function findAuthors(findNames: FindNames, authors: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const ids = authors.flatMap((author) => (author.startsWith(personPrefix) ? [author.slice(personPrefix.length)] : []));
   return findNames([...new Set(ids)].filter(isUuid));

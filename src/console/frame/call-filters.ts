@@ -54,7 +54,7 @@ const any: Option = { value: '', label: 'Any' };
 const none: Option = { value: noValue, label: 'None' };
 const toOption = (value: string): Option => ({ value, label: value });
 
-/** These filters have no field in the form. They are only set by links on other pages. */
+/** Filters that only links can set. The form has no fields for them. */
 const linkedFilters = ['asked', 'turn', 'agent', 'trigger', 'canary', 'control', 'person', 'attempted'];
 
 /** Parses the filters of a view. The gateway's own calls are hidden unless the person asks for them. */
@@ -63,8 +63,8 @@ export function readCallFilter({ url }: Pick<ConsoleContext, 'url'>): CallFilter
 }
 
 /**
- * Renders a GET form, with the less common filters in a collapsed section. The values of the query parameters in `keep`
- * are preserved. `results` are further choices for the result.
+ * Renders a GET form, with the less common filters in a collapsed section. The query parameters in `keep` keep their
+ * values. `results` are additional options for the field that filters by result.
  */
 export function callFilterForm(
   { url }: Pick<ConsoleContext, 'url'>,
@@ -144,7 +144,7 @@ ${checkboxField({ name: 'own', label: labels.own ?? '', value: 'show', checked: 
 <div class="filter-actions"><button class="button">Apply</button></div></form>`;
 }
 
-/** Lists the active filters. Returns an empty string if there are none. */
+/** Renders the active filters, each with a link that removes it. Returns an empty string if there are none. */
 export function activeFilters(context: Pick<ConsoleContext, 'url'>, filter: CallFilter): Html | string {
   const on = filterNames.flatMap((name) => {
     const value = Object.entries(filter).find(([key]) => key === name)?.[1];
@@ -164,7 +164,7 @@ function describeValue(name: string, value: string): string {
   return units[name] === undefined ? value : `${value} ${units[name]}`;
 }
 
-/** Links to the view without these calls instead of only these calls, or the other way round. */
+/** Renders a link that inverts a filter, i.e. shows all other calls instead of only these calls, or the reverse. */
 function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: string): Html | string {
   const inverse = name.startsWith('not_') ? name.slice('not_'.length) : `not_${name}`;
   if (!filterNames.includes(inverse)) return '';
@@ -179,7 +179,10 @@ export function filterQuery({ own, ...filter }: CallFilter): Record<string, stri
   return Object.fromEntries(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-/** Counts the filters that a person has set. The gateway's own calls are hidden by default. */
+/**
+ * Counts the filters that a person has set. The filter that hides the gateway's own calls doesn't count, because it's
+ * on by default.
+ */
 function countFilters({ own: _own, ...filter }: CallFilter): number {
   return Object.values(filter).filter((value) => value !== undefined).length;
 }

@@ -6,15 +6,15 @@ const axisHeight = 24;
 const maxLabels = 6;
 const seriesColours = 8;
 
-/** A position on the horizontal axis, such as a day. */
+/** A step on the x-axis, e.g. one day. */
 export interface Bucket {
-  /** The full name, such as `2026-11-22`. */
+  /** The label for tooltips and the table, such as `2026-11-22`. */
   readonly label: string;
   /** A short name for the axis, such as `22 Nov`. Defaults to the label. */
   readonly axisLabel?: string;
-  /** One value per series. Null leaves a gap, e.g. for a latency in a period without calls. */
+  /** One value per series. Null is a gap, e.g. when there were no calls to compute a latency from. */
   readonly values: readonly (number | null)[];
-  /** Links to the calls behind this bucket. */
+  /** A link to the calls that this bucket counts. */
   readonly href?: string;
 }
 
@@ -34,7 +34,7 @@ export interface ChartOptions {
   readonly series: readonly Series[];
   readonly buckets: readonly Bucket[];
   readonly format: (value: number) => string;
-  /** Avoids fractions on the axis. Set it for counts. */
+  /** Set this for counts, so that the axis has no fractions. */
   readonly wholeNumbers?: boolean;
   /** The heading of the table's first column, such as `Day`. */
   readonly bucketName?: string;
@@ -117,7 +117,7 @@ export function chartFrame(options: ChartFrame): Html {
 <div class="chart-foot">${dataTable(options)}${zone === undefined ? '' : html`<span class="zone">Time zone: ${zone}</span>`}</div></figure>`;
 }
 
-/** Rendered instead of a chart that would be empty. */
+/** Renders the placeholder for an empty chart. */
 export function nothingToShow(options: ChartOptions): Html {
   return html`<figure class="chart">${caption(options)}<p class="empty-chart">No data in this period.</p>${
     options.zone === undefined ? '' : html`<div class="chart-foot"><span class="zone">Time zone: ${options.zone}</span></div>`

@@ -84,7 +84,7 @@ export interface RankedItem {
   readonly label: string;
   readonly value: number;
   readonly href?: string;
-  /** More figures, shown before the value. */
+  /** Text in front of the value. */
   readonly detail?: Html | string;
 }
 
@@ -114,13 +114,16 @@ export function ranking({
 
 export interface Span {
   readonly label: Html | string;
-  /** In milliseconds since the start of the waterfall. */
+  /** Milliseconds since the start of the waterfall. */
   readonly start: number;
   readonly end: number;
-  /** The time of an event such as the first byte of a response. The bar is paler before it. */
+  /**
+   * The time of an event within the span, such as the first byte of a response. We draw the bar in a paler colour up to
+   * this time.
+   */
   readonly mark?: number;
   readonly tone: 'good' | 'warning' | 'bad' | 'neutral';
-  /** Text to the right of the bar, such as the outcome. */
+  /** Shown to the right of the bar, e.g. the outcome. */
   readonly detail?: Html | string;
   /** The tooltip of the bar. */
   readonly title: string;
@@ -172,7 +175,10 @@ function legendOf({ series }: ChartOptions): Legend[] {
     : series.map(({ name, href }, index) => ({ name, className: seriesClass(series, index), ...(href !== undefined && { href }) }));
 }
 
-/** Isn't a tab stop, because the table below the chart has the same links. */
+/**
+ * Wraps a bucket of a chart in a link if it has one. We keep these links out of the tab order, because the table below
+ * the chart repeats them.
+ */
 function linked(href: string | undefined, content: Html): Html {
   return href === undefined ? html`<g class="bucket">${content}</g>` : html`<a class="bucket" href="${href}" tabindex="-1">${content}</a>`;
 }

@@ -3,11 +3,11 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
-/** Smaller bodies fit into one packet anyway. */
+/** Compressing smaller bodies gains nothing, because they fit into one packet anyway. */
 const minBytes = 1_000;
 const maxPadding = 100;
 const headerBytes = 10;
-/** The bit of the header's flags that says that a file name follows. */
+/** FNAME, a flag in the gzip header. If it's set, a file name follows the header. */
 const hasName = 0x08;
 
 const gzipAsync = promisify(gzip);

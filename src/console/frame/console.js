@@ -1,4 +1,4 @@
-// These are enhancements only. Every page works without JavaScript.
+// Conveniences only. Every page works without JavaScript.
 
 // A `[data-copy]` button copies the code or text before it. It's hidden unless the browser gives us access to the clipboard.
 const showCopyButtons = (root) => {

@@ -4,7 +4,7 @@ import { type Html, html } from './html.ts';
 export interface Stat {
   readonly label: string;
   readonly value: Html | string;
-  /** Links to the rows behind the figure. */
+  /** Where to see what the figure counts, e.g. a list of calls. */
   readonly href?: string;
   /** A line below the figure that says what it counts, or for which period. */
   readonly hint?: Html | string;
@@ -56,7 +56,7 @@ export interface MeterOptions {
   readonly value: number;
   /** Null if there is no limit. */
   readonly max: number | null;
-  /** E.g. `12 of 100 calls`. */
+  /** For example `12 of 100 calls`. */
   readonly text: Html | string;
 }
 

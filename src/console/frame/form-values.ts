@@ -3,13 +3,13 @@
  * the store can quote them in its error message.
  */
 
-/** Returns null for an empty field. */
+/** Returns the trimmed text of a field, or null if it's empty. */
 export function textOrNull(form: URLSearchParams, name: string): string | null {
   const text = form.get(name)?.trim() ?? '';
   return text === '' ? null : text;
 }
 
-/** Returns null for an empty field, and the text itself if it isn't a number. */
+/** Parses a number. An empty field is null, and text that isn't a number is returned as it is. */
 export function numberOrNull(form: URLSearchParams, name: string): number | string | null {
   const text = textOrNull(form, name);
   if (text === null) return null;

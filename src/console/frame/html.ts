@@ -3,5 +3,5 @@ import type { HtmlEscapedString } from 'hono/utils/html';
 
 export { html, raw } from 'hono/html';
 
-/** The escaped markup that `html` returns. */
+/** Escaped markup, as returned by `html`. */
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>;

@@ -40,10 +40,10 @@ export function filterForm(
   }</div></form>`;
 }
 
-/** More fields than this are folded on narrow screens. */
+/** A form with more fields than this is collapsed on narrow screens. */
 const maxUnfolded = 2;
 
-/** The attributes of a form with filters that is folded on narrow screens. */
+/** Attributes for a filter form. On narrow screens it's hidden until somebody presses `filtersButton`. */
 export const foldedForm = html` id="filters" popover`;
 
 /** Opens the folded form. Wide screens show the form instead of this button. */

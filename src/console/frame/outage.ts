@@ -8,7 +8,7 @@ import type { Html } from './html.ts';
 
 interface ChosenPolicy {
   readonly policy: StoreDownPolicy;
-  /** The level at which the policy was set. */
+  /** Who set the policy. */
   readonly from: 'key' | 'project' | 'deployment';
 }
 
@@ -30,7 +30,7 @@ export function describeOutage({ policy, from }: ChosenPolicy): string {
 interface OutageFieldOptions {
   readonly value: string | null;
   readonly error: string | undefined;
-  /** The policy that applies if none is chosen in this field. */
+  /** The policy that applies if the field is left empty. */
   readonly inherited: ChosenPolicy & { readonly from: 'project' | 'deployment' };
   readonly hint: string;
 }

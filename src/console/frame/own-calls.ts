@@ -1,6 +1,6 @@
 /**
- * Leaves the gateway's own calls out of figures, and says in one line what they cost. If we would have to read too many
- * calls to leave them out, the figures include them.
+ * Hides the gateway's own calls from figures, and renders a line that says what they cost. If the figures have no
+ * precomputed totals without these calls and we would have to read too many calls, the figures include them.
  */
 import { memoryApplication } from '../../core/call.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -21,7 +21,7 @@ type FigureReader = Pick<Analytics, 'figures'>;
 
 export interface ReportedFigures {
   readonly report: FiguresReport | TooManyCalls;
-  /** True if the report includes the gateway's own calls although the filter hides them. */
+  /** True if the figures include the gateway's own calls although the filter excludes them. */
   readonly hasOwn: boolean;
 }
 
@@ -34,8 +34,8 @@ export async function readFigures(analytics: FigureReader, request: FiguresReque
 }
 
 /**
- * Reads the figures of the hidden calls. Resolves with null if the filter doesn't hide them, if none of them match, or
- * if it would take too many rows.
+ * Reads the figures of the gateway's own calls. Resolves with null if the filter doesn't hide them, if there are none,
+ * or if we would have to read too many calls.
  */
 export async function readOwnFigures(analytics: FigureReader, request: FiguresRequest): Promise<Figures | null> {
   const { filter = {}, unit: _unit, group: _group, costly: _costly, ...selection } = request;
@@ -45,7 +45,7 @@ export async function readOwnFigures(analytics: FigureReader, request: FiguresRe
   return report instanceof TooManyCalls ? null : report.total;
 }
 
-/** The line that names the cost of the hidden calls. Returns an empty string if there are none. */
+/** Renders a line that says how much the hidden calls cost. Returns an empty string if no calls are hidden. */
 export function ownCallsLine(context: ConsoleContext, own: Figures | null, hasOwn = false): Html | string {
   const showHref = withQuery(context, { own: 'show', [pageParameter]: null });
   if (hasOwn)

@@ -5,7 +5,7 @@ import { pageParameter } from './navigation.ts';
 import type { ConsoleContext, CsvValue } from './route.ts';
 
 const csvPageSize = 500;
-/** For the messages of a conversation. Even with the longest messages, such a page stays below 150 kB. */
+/** The page size for lists of messages. It's small because messages can be long, and it keeps the page below 150 kB. */
 export const messagesPerPage = 25;
 
 /**
@@ -19,8 +19,8 @@ export function parsePageId({ url }: Pick<ConsoleContext, 'url'>): string | null
 }
 
 /**
- * Returns the rows of a page and the key of the next page for `pager`. Pass one row more than a page holds, so that we
- * know whether another page follows.
+ * Splits off the row that only shows whether there's another page. Pass up to `size + 1` rows. Returns the rows to show
+ * and, if there's a next page, its key for `pager`.
  */
 export function cutPage<Row>(
   rows: readonly Row[],
@@ -39,7 +39,7 @@ export interface CsvSource<Row> {
   readonly toCsv: (row: Row) => readonly CsvValue[];
 }
 
-/** Reads all rows of a list, one page at a time. */
+/** Yields all rows of a list, reading one page at a time. */
 export async function* csvRows<Row>({ readPage, keyOf, toCsv }: CsvSource<Row>): AsyncGenerator<readonly CsvValue[]> {
   for (let after: string | null = null; ; ) {
     const rows: readonly Row[] = await readPage(after, csvPageSize);

@@ -20,7 +20,8 @@
       timer = setTimeout(() => load(field.value, results), 150);
     });
     created.addEventListener('keydown', (event) => move(event, created, field));
-    // A click on the backdrop hits the dialog itself.
+    // The dialog covers the backdrop. So if somebody clicks on the backdrop, the target of the event is the dialog
+    // itself.
     created.addEventListener('click', (event) => event.target === created && created.close());
     document.body.append(created);
     return created;

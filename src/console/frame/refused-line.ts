@@ -1,4 +1,7 @@
-/** The line on pages about usage that says how many calls were refused, because these aren't among the calls and errors. */
+/**
+ * Renders a line for pages about usage that says how many calls were refused. Refused calls aren't included in any
+ * other figures of these pages.
+ */
 import type { RefusalCounts, RefusalFilter } from '../../usage/refusals/read-refusals.ts';
 import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
@@ -7,7 +10,10 @@ import type { ConsoleContext } from './route.ts';
 import { rangeQuery } from './time-range.ts';
 import { formatCount } from './values.ts';
 
-/** Returns an empty string if no call was refused. `filter` is that of the page, as far as it applies to refused calls. */
+/**
+ * Returns an empty string if no calls were refused. `filter` contains those of the page's filters that can be applied
+ * to refused calls.
+ */
 export function refusedLine(context: ConsoleContext, { calls, recorded }: RefusalCounts, filter: RefusalFilter = {}): Html | string {
   if (calls === 0) return '';
   const href = projectPath(context, '/calls/refused', { ...rangeQuery(context), ...filter });

@@ -1,6 +1,6 @@
 /**
- * Limits how many calls a page may read if its filters have no precomputed sums. The limit is 50,000 calls, and the
- * person can choose to read more.
+ * Limits how many calls a page may read if we have no hourly aggregates for its filters. The limit is 50,000 calls.
+ * People can choose to load the page without the limit.
  */
 import { hourMs } from '../../core/time.ts';
 import type { Period } from '../../usage/analytics/range.ts';
@@ -19,7 +19,7 @@ export function rowLimit({ url }: Pick<ConsoleContext, 'url'>): { readonly maxRo
   return url.searchParams.get(parameter) === 'all' ? {} : { maxRows: maxPageRows };
 }
 
-/** Returns a TooManyCalls error instead of throwing it. */
+/** Turns a rejection with TooManyCalls into a normal result. */
 export async function orTooMany<Result>(read: Promise<Result>): Promise<Result | TooManyCalls> {
   return read.catch((error: unknown) => {
     if (error instanceof TooManyCalls) return error;
@@ -27,7 +27,10 @@ export async function orTooMany<Result>(read: Promise<Result>): Promise<Result |
   });
 }
 
-/** Shown instead of the figures. It links to a shorter period, and to the same period without the limit. */
+/**
+ * Says that there are too many calls to read. We show this instead of the figures, with links to a shorter period and
+ * to the same page without the limit.
+ */
 export function tooManyCalls(context: Pick<ConsoleContext, 'url' | 'zone'>, { from, to }: Period, { calls }: TooManyCalls): Html {
   const hours = Math.max(1, Math.floor((0.9 * ((to - from) * maxPageRows)) / calls / hourMs));
   const shorter = { from: to - hours * hourMs, to };

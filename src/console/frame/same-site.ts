@@ -6,7 +6,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** Reports whether the request comes from a page of this host, or from no page at all. */
+/** Checks whether the request comes from a page of this host, or from no page at all. */
 export function isSameSite({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const site = headers['sec-fetch-site'];
   if (site !== undefined) return site === 'same-origin' || site === 'none';
@@ -52,13 +52,13 @@ export function signText(purpose: string, text: string, cookieSecret: string): s
   return `${encoded}.${signatureOf(purpose, encoded, cookieSecret)}`;
 }
 
-/** Returns null if the text wasn't signed by this session for this purpose. */
+/** Verifies a signed text. Returns null unless this session signed it for the same purpose. */
 export function readSignedText(purpose: string, value: string, cookieSecret: string): string | null {
   const [encoded = '', signature = ''] = value.split('.');
   return isEqual(signature, signatureOf(purpose, encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
 }
 
-/** Reports whether the browser used HTTPS, even if a proxy terminated it. */
+/** Returns true if the browser used HTTPS, even if a proxy terminated it. */
 export function isSecure(request: IncomingMessage): boolean {
   return 'encrypted' in request.socket || firstOf(request.headers['x-forwarded-proto']) === 'https';
 }

@@ -10,7 +10,7 @@ import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import { formatSetting } from './values.ts';
 
-/** The members of the settings as JSON values. */
+/** Settings by field name, as JSON values. */
 export type Settings = Readonly<Record<string, unknown>>;
 
 const fieldName = 'read';
@@ -19,13 +19,13 @@ export function settingsField(settings: Settings): Html {
   return html`<input type="hidden" name="${fieldName}" value="${JSON.stringify(settings)}">`;
 }
 
-/** Returns the settings with which the form was opened. Throws `bad_request` if they are missing or invalid. */
+/** Returns what the settings were when the form was opened. Throws `bad_request` if the field is missing or invalid. */
 export function parseSettingsField(form: URLSearchParams): Settings {
   try {
     const read: unknown = JSON.parse(form.get(fieldName) ?? '');
     if (isObject(read)) return read;
   } catch {
-    // Invalid JSON gets the same error as JSON that isn't an object.
+    // Fall through to the same error as for other values that aren't objects.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: open the page again' });
 }
@@ -34,8 +34,8 @@ export interface SettingsEdit {
   /** The members that the editor changed, with their new values. */
   readonly change: Settings;
   /**
-   * The values of the same members when the editor opened the form. It may include other members that have to be
-   * unchanged too.
+   * What the editor saw. The change is only saved if all of this is still current, which may include more members than
+   * the changed ones.
    */
   readonly read: Settings;
 }
@@ -51,9 +51,9 @@ export function auditOf({ change, read }: SettingsEdit): Settings {
 }
 
 /**
- * Prepares a form that is shown, or shown again with the rejected input in `sent`. Returns the settings to compare the
- * next submission with, and a notice about members that both the editor and someone else changed. The editor has then
- * seen those changes and can overwrite them.
+ * Prepares a form that we show for the first time, or again after we rejected the input in `sent`. `read` contains the
+ * settings with which we compare the next submission. If somebody else has changed the same members as the editor in
+ * the meantime, `notice` lists their changes. Since the editor has seen these, the next submission can overwrite them.
  */
 export function rebaseSettings(
   sent: URLSearchParams | undefined,
@@ -76,7 +76,7 @@ function changesNotice(lines: readonly Html[]): Html {
   );
 }
 
-/** Returns a line for each changed value. Objects are compared member by member. */
+/** Describes a change, one line per value. Objects are compared member by member. */
 function describeChange(name: string, before: unknown, after: unknown): Html[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];

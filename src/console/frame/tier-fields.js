@@ -46,7 +46,7 @@ document.addEventListener('click', (event) => {
   relabel(list);
   focused.focus();
 });
-// The mark describes the model that the page was loaded with.
+// The mark next to a model was rendered for its old value, so remove it as soon as somebody edits the field.
 document.addEventListener('input', (event) => {
   if (event.target.matches('.tier-model input')) clear(event.target.closest('li'));
 });

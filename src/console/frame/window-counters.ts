@@ -30,7 +30,7 @@ export function createWindowCounters({ readCounters, analytics, clock }: WindowC
   };
 }
 
-/** Returns how much the calls of a period add to a counter, in calls or nano-dollars. */
+/** Returns the usage of a counter in the period, in calls or nano-dollars. */
 export function amountOf({ scope, scopeId, ceiling }: CounterKey, recent: RecentUse | undefined): number {
   const use = scope === 'project' ? recent?.project : (scope === 'key' ? recent?.keys : recent?.applications)?.get(scopeId);
   return (ceiling === 'cost' ? use?.cost : use?.calls) ?? 0;

@@ -1,4 +1,4 @@
-/** Reads the id of a person from the path of a request. */
+/** Parses the person's id in the path of a request. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import type { ConsoleContext } from '../frame/route.ts';

@@ -9,14 +9,15 @@ export interface Point {
   readonly y: number;
 }
 
-/** This is half of d3-force's default, because the time that a layout takes is proportional to it. */
+/** Half of d3-force's default, because layout time grows linearly with the number of ticks. */
 const ticks = 150;
-/** Labels are wide and low, so nodes need less vertical than horizontal distance. */
+/** Nodes need less room vertically than horizontally, because labels are wide and low. */
 const flatness = 0.6;
 
 /**
- * Each edge is a pair of node indexes. `nodeRadius` keeps the labels of two nodes apart. In a narrow picture, nodes only
- * get out of each other's way if we try it several times per step (`passes`). The height depends on the layout.
+ * Lays out a graph. Each edge is a pair of node indexes. `nodeRadius` is the space that a node needs for its label. In
+ * narrow pictures nodes easily get stuck behind each other, so increase `passes`, the number of times that we resolve
+ * collisions per step. The height results from the layout.
  */
 export function layoutGraph(
   nodes: number,
@@ -30,7 +31,7 @@ export function layoutGraph(
     .force('x', forceX(width / 2).strength(0.05))
     .force('y', forceY(0).strength(0.1))
     .force('labels', forceCollide(nodeRadius).iterations(passes))
-    // With this decay, the simulation reaches d3-force's default minimum of 0.001 at the last tick.
+    // Chosen so that the last tick reaches 0.001, d3-force's default minimum.
     .alphaDecay(1 - 0.001 ** (1 / ticks))
     .stop();
   for (let tick = 0; tick < ticks; tick += 1) {

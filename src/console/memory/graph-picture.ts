@@ -24,13 +24,14 @@ interface Format {
   readonly passes: number;
   readonly maxLabelLength: number;
   /**
-   * With more arrows than this, their labels would cover each other. The tooltips and the table contain the labels too.
+   * If there are more arrows than this, we draw them without labels, which would cover each other. The tooltips and the
+   * table contain the labels too.
    */
   readonly maxLabelledArrows: number;
 }
 
 const wide: Format = { name: 'wide', width: 1_000, marginX: 90, nodeRadius: 70, passes: 1, maxLabelLength: 26, maxLabelledArrows: 12 };
-/** A phone would shrink the wide picture until nobody could read the names. */
+/** On a phone, the wide picture would be scaled down until its labels are unreadable. So phones get this one. */
 const narrow: Format = { name: 'narrow', width: 360, marginX: 58, nodeRadius: 52, passes: 3, maxLabelLength: 17, maxLabelledArrows: 4 };
 const marginY = 40;
 
@@ -42,7 +43,7 @@ interface Node {
 
 const radiusOf = ({ degree }: Node): number => 6 + Math.min(7, degree);
 
-/** Draws the graph twice, and the style sheet shows the picture that fits the screen. */
+/** Draws the graph in two formats, wide and narrow. The style sheet shows the one that fits the screen. */
 export function drawGraph(facts: readonly DrawnFact[], options: PictureOptions): Html {
   return html`${drawFormat(facts, options, wide)}${drawFormat(facts, options, narrow)}`;
 }

@@ -31,7 +31,10 @@ export function editConversation(fields: URLSearchParams): PlaygroundInput {
   }
 }
 
-/** Returns the turn of the assistant, and an empty turn for the result of each tool that it called. */
+/**
+ * Converts a response on the page to an assistant turn. If the response calls tools, an empty turn for the result of
+ * each call follows, which the person can fill in.
+ */
 function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] {
   const text = (fields.getAll('answer_text')[index] ?? '').replaceAll('\r\n', '\n');
   const toolCalls = readToolCalls(fields.getAll('answer_calls')[index] ?? '');
@@ -40,7 +43,7 @@ function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] 
   return [{ role: 'assistant', text, images: [], toolCalls, toolCallId: '' }, ...results];
 }
 
-/** People who add turns by hand usually write an example, in which user and assistant take turns. */
+/** Returns a turn for the button that adds one. In an example conversation, user and assistant usually alternate. */
 function nextTurn(turns: readonly PlaygroundTurn[]): PlaygroundTurn {
   return turns.at(-1)?.role === 'user' ? { role: 'assistant', text: '', images: [], toolCalls: [], toolCallId: '' } : userTurn('', []);
 }

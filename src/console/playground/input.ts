@@ -5,27 +5,29 @@ import { isSubject } from '../../core/subject.ts';
 import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 
 export interface PlaygroundInput {
-  /** The name of a tier or model. */
+  /** A tier or a model. */
   readonly model: string;
-  /** The second tier or model for a comparison, or an empty string. */
+  /** What to compare with. Empty if this isn't a comparison. */
   readonly other: string;
   readonly system: string;
   /** The conversation before the message. */
   readonly turns: readonly PlaygroundTurn[];
-  /** The message. It may be empty if the conversation ends with a turn of the user or the result of a tool. */
+  /**
+   * The user message that the person wants to send. It may be empty if the conversation already ends with a user turn
+   * or a tool result.
+   */
   readonly prompt: string;
-  /** URLs of the images of the message. */
   readonly images: readonly string[];
   readonly temperature: number | null;
   readonly maxTokens: number | null;
-  /** JSON as the person entered it. */
+  /** The JSON of the tools, exactly as the person entered it. */
   readonly tools: string;
   readonly schema: string;
   readonly recalls: boolean;
   readonly subject: string;
 }
 
-/** Forms contain images as `data:` URLs. */
+/** The form contains the images as `data:` URLs, so it can be large. */
 export const maxFormBytes = 12 * 1024 * 1024;
 const maxModelLength = 300;
 const maxTurns = 200;
@@ -69,7 +71,7 @@ export function toPrompt({ system, turns, prompt, images, temperature, maxTokens
   };
 }
 
-/** Accepts a list in the format of OpenAI or Anthropic, or a single tool, or functions without the object around them. */
+/** Parses tools as people paste them: a list in OpenAI's or Anthropic's format, a single tool, or bare functions. */
 function parseTools(text: string): object[] {
   if (text.trim() === '') return [];
   const value = parseEntered(text, 'the tools');
@@ -130,7 +132,10 @@ export function readInput(fields: URLSearchParams): PlaygroundInput {
   };
 }
 
-/** Each turn has all of these fields, so the values of a turn have the same index. */
+/**
+ * Parses the conversation. Every turn of the form has each of these fields exactly once, so the values at the same
+ * index belong to the same turn.
+ */
 function readTurns(fields: URLSearchParams): PlaygroundTurn[] {
   const all = (name: string) => fields.getAll(`turn_${name}`);
   const [texts, images, calls, ids] = [all('text'), all('images'), all('calls'), all('call_id')];
@@ -153,7 +158,7 @@ export function readToolCalls(json: string): PlaygroundToolCall[] {
   });
 }
 
-/** Our Content-Security-Policy only lets the page show `data:` URLs, so these are the only images with a preview. */
+/** Previews only work for `data:` URLs, because our Content-Security-Policy blocks all others. */
 export function isDataUrl(url: string): boolean {
   return /^data:image\/[\w.+-]+;base64,[\w+/=]+$/.test(url);
 }

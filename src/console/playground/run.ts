@@ -10,7 +10,7 @@ import type { PlaygroundInput } from './input.ts';
 
 export interface RunDeps {
   readonly run: RunInPlayground;
-  /** Returns the recorded call, or null if we didn't record one. */
+  /** Null if the call wasn't recorded. */
   readonly readCall: (projectId: string, callId: string) => Promise<CallDetail | null>;
   readonly newCallId: () => string;
 }
@@ -29,9 +29,9 @@ export interface RunEnd {
   readonly kind: 'end';
   /** The reason why the call failed, or null if it succeeded. */
   readonly error: string | null;
-  /** The labels and values of the figures. */
+  /** The figures of the call, such as its cost and duration. */
   readonly figures: readonly (readonly [label: string, value: string])[];
-  /** The pages of the call and of the memories that were recalled. */
+  /** Links to the call, and to the memories that recall put into its prompt. */
   readonly links: readonly (readonly [label: string, href: string])[];
 }
 

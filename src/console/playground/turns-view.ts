@@ -14,7 +14,7 @@ function turnFields(turn: PlaygroundTurn, index: number, tool: string | null, ac
   const { role, text, images, toolCalls, toolCallId } = turn;
   const id = `turn-${index}`;
   const label = `${index + 1}. ${tool === null ? roleLabels[role] : `Result of ${tool}`}`;
-  // The role of a tool result can't be changed, because the result belongs to a call of the turn before.
+  // The role of a tool result can't change, because the result belongs to a call in the turn before.
   const roleField =
     role === 'tool'
       ? html`<input type="hidden" name="turn_role" value="tool"><span>Tool result</span>`

@@ -13,7 +13,7 @@ export interface PricedModel extends ModelPrices {
   readonly maxOutputTokens: number | null;
 }
 
-/** Returns the columns of a table whose rows have prices. A price of null is unknown. */
+/** Builds a table's price columns. Unknown prices are null. */
 export function priceColumns<Row>(pricesOf: (row: Row) => ModelPrices | null): Column<Row>[] {
   return [
     { label: 'Input', align: 'end', value: (row) => usd(pricesOf(row)?.price?.inputNanos ?? null) },

@@ -23,7 +23,7 @@ export interface OidcTransaction {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
-  /** The path that the person wanted to open. */
+  /** The page that the person wanted to open. */
   readonly next: string;
 }
 
@@ -42,7 +42,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
 
   const configurationOf = (settings: OidcSettings): Promise<client.Configuration> => {
     const now = clock.now();
-    // Reloading the configuration creates a new settings object, so it's enough to compare the references.
+    // A reload creates new settings, so comparing references is enough.
     if (cached?.settings === settings && now - cached.fetchedAt < metadataMs) return cached.configuration;
     const entry = { settings, fetchedAt: now, configuration: discover(settings) };
     cached = entry;
@@ -98,7 +98,7 @@ export function encodeTransaction(transaction: OidcTransaction): string {
   return Buffer.from(JSON.stringify(transaction)).toString('base64url');
 }
 
-/** Returns null if the text wasn't created by `encodeTransaction`. */
+/** Returns null unless the text comes from `encodeTransaction`. */
 export function decodeTransaction(text: string | undefined): OidcTransaction | null {
   const json = text === undefined ? null : parseJson(Buffer.from(text, 'base64url').toString());
   if (!isObject(json)) return null;
@@ -108,12 +108,12 @@ export function decodeTransaction(text: string | undefined): OidcTransaction | n
 
 async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<client.Configuration> {
   const address = new URL(issuer);
-  // The settings only allow HTTP for providers on this machine.
+  // If the issuer has an HTTP URL, it's on this machine. We reject all other HTTP URLs when we parse the settings.
   const allowHttp = address.protocol === 'http:' ? [client.allowInsecureRequests] : [];
   const found = await client.discovery(address, clientId, undefined, client.None(), { execute: allowHttp, timeout: timeoutSeconds });
   if (clientSecret === null) return found;
   const metadata = found.serverMetadata();
-  // If it's absent, the default is `client_secret_basic` (OpenID Connect Discovery, section 3).
+  // `client_secret_basic` is the default if the field is missing (OpenID Connect Discovery, section 3).
   const supportsBasic = metadata.token_endpoint_auth_methods_supported?.includes('client_secret_basic') ?? true;
   const authentication = supportsBasic ? client.ClientSecretBasic(clientSecret) : client.ClientSecretPost(clientSecret);
   const configuration = new client.Configuration(metadata, clientId, undefined, authentication);

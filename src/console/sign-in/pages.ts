@@ -46,7 +46,7 @@ function providerButton(issuer: string, next: string): Html {
 }
 
 function passwordForm(context: FormContext, { next, email, isMain }: { next: string; email: string; isMain: boolean }): Html {
-  // After a mistake, the address is still filled in, so we focus the password.
+  // If the address is already filled in, e.g. after a wrong password, we focus the password field.
   const isPasswordNext = email !== '';
   return html`${isMain ? '' : html`<p class="or">or with a password</p>`}
 <form class="form" method="post" action="${signInPath}">${csrfField(context)}<input type="hidden" name="next" value="${next}">
@@ -65,9 +65,9 @@ function firstSignIn(): Html[] {
 
 interface LinkView {
   readonly token: string;
-  /** Null if the link creates an account. */
+  /** Who gets signed in. Null if the link is for a new account. */
   readonly person: PersonRecord | null;
-  /** What the person had entered before a mistake. */
+  /** The values from a form that we rejected. */
   readonly entered?: { readonly email: string; readonly name: string };
 }
 
@@ -90,7 +90,7 @@ export function linkView(context: FormContext, { token, person, entered = { emai
           password('Password', true, 'At least 12 characters.'),
         ]
       : [
-          // Password managers need this field.
+          // lets password managers store the address together with the password
           html`<input class="hidden" type="email" name="username" value="${person.email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
           person.hasPassword
             ? password('New password', false, 'Leave it empty to keep your password. At least 12 characters.')

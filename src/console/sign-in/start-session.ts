@@ -13,7 +13,7 @@ export interface SessionStarterDeps {
 
 type Method = 'password' | 'link' | 'oidc';
 
-/** Ends the browser's current session if there is one, and returns the cookies to set. */
+/** Starts a session. Returns the cookies to set. If the browser has a session already, that one ends. */
 export type StartSession = (
   context: Pick<ConsoleContext, 'cookies' | 'secure' | 'userAgent'>,
   person: Person,

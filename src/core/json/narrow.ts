@@ -1,4 +1,4 @@
-/** Narrows parsed JSON, which is `unknown` until we've checked it. */
+/** Narrows the type of parsed JSON, which is `unknown` until we've checked it. */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -6,12 +6,12 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns the object, or an empty one if the value isn't an object. */
+/** Returns the value if it's an object, and an empty object otherwise. */
 export function asObject(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Returns the array, or an empty one if the value isn't an array. */
+/** Returns the value if it's an array, and an empty array otherwise. */
 export function asArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
@@ -21,30 +21,30 @@ export function asString(value: unknown): string | null {
 }
 
 /**
- * Returns a count, i.e. a non-negative integer, or undefined for anything else. An explicit 0 counts as a value, unlike
- * a missing count.
+ * Returns the value if it's a count, i.e. a non-negative integer, and undefined otherwise. This lets callers tell an
+ * explicit 0 from a missing count.
  */
 export function asCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
 /**
- * How deeply objects and arrays may be nested in requests of operators and of MCP. We need a limit because
- * `JSON.stringify` and schemas are recursive.
+ * The maximum nesting depth in requests to the provisioning API and MCP. We need a limit because `JSON.stringify` and
+ * schema validation are recursive.
  */
 export const maxNesting = 100;
 
-/** Reports whether objects and arrays are nested more than `levels` deep. */
+/** Returns true if objects and arrays are nested more than `levels` deep. */
 export function isNestedDeeper(value: unknown, levels = maxNesting): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((member) => isNestedDeeper(member, levels - 1));
 }
 
-/** Parses JSON. Returns undefined if the text isn't valid. */
+/** Like `JSON.parse`, but returns undefined if the text isn't valid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // Callers treat it like any other invalid value.
+    return undefined; // the same as for any other invalid value
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Scans the bytes of JSON (RFC 8259) to find out which kind of value starts at a byte and where it ends. It isn't
- * recursive, so the only limit for the depth is the size of the text. Throws JsonSyntaxError at the first invalid byte.
+ * A JSON scanner (RFC 8259) that works on bytes. It tells which kind of value starts at an offset, and where the value
+ * ends. It isn't recursive, so only the size of the text limits the nesting depth. Throws JsonSyntaxError at the first
+ * invalid byte.
  */
 import { characters } from './characters.ts';
 
@@ -36,15 +37,15 @@ export function kindAt(bytes: Buffer, at: number): ValueKind {
 }
 
 /**
- * Returns the end of the value that starts at `at`. Keeps nested containers on a stack of closing brackets instead of
- * the call stack.
+ * Returns the end of the value that starts at `at`. We track nested containers on a stack of their closing brackets,
+ * because recursion could overflow the call stack.
  */
 export function skipValue(bytes: Buffer, at: number): number {
   const first = bytes[at];
   return first === openBrace || first === openBracket ? skipContainers(bytes, at, []) : skipScalar(bytes, at);
 }
 
-/** Returns the end of the array that contains an element ending at `at`. */
+/** Returns the end of an array, given the end of one of its elements. */
 export function skipElements(bytes: Buffer, at: number): number {
   const next = skipSpace(bytes, at);
   if (bytes[next] === closeBracket) return next + 1;
@@ -53,8 +54,8 @@ export function skipElements(bytes: Buffer, at: number): number {
 }
 
 /**
- * `closers` are the closing brackets of the containers around the value at `at`. The result is the end of the outermost
- * one.
+ * Scans to the end of the outermost container in `closers`, which are the closing brackets of all containers around the
+ * value at `at`.
  */
 function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
   let position = at;
@@ -73,7 +74,7 @@ function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
     } else {
       position = skipScalar(bytes, position);
     }
-    // A value has ended. We close the containers that end with it, and then move on to the next value.
+    // After a value, close all containers that end here, and then go on.
     for (;;) {
       const closer = closers[closers.length - 1];
       if (closer === undefined) return position;
@@ -91,7 +92,7 @@ function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
   }
 }
 
-/** Returns the start of the value after the key at `at`. */
+/** Skips the key at `at` and the colon after it. Returns the offset of the value. */
 function skipKey(bytes: Buffer, at: number): number {
   if (bytes[at] !== quote) throw new JsonSyntaxError('expected a key', at);
   const end = skipSpace(bytes, skipString(bytes, at));
@@ -114,10 +115,7 @@ function skipScalar(bytes: Buffer, at: number): number {
   }
 }
 
-/**
- * Returns the first offset from `at` on that isn't white space. Usually that's `at` itself, and a single comparison
- * tells us.
- */
+/** Skips white space from `at` on. Most of the time there is none, so we check that first with a single comparison. */
 export function skipSpace(bytes: Buffer, at: number): number {
   let position = at;
   for (;;) {
@@ -128,8 +126,8 @@ export function skipSpace(bytes: Buffer, at: number): number {
 }
 
 /**
- * For each byte, 1 if it's neither a quote nor a backslash nor a control character. A lookup takes half the time of
- * three comparisons (measured).
+ * Contains 1 for each byte that's neither a quote nor a backslash nor a control character. Looking this up takes half
+ * as long as three comparisons (measured).
  */
 const isPlain = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === backslash ? 0 : 1));
 
@@ -187,7 +185,7 @@ function skipNumber(bytes: Buffer, at: number): number {
   return position;
 }
 
-/** Returns the end of a run of at least one digit. */
+/** Skips digits and returns where they end. Throws unless there's at least one. */
 function skipDigits(bytes: Buffer, at: number): number {
   let position = at;
   while (isDigit(bytes[position])) position += 1;

@@ -3,52 +3,52 @@ import { asObject, asString, isObject, type JsonObject } from '../../core/json/n
 import { createObjectText, toJsonText } from '../json/json-text.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 
-/** Returns the calls in a message. If there is a legacy `function_call`, it comes last. */
+/** Returns the tool calls of a message. A legacy `function_call` comes last. */
 export function listToolCalls({ tool_calls: calls, function_call: legacyCall }: JsonObject): JsonObject[] {
   const all = Array.isArray(calls) ? calls.map(asLosslessObject) : [];
   if (isLosslessObject(legacyCall)) all.push({ function: legacyCall });
   return all;
 }
 
-/** Returns `arguments` as text, because some vendors send an object instead of a string. */
+/** Returns tool call arguments as JSON text. Some vendors send an object. */
 export function toArgumentText(value: unknown): string {
   if (typeof value === 'string') return value;
   return isLosslessObject(value) ? toJsonText(value) : '';
 }
 
-/** A tool call of a streamed response. It may still be incomplete. */
+/** A tool call in a streamed response. It may still be incomplete. */
 export interface StreamedCall {
   /** The index of this call among all calls of the response, starting at 0. */
   readonly position: number;
   readonly id: string | null;
-  /** This is empty until the name has arrived. */
+  /** Empty until the name has arrived. */
   readonly name: string;
-  /** Reports whether the arguments are a complete JSON object, which no further delta can extend. */
+  /** Returns true if the arguments are a complete JSON object, so that no further delta can extend them. */
   isComplete(): boolean;
 }
 
 export interface ToolCallDelta {
   readonly call: StreamedCall;
-  /** Whether this is the first delta of its call. */
+  /** True if this delta starts a new tool call. */
   readonly isFirst: boolean;
   readonly argumentText: string;
 }
 
 export interface ToolCallReader {
-  /** Returns the calls that this delta of the message starts or continues. */
+  /** Returns the tool calls that this delta starts or continues. */
   read(delta: JsonObject): readonly ToolCallDelta[];
-  /** Returns the number of calls so far. */
+  /** Returns how many tool calls have started so far. */
   count(): number;
 }
 
 const noDeltas: readonly ToolCallDelta[] = [];
 
 /**
- * Assigns the deltas of a stream to tool calls. This also works for vendors that omit the index of calls, or that give
- * all calls the same index.
+ * Assigns the deltas of a stream to tool calls. This also works for vendors that omit the index or give all calls the
+ * same index.
  */
 export function createToolCallReader(): ToolCallReader {
-  /** Maps each key to the call that further deltas with this key belong to. */
+  /** Maps the index of a delta, or its id if it has no index, to the latest tool call with that index or id. */
   const latest = new Map<unknown, ReturnType<typeof createCall>>();
   let lastKey: unknown = null;
   let count = 0;
@@ -62,7 +62,7 @@ export function createToolCallReader(): ToolCallReader {
 
   const readDelta = (delta: JsonObject): ToolCallDelta => {
     const { index, id, function: fn } = delta;
-    // Vendors that omit the index either send complete calls, each with its own id, or continue the last call.
+    // If there's no index, a delta with an id is a complete call, and one without continues the last call.
     const key = index ?? asNonEmptyString(id) ?? lastKey;
     lastKey = key;
     const { name, arguments: argumentPiece } = asObject(fn);
@@ -90,7 +90,7 @@ function createCall(position: number) {
   return { position, id: null as string | null, name: '', arguments: text, isComplete: text.isComplete };
 }
 
-/** Reports whether a delta starts a new call although an earlier, complete call has the same index. */
+/** Checks whether a delta starts another call, although its index belongs to a call that's already complete. */
 function isOtherCall(call: StreamedCall, id: unknown, name: unknown): boolean {
   const isOther = call.id !== null && asNonEmptyString(id) !== null && id !== call.id;
   return isOther && asNonEmptyString(name) !== null && call.isComplete();

@@ -1,20 +1,21 @@
-/** Reads what vendors report about the price of a response, besides its tokens (docs/vendors.md#extra-charges). */
+/** Reads what a vendor reports about the price of a response, apart from its tokens (docs/vendors.md#extra-charges). */
 import { asArray, asCount, asObject, asString, type JsonObject } from '../../core/json/narrow.ts';
 
 export interface BillingReport {
   /** The processing tier that the vendor used, e.g. `priority`, `flex` or `default`. */
   readonly serviceTier?: string;
-  /**
-   * How often the response used each tool that the vendor runs and bills separately, by tool name, e.g. `web_search`.
-   */
+  /** Counts the uses of each tool that the vendor runs and bills separately, e.g. `web_search`. */
   readonly toolUses?: Readonly<Record<string, number>>;
-  /** The cost of the response as reported by the vendor. */
+  /** What the vendor says the response cost. */
   readonly reportedCostNanos?: number;
 }
 
 const noReport: BillingReport = {};
 
-/** Accepts a whole response, or a stream event that has the same `usage` and `service_tier` members. */
+/**
+ * Reads what a response reports about billing. Also accepts stream events with the same `usage` and `service_tier`
+ * fields.
+ */
 export function readBillingReport(response: JsonObject): BillingReport {
   const { usage, service_tier: tier, output } = response;
   if (typeof usage !== 'object' && typeof tier !== 'string' && output === undefined) return noReport;
@@ -30,11 +31,11 @@ export function readBillingReport(response: JsonObject): BillingReport {
   };
 }
 
-/** Tier names are short, so we ignore anything longer. */
+/** Anything longer can't be a tier. */
 const maxTierLength = 64;
 
 /**
- * Anthropic reports its fast mode and its region in separate members. We treat both as tiers, so the result can be
+ * Anthropic reports its fast mode and its region in separate fields. We treat both as tiers, so the result can be
  * `fast`, `us` or `fast+us`.
  */
 function readServiceTier(tier: string | null, { speed, inference_geo: geo }: JsonObject): string | null {
@@ -50,11 +51,12 @@ function readServiceTier(tier: string | null, { speed, inference_geo: geo }: Jso
 
 /**
  * Anthropic and OpenRouter count requests in `server_tool_use`, and xAI counts calls in
- * `server_side_tool_usage_details`. OpenAI's responses don't have counts, but they contain an item for each call.
+ * `server_side_tool_usage_details`. OpenAI doesn't send counts on the responses route, but there is an output item for
+ * each call.
  */
 function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<string, number>> | null {
   const { server_tool_use: requests, server_side_tool_usage_details: details } = usage;
-  // Return early, because we do this for every response and most of them report no tools.
+  // The common case: no tools were reported.
   if (requests === undefined && details === undefined && output === undefined) return null;
   const reported = { ...asObject(requests), ...asObject(details) };
   const uses: Record<string, number> = {};
@@ -67,7 +69,10 @@ function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<strin
   return Object.keys(uses).length > 0 ? uses : null;
 }
 
-/** Items that vendors don't bill per call: the caller's own tools, and items that only cost tokens. */
+/**
+ * Types of items that vendors don't bill per call, i.e. calls of the caller's own tools, and items that only cost
+ * tokens.
+ */
 const unbilledItems: ReadonlySet<string> = new Set([
   'function_call',
   'custom_tool_call',

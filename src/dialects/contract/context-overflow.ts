@@ -9,8 +9,8 @@ const overflowNames: ReadonlySet<string | null> = new Set([
 ]);
 
 /**
- * We also look for phrases in the message, because most vendors have no error code for this and some send
- * `invalid_request_error` for everything.
+ * Most vendors have no code of their own for this, or send `invalid_request_error` for everything. So we search the
+ * message for phrases as well.
  */
 const overflowPhrases = new RegExp(
   [
@@ -47,12 +47,15 @@ interface ErrorTexts {
   readonly param: string | null;
 }
 
-/** If the error blames a member that doesn't match, the prompt isn't what's too long. */
+/**
+ * Matches the names of parameters that contain the prompt. If the error names any other parameter, the prompt's length
+ * isn't the problem.
+ */
 const promptParams = /message|input|prompt|content|token/i;
 /**
- * Matches text that the vendor quotes, such as a value from the request, so that we can ignore it. It doesn't match the
- * quoted message of another vendor's error. A quotation has to follow a space or a bracket, because phrases contain
- * apostrophes.
+ * Matches text that the vendor quotes, such as a value from the request, so that we can ignore it. Quoted messages of
+ * another vendor's error don't match. A quotation has to follow a space or a bracket, because the phrases themselves
+ * contain apostrophes.
  */
 const quotations = /(?<=^|[\s([{:,=])(?<!["']message["']: ?)(?:"[^"]*"|'[^']*')/g;
 

@@ -1,7 +1,7 @@
 /**
  * Converts the token counts that vendors report into five counters that don't overlap (docs/vendors.md). For example,
- * OpenAI's prompt count includes cached tokens, but Anthropic's input count doesn't. A missing count means that the
- * number is unknown, and is not the same as an explicit zero.
+ * OpenAI's prompt count includes cached tokens, but Anthropic's input count doesn't. We treat a missing count as
+ * unknown, which isn't the same as an explicit zero.
  */
 
 import { asCount, asObject, isObject, type JsonObject } from '../../core/json/narrow.ts';
@@ -10,7 +10,7 @@ import type { Tokens } from '../../core/pricing.ts';
 /** Parses the usage of a chat response or of its last chunk. Returns null if the input or output tokens are missing. */
 export function parseChatUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
-  // DeepSeek puts the number of cached tokens next to the prompt count rather than into the details.
+  // DeepSeek reports cached tokens in a field next to the prompt count, not in the details.
   const details = asObject(usage.prompt_tokens_details);
   const cached = asCount(details.cached_tokens) ?? asCount(usage.prompt_cache_hit_tokens);
   const written = readWritten(details);
@@ -40,9 +40,9 @@ interface OpenAiCounts {
 }
 
 /**
- * Converts OpenAI's counts. `whole` is all of the input and includes `cached` and `written`. If one of input, output
- * and total is missing, we derive it from the other two. If the total exceeds the sum of input and output, the rest
- * is reasoning, which xAI and Google bill as output but don't count as completion tokens.
+ * Converts OpenAI's counts. `whole` is the entire input, including `cached` and `written`. If one of input, output and
+ * total is missing, we derive it from the other two. If the total is larger than input and output together, the rest is
+ * reasoning, which xAI and Google bill as output but don't count as completion tokens.
  */
 function toTokens(usage: OpenAiCounts): Tokens | null {
   const total = asCount(usage.total);
@@ -59,7 +59,7 @@ function toTokens(usage: OpenAiCounts): Tokens | null {
 }
 
 /**
- * Parses the usage of the messages dialect. Streams send cumulative counts in several events, so a later count replaces
+ * Parses the usage of the messages dialect. Streams send cumulative counts in several events, so a new count replaces
  * the one in `earlier`.
  */
 export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Tokens | null {
@@ -67,8 +67,8 @@ export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Toke
   const written = asCount(usage.cache_creation_input_tokens);
   const split = asObject(usage.cache_creation);
   const written1h = asCount(split.ephemeral_1h_input_tokens);
-  // Streams report how many tokens go to the 5-minute and 1-hour caches only once, at the start. At the end they only
-  // repeat the sum.
+  // In streams, only the first event splits the written tokens into 5-minute and 1-hour caches. The last event just
+  // repeats the sum.
   const rest = written === undefined ? undefined : written - (written1h ?? earlier?.cacheWrite1h ?? 0);
   const written5m = asCount(split.ephemeral_5m_input_tokens) ?? rest;
   const counts = {
@@ -88,9 +88,7 @@ export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Toke
   };
 }
 
-/**
- * Estimates the tokens of a text with the rule of thumb for English text and code, which is four characters per token.
- */
+/** Estimates the tokens of a text. The rule of thumb for English and code is four characters per token. */
 export function estimateTokens(characters: number): number {
   return Math.ceil(characters / 4);
 }
@@ -99,10 +97,13 @@ export function estimateTokens(characters: number): number {
 export const tokensPerImage = 1_600;
 /** Vendors process each page of a PDF both as text and as an image. */
 const tokensPerPage = 2_000;
-/** Characters of base64. Scanned pages are larger than this, and pages of text are smaller. */
+/**
+ * The number of base64 characters that we count as one page. Scanned pages are larger than this, and pages of text are
+ * smaller.
+ */
 const charactersPerPage = 100_000;
 
-/** Estimates the tokens of a document from the number of its base64 characters. */
+/** Estimates how many tokens a document has from the length of its base64. */
 export function estimateDocumentTokens(characters: number): number {
   return tokensPerPage * Math.max(1, Math.ceil(characters / charactersPerPage));
 }

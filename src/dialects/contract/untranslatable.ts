@@ -1,17 +1,17 @@
 /**
- * Thrown if the other dialect has no equivalent for something in the request. We then skip the candidate, because a
- * changed request would ask for something else.
+ * Thrown if the other dialect has no equivalent for something in the request. The gateway then skips the candidate,
+ * because without this part the request would ask for something else.
  */
 import type { ErrorDetails } from '../../core/errors.ts';
 
 interface UntranslatableOptions {
-  /** The request member that we can't translate. */
+  /** The request parameter that we can't translate. */
   readonly param?: string;
-  /** Machine-readable details, because some SDKs react to them. */
+  /** Machine-readable details for the error response. Some SDKs act on them. */
   readonly details?: ErrorDetails | undefined;
 }
 
-/** The message names what we can't translate. It's always a fixed sentence that doesn't quote the caller's text. */
+/** The message says what we can't translate. It's always a fixed sentence and never quotes the caller's text. */
 export class UntranslatableError extends Error {
   readonly param: string | null;
   readonly details: ErrorDetails | undefined;

@@ -1,22 +1,22 @@
-/** Reads a vendor's error body in any of the formats that vendors use (docs/vendors.md). */
+/** Parses the error bodies of vendors in all formats that we know (docs/vendors.md). */
 import { contextOverflowCode, type ErrorDetails, type VendorReport } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { isContextOverflow, parseExceededWindow } from './context-overflow.ts';
 
 /**
- * The contents of a vendor's error body. Members that the body doesn't have are null. The values come straight from the
- * vendor, so they may be of any length and may even repeat a secret.
+ * The contents of a vendor's error body. Fields that the body doesn't have are null. The values come straight from the
+ * vendor, so they can have any length and can even repeat a secret.
  */
 export interface VendorErrorBody extends VendorReport {
   readonly message: string | null;
 }
 
 /**
- * Parses a vendor's error body. We support
+ * Parses a vendor's error body. We support:
  *
  * - `error`, as sent by OpenAI and Anthropic
  * - `status` and `details`, as sent by Google, whose chat endpoint wraps the error in a list
- * - members of the body itself, as sent by vLLM and Mistral
+ * - the same fields at the top level, as sent by vLLM and Mistral
  * - `detail`, as sent by FastAPI and ElevenLabs
  * - a bare string in `error`, `message` or `detail`
  */
@@ -25,7 +25,7 @@ export function parseVendorError(bytes: Buffer): VendorErrorBody {
   return readVendorError(asObject(Array.isArray(parsed) ? parsed[0] : parsed));
 }
 
-/** Does the same for a parsed body, or for the data of an error event. */
+/** Like `parseVendorError`, but for a parsed body or the data of an error event. */
 export function readVendorError(body: JsonObject): VendorErrorBody {
   const error = [body.error, body.detail, asArray(body.errors)[0]].find(isObject) ?? body;
   const issue = asObject(asArray(body.detail)[0]);
@@ -43,8 +43,8 @@ function normalize(error: Omit<VendorErrorBody, 'windowTokens'>): VendorErrorBod
 }
 
 /**
- * Returns an error code. Returns null for an HTTP status, which some vendors repeat as the code, as a number or as
- * text.
+ * Returns an error code. Some vendors repeat the HTTP status as the code (as a number or as text), in which case we
+ * return null.
  */
 function asCode(value: unknown): string | null {
   const code = typeof value === 'number' ? String(value) : asText(value);
@@ -60,7 +60,7 @@ function asText(value: unknown): string | null {
   return text === '' || text === 'None' || text === 'about:blank' ? null : text;
 }
 
-/** Reads Anthropic's `details` object. Google's `details` is a list, so it gives null. */
+/** Reads Anthropic's `details` object. Returns null for Google's `details`, which is a list. */
 function readDetails({ details }: JsonObject): ErrorDetails | null {
   const { error_code: errorCode, unsupported } = asObject(details);
   if (typeof errorCode !== 'string') return null;
@@ -70,7 +70,7 @@ function readDetails({ details }: JsonObject): ErrorDetails | null {
   };
 }
 
-/** Searches Google's list of `details` for the first entry that has the member. */
+/** Returns a value from Google's `details`, i.e. from the first entry that has this `key`. */
 function findDetail({ details }: JsonObject, key: string): string | null {
   return asText(
     asArray(details)
@@ -79,7 +79,7 @@ function findDetail({ details }: JsonObject, key: string): string | null {
   );
 }
 
-/** Returns the name of the wrong field from Google's `BadRequest` detail. */
+/** Returns the name of the invalid field from Google's `BadRequest` detail. */
 function findField({ details }: JsonObject): string | null {
   const [violation] = asArray(details).flatMap((detail) => asArray(asObject(detail).fieldViolations));
   return asText(asObject(violation).field);

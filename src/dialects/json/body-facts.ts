@@ -1,17 +1,17 @@
 /**
- * Remembers what the low-priority thread found in a large body (`routes/inspect-body.ts`), so that the event loop doesn't
- * have to search the body again. Facts are forgotten together with the body.
+ * Keeps what the low-priority thread found in a large body (`routes/inspect-body.ts`), so that the event loop doesn't
+ * have to search the body again. Entries are garbage-collected with their body.
  */
 import { largeBytes } from '../../core/low-priority-thread.ts';
 
 export interface InputSize {
-  /** The size of the body without the base64 data of media. */
+  /** Bytes in the body, without the base64 of media. */
   readonly textBytes: number;
-  /** The number of images in the body and images referenced by URL. */
+  /** The number of images, including those referenced by URL. */
   readonly images: number;
-  /** The base64 length of all audio. */
+  /** The length of all audio in base64. */
   readonly audioBytes: number;
-  /** The base64 length of all PDFs and other media that is neither an image nor audio. */
+  /** The length of all PDFs in base64, plus any other media that is neither an image nor audio. */
   readonly documentBytes: number;
 }
 
@@ -25,9 +25,12 @@ export interface BodyFacts {
   readonly refersElsewhere: boolean;
   /** See `mentionsCacheControl`. */
   readonly mentionsCacheControl: boolean;
-  /** See `digestParameters`. This is null if the project has no response cache. */
+  /**
+   * A hash of everything in the body that can change the response (see `digestParameters`). Null if the project has no
+   * response cache.
+   */
   readonly digest: string | null;
-  /** See `readRequestTexts`. This is null if the project has no rules for input, or if we can't check the texts. */
+  /** The result of `readRequestTexts`. Null if there are no input rules, or if the texts can't be checked. */
   readonly texts: readonly string[] | null;
 }
 
@@ -37,10 +40,7 @@ export function rememberFacts(body: Buffer, facts: BodyFacts): void {
   known.set(body, facts);
 }
 
-/**
- * Returns undefined for small bodies, and for large ones that we didn't inspect, e.g. because we added memories to the
- * prompt.
- */
+/** Undefined for small bodies, and for large ones that nobody inspected, e.g. because recall has changed them since. */
 export function factsOf(body: Buffer): BodyFacts | undefined {
   return body.length < largeBytes ? undefined : known.get(body);
 }

@@ -1,10 +1,10 @@
 /**
- * Recognizes, decodes and folds data URLs (RFC 2397). We don't run regular expressions over the whole text, because
- * bodies can be up to 32 MiB.
+ * Parses data URLs (RFC 2397) and replaces them by digests. We don't run regular expressions over the whole text,
+ * because bodies can be up to 32 MiB.
  */
 import { hash } from 'node:crypto';
 
-/** We store this instead of binary content. */
+/** The size and hash of binary content, which we store instead of the content itself. */
 export interface Digest {
   readonly bytes: number;
   readonly sha256: string;
@@ -15,8 +15,8 @@ export function digestBytes(bytes: Buffer): Digest {
 }
 
 /**
- * Returns the media type and the content of a data URL. If there is no media type, it's `text/plain` (RFC 2397).
- * Returns null if `text` isn't a data URL.
+ * Returns the media type and the content of a data URL. The default type is `text/plain` (RFC 2397). Returns null if
+ * `text` isn't a data URL.
  */
 export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer } | null {
   if (text.slice(0, scheme.length).toLowerCase() !== scheme) return null;
@@ -29,9 +29,9 @@ export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer }
 }
 
 /**
- * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`. The result is deterministic. Short URLs
- * stay as they are, because otherwise a text full of empty URLs would grow eightfold and cost us one hash per 13
- * characters.
+ * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`. The same URL always gives the same result.
+ * Short URLs stay unchanged. If we replaced them too, a text full of empty URLs would grow eightfold, and we'd have to
+ * compute a hash for every 13 characters.
  */
 export function foldDataUrls(text: string): string {
   let markAt = text.indexOf(base64Mark);
@@ -39,12 +39,12 @@ export function foldDataUrls(text: string): string {
   const parts: string[] = [];
   let from = 0;
   while (markAt >= 0) {
-    // We search back no further than the longest head, because a text that consists of nothing but marks would
-    // otherwise take quadratic time.
+    // Don't search back further than the longest possible head. Otherwise, a text that just repeats `;base64,` would
+    // take quadratic time.
     const searchFrom = Math.max(from, markAt - maxHeadLength);
     const start = searchFrom + text.slice(searchFrom, markAt).lastIndexOf(scheme);
     const end = endOfBase64(text, markAt + base64Mark.length);
-    // The head of a data URL is short and contains neither white space nor commas.
+    // If the text in front has white space or commas, it isn't the head of a data URL.
     if (start >= searchFrom && end - start >= minFoldedLength && !/[\s,]/.test(text.slice(start, markAt))) {
       const url = parseDataUrl(text.slice(start, end));
       if (url) {
@@ -86,6 +86,6 @@ function unescapePercent(data: string): Buffer {
   try {
     return Buffer.from(decodeURIComponent(data), 'utf8');
   } catch {
-    return Buffer.from(data, 'utf8'); // If the percent-encoding is invalid, we use the characters as they are.
+    return Buffer.from(data, 'utf8'); // not valid percent-encoding, so take it literally
   }
 }

@@ -1,19 +1,19 @@
 /**
- * Counts the characters that a model generated, so that we can estimate a response that has no final usage. Vendors
- * keep adding members for new kinds of output, so we count every string except those that are known to hold something
+ * Counts the characters that a model generated, so that we can estimate the usage of a response that doesn't report it.
+ * Vendors keep adding fields for new kinds of output, so we count every string unless we know that it holds something
  * else.
  */
 import { asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 
 /**
- * Names of strings that the model didn't write, such as identifiers, API names, signatures, and base64 of media or
- * encrypted text.
+ * Matches the names of strings that the model didn't write, such as identifiers, API names, signatures, base64 of
+ * media, and encrypted text.
  */
 const label =
   /^(?:(?:.*_)?(?:id|type|role|status|object|model|format|signature|reason|data|b64)|b64_json|encrypted_content|obfuscation|detail)$/;
-/** Lists and objects that quote sources, or that repeat text we have already counted. */
+/** Lists and objects that quote sources, or that repeat text we've already counted. */
 const quotingMembers: ReadonlySet<string> = new Set(['logprobs', 'annotations', 'citations', 'citation']);
-/** Maps the type of an object to its member that holds encrypted text from the model. */
+/** Object types that contain encrypted model output, and the field that it's in. */
 const sealedMembers: ReadonlyMap<unknown, string> = new Map([
   ['redacted_thinking', 'data'],
   ['reasoning.encrypted', 'data'],
@@ -23,8 +23,8 @@ const sealedMembers: ReadonlyMap<unknown, string> = new Map([
 const dataUrl = /^data:[\w.+-]+\/[\w.+-]+[;,]/;
 
 /**
- * Counts the characters in a delta, a message, or a list of them. A vendor may send the same text under several names.
- * If you pass `counted`, strings that are already in that set aren't counted again.
+ * Counts the characters in a delta, a message, or a list of them. If you pass `counted`, strings in this set are
+ * skipped, because a vendor may send the same text under several names.
  *
  * This isn't recursive, because a vendor's JSON may be nested deeper than the stack.
  */
@@ -67,8 +67,8 @@ function isImage({ type }: JsonObject, name: string): boolean {
 }
 
 /**
- * The vendor bills encrypted text even though only the vendor can read it. We count its bytes, of which base64
- * encodes three in four characters.
+ * Vendors bill encrypted text, even though only they can read it. Base64 encodes three bytes in four characters, so we
+ * count three quarters of the length.
  */
 function countSealed(holder: JsonObject): number {
   const name = sealedMembers.get(holder.type);
@@ -77,8 +77,8 @@ function countSealed(holder: JsonObject): number {
 }
 
 /**
- * Counts the characters of the JSON that the model wrote as the arguments of a tool call, without escapes. We don't
- * count an empty object, because streams start with one.
+ * Counts the characters of the JSON that the model wrote as the arguments of a tool call. Escapes aren't counted, and
+ * neither is an empty object, because streams start with one.
  */
 function countJson(value: JsonObject): number {
   let count = Object.keys(value).length === 0 ? -2 : 0;
@@ -89,7 +89,7 @@ function countJson(value: JsonObject): number {
     else if (typeof next !== 'object' || next === null) count += String(next).length;
     else {
       const members = Object.entries(next);
-      // Count the brackets, and the commas between members.
+      // brackets and commas
       count += Math.max(2, members.length + 1);
       for (const [name, member] of members) {
         if (!Array.isArray(next)) count += name.length + 3;

@@ -1,6 +1,5 @@
 /**
- * Writes parsed values as JSON text, although they may be nested deeper than the stack. It also tracks JSON text that
- * arrives in pieces.
+ * Serializes parsed values even if they are nested deeper than the stack. Also tracks JSON text that arrives in pieces.
  */
 import { characters } from '../../core/json/characters.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
@@ -8,8 +7,8 @@ import { isObject, parseJson } from '../../core/json/narrow.ts';
 const { backslash, closeBrace, closeBracket, openBrace, openBracket, quote } = characters;
 
 /**
- * Serializes a parsed value, passing its strings through `mapText`. Returns an empty string if the value is nested too
- * deeply to serialize.
+ * Serializes a parsed value and passes each of its strings through `mapText`. Returns an empty string if the value is
+ * nested too deeply.
  */
 export function toJsonText(value: unknown, mapText?: (holder: unknown, key: string, text: string) => string): string {
   try {
@@ -25,12 +24,12 @@ export function toJsonText(value: unknown, mapText?: (holder: unknown, key: stri
   }
 }
 
-/** A JSON object that arrives in pieces, such as the arguments of a tool call. */
+/** Assembles a JSON object from pieces of text, e.g. the arguments of a tool call. */
 export interface ObjectText {
   add(piece: string): void;
   /**
-   * Reports whether the text is a complete JSON object, which nothing but white space can extend. Each piece is only
-   * scanned once, when somebody asks.
+   * Returns true if the text is a complete JSON object, so that only white space can follow. Pieces aren't scanned
+   * until you call this, and each of them is only scanned once.
    */
   isComplete(): boolean;
 }
@@ -43,7 +42,7 @@ export function createObjectText(): ObjectText {
   let isInString = false;
   let isEscaped = false;
 
-  /** Reports whether this piece closes the outermost bracket. */
+  /** Scans one more piece. Returns true if it closes the outermost bracket. */
   const closesIn = (piece: string): boolean => {
     for (let at = 0; at < piece.length; at += 1) {
       const code = piece.charCodeAt(at);
@@ -65,7 +64,7 @@ export function createObjectText(): ObjectText {
     if (state === 'complete' && /[^ \t\n\r]/.test(piece)) state = 'invalid';
     if (state !== 'open') return;
     read += piece;
-    // The brackets outside of strings only balance at the end of an object, so we don't parse the text more than once.
+    // There's only one closing bracket at the outermost level, so this parses at most once.
     if (closesIn(piece)) state = isObject(parseJson(read)) ? 'complete' : 'invalid';
   };
 

@@ -1,10 +1,10 @@
 /**
- * Narrows values from `parseLossless`. They keep the original text of numbers, so that `12345678901234567890`, `1.0`
- * and `1e5` in tool schemas and arguments survive a translation unchanged. Such a number is a raw JSON object, so use
- * these functions rather than those of `core/json`, which would mistake it for a JSON object.
+ * Narrows values from `parseLossless`, which keeps the original text of numbers. This way `12345678901234567890`, `1.0`
+ * and `1e5` in tool schemas and arguments survive a translation unchanged. Such a number is a raw JSON object. The
+ * functions in `core/json` would mistake it for a normal object, so use these instead.
  *
- * We don't preserve white space, duplicate keys (the last one wins), or the position of integer keys, which move to the
- * front.
+ * White space, duplicate keys (the last one wins) and the position of integer keys (they move to the front) aren't
+ * preserved.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 
@@ -12,28 +12,28 @@ export function isLosslessObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }
 
-/** Returns the object, or an empty object for anything else. */
+/** Returns the value if it's an object, or else an empty object. */
 export function asLosslessObject(value: unknown): JsonObject {
   return isLosslessObject(value) ? value : {};
 }
 
-/** Returns the number, which may be raw JSON. Returns undefined for anything else. */
+/** Returns the value if it's a number or a number in raw JSON, or else undefined. */
 export function asNumber(value: unknown): number | undefined {
   if (JSON.isRawJSON(value)) return Number(value.rawJSON);
   return typeof value === 'number' ? value : undefined;
 }
 
-/** Returns null if the value is empty or isn't a string. */
+/** Returns the value if it's a string that isn't empty, or else null. */
 export function asNonEmptyString(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** Drops the members that are null or undefined. */
+/** Drops fields whose value is null or undefined. */
 export function omitNullish(members: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null));
 }
 
-/** Returns a copy that has plain numbers, so that you can calculate with them. */
+/** Returns a copy with plain JavaScript numbers, for calculations. */
 export function toPlainNumbers(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }

@@ -1,5 +1,5 @@
 /**
- * Scans the bytes of a JSON text for information that parsing loses: repeated members, and the exact digits of long
+ * Scans the bytes of a JSON text for information that parsing loses, i.e. repeated keys and the exact digits of long
  * numbers.
  */
 import { characters } from '../../core/json/characters.ts';
@@ -9,20 +9,18 @@ import { skipString } from '../../core/json/syntax.ts';
 const { backslash, colon, quote } = characters;
 
 export interface JsonTokens {
-  /** Number of members in all objects. The parsed value has fewer if an object repeats a key. */
+  /** How many fields all objects have together. After parsing there can be fewer, because of repeated keys. */
   readonly memberCount: number;
   /**
-   * Numbers with at least `longNumberLength` characters. Each is listed as written, because parsers may round it, and
-   * also as its parsed value.
+   * Numbers with at least `longNumberLength` characters, exactly as they're written in the body. If JavaScript can't
+   * represent such a number exactly, the list also contains the parsed value.
    */
   readonly longNumbers: readonly string[];
 }
 
 const longNumberLength = 12;
 
-/**
- * Calls `onString` with the position of each string, including keys. The caller must have checked the syntax already.
- */
+/** Calls `onString` with the position of each string, including keys. Only pass text whose syntax has been checked. */
 export function scanTokens(json: Buffer, onString?: (string: Span) => void): JsonTokens {
   const longNumbers: string[] = [];
   let memberCount = 0;
@@ -50,7 +48,7 @@ export function scanTokens(json: Buffer, onString?: (string: Span) => void): Jso
 }
 
 /**
- * Tells which bytes may be part of a number. The `e` of an exponent also occurs in `true` and `false`, but these are
+ * Marks the bytes that can occur in a number. The `e` of an exponent also occurs in `true` and `false`, but these are
  * shorter than a long number.
  */
 const isNumeric = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9.eE+-]/.test(String.fromCharCode(byte)) ? 1 : 0));

@@ -1,26 +1,29 @@
 /**
- * Creates the `encrypted_content` of the gateway's own reasoning items. It holds what the vendor needs to continue its
- * reasoning, above all the thinking with its signature. The gateway doesn't store responses, so the caller keeps this
- * and sends it back with the item. We encode it but don't encrypt it, because the summary of the same item has the text
+ * Creates the `encrypted_content` of reasoning items that come from the gateway. It holds what the vendor needs to
+ * continue its reasoning, mainly the thinking and its signature. The gateway doesn't store responses, so the caller has
+ * to send this back with the item. It's encoded but not encrypted, because the summary of the item contains the text
  * anyway.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { isLosslessObject } from './lossless-json.ts';
 import { parseLossless } from './parse-lossless.ts';
 
-/** Every sealed text starts with this mark. No vendor's encrypted content does. */
+/**
+ * The prefix of all text that we seal. We recognize our own text by it, because no vendor's encrypted content starts
+ * like this.
+ */
 export const sealMark = 'gw1.';
 
 /**
- * Seals `reasoning`, which is either a thinking block of the messages dialect or members of an assistant message of the
- * chat dialect.
+ * Seals `reasoning`, which is either a thinking block of the messages dialect, or an object with the reasoning fields
+ * of a chat message.
  */
 export function sealReasoning(reasoning: JsonObject): string {
   return sealMark + Buffer.from(JSON.stringify(reasoning)).toString('base64url');
 }
 
 /**
- * Returns null if `encryptedContent` wasn't created by the gateway. In this case it belongs to a vendor, and only that
+ * Returns null if `encryptedContent` doesn't come from the gateway. In that case it's from a vendor, and only that
  * vendor can read it.
  */
 export function unsealReasoning(encryptedContent: unknown): JsonObject | null {

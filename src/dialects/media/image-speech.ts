@@ -1,6 +1,7 @@
 /**
- * Reads the request bodies of the image and speech routes, and builds the vendor's bodies from them. We copy values as
- * the caller's JSON text, so that a seed of twenty digits keeps all of them. See docs/api/reference.md#images.
+ * Reads the request bodies of the image and speech routes, and builds the vendor's bodies from them. We copy the
+ * caller's JSON text instead of parsing values, so that a seed of twenty digits doesn't lose any. See
+ * docs/api/reference.md#images.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
@@ -12,10 +13,10 @@ import { scanTokens } from '../json/scan-tokens.ts';
 const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...supportedParams.images] as const;
 const speechFields = ['input', 'voice', 'response_format', ...supportedParams.speech] as const;
 
-/** The JSON text of each field. Fields that are absent or null are left out. */
+/** The JSON text of each field. Null fields are left out, just like missing ones. */
 export type MediaFields = Readonly<Partial<Record<(typeof imageFields)[number] | (typeof speechFields)[number], string>>>;
 
-/** All members that we read from the body on the image and speech routes. */
+/** All fields that we read from the body on the image and speech routes. */
 export const mediaBodyKeys: ReadonlySet<string> = new Set(['model', ...imageFields, ...speechFields]);
 
 export interface MediaRequestSummary {
@@ -23,7 +24,7 @@ export interface MediaRequestSummary {
   readonly fields: MediaFields;
 }
 
-/** Throws `missing_model` or `bad_model`, or `bad_json` if a key is repeated. */
+/** Throws `missing_model`, `bad_model`, or `bad_json` for repeated keys. */
 export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   const facts = parseFields(body, spans, imageFields);
   assertImageModel(facts.model);
@@ -37,14 +38,14 @@ export function assertImageModel(model: string): void {
   if (!hasModelForm(model)) throw gatewayError('bad_model', { message: 'model must be <provider>/<model>, or a name without a slash' });
 }
 
-/** Returns the text of `x-gateway-warning` if the caller asks for an image format other than base64, or else null. */
+/** Returns the text for `x-gateway-warning` if the caller asks for an image format other than base64, or else null. */
 export function warnOfImageFormat(format: unknown): string | null {
   return format === null || format === 'b64_json' ? null : 'response_format was ignored: images are returned as b64_json';
 }
 
 /**
- * Voices can have any name, so the planner checks whether a vendor has the requested one. Throws `missing_model`, or
- * `bad_json` if a key is repeated.
+ * Throws `missing_model` if there's no model, and `bad_json` if a key is repeated. We don't check the voice here,
+ * because it can have any name. The planner checks whether a vendor has it.
  */
 export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   return parseFields(body, spans, speechFields);
@@ -62,8 +63,8 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
 }
 
 /**
- * Reports whether `model` is `<provider>/<model>` or a name without a slash. It can't include the model's publisher,
- * which belongs in the provider's base URL.
+ * Returns true if `model` is a plain name or has the form `<provider>/<model>`. A second slash isn't allowed. If a
+ * vendor's model names start with a publisher, the publisher has to be a part of the provider's base URL.
  */
 export function hasModelForm(model: string): boolean {
   const parts = model.split('/');
@@ -75,15 +76,15 @@ export function pickFields(fields: MediaFields, takes: readonly SupportedParam[]
   return Object.fromEntries((takes ?? []).flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
 }
 
-/** Formats a JSON object with the fields that are present. */
+/** Formats a JSON object from the fields that have a value. */
 export function formatFields(members: Readonly<Record<string, string | undefined>>): Buffer {
   const written = Object.entries(members).flatMap(([name, json]) => (json === undefined ? [] : [`${JSON.stringify(name)}:${json}`]));
   return Buffer.from(`{${written.join(',')}}`);
 }
 
-/** Returns the number of requested images, or 1 if `n` is invalid, because the vendor will reject it. */
+/** Returns how many images the caller asked for. 1 if `n` is invalid, since the vendor will reject that anyway. */
 export function getImageCount({ n = '1' }: MediaFields): number {
-  // Form fields are text, and a vendor may read `010` as ten although it isn't valid JSON.
+  // Form fields are text, and a vendor may read `010` as ten even though it isn't valid JSON.
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
@@ -96,15 +97,14 @@ export function countCharacters({ input = '""' }: MediaFields): number {
   return text.length - pairs;
 }
 
-/** Returns the texts of all fields for the content rules. */
+/** Returns the text of all fields for content rules. */
 export function getFieldTexts(fields: MediaFields): string[] {
   return Object.values(fields).flatMap((json) => toRuleText(json));
 }
 
 /**
- * Returns the strings of a field that content rules check: all of its strings, including keys and the values of
- * repeated keys, and its long numbers. We read the JSON text rather than the parsed value, because the vendor
- * receives the text.
+ * Returns the text of a field for content rules. It consists of all strings (including keys, and all values of repeated
+ * keys) and long numbers. We read the JSON text rather than the parsed value, because that's what the vendor receives.
  */
 export function toRuleText(json: string): string[] {
   const bytes = Buffer.from(json);
@@ -114,8 +114,8 @@ export function toRuleText(json: string): string[] {
 }
 
 /**
- * Parses the width and height, keeping them as JSON. Returns null for `auto`, which lets the vendor choose. Throws
- * `bad_json` for anything else.
+ * Parses a size into width and height, which stay JSON text. Returns null for `auto`, which lets the vendor choose.
+ * Throws `bad_json` if the size is invalid.
  */
 export function parseSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
   const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(asString(parseJson(size)) ?? '');

@@ -8,9 +8,12 @@ import type { SseEvent } from '../../core/sse.ts';
 import { parseResponsesUsage } from '../contract/token-usage.ts';
 
 export interface UploadUsage {
-  /** For an edit, the number of images and the image tokens of the input. For a transcription, the seconds of audio. */
+  /**
+   * The units that the vendor bills, i.e. images and input image tokens for an edit, or seconds of audio for a
+   * transcription.
+   */
   readonly units: Units;
-  /** Whether we estimated the seconds because the vendor didn't report them. */
+  /** True for an estimate, if the vendor didn't report the seconds. */
   readonly unitsEstimated: boolean;
   /** Null if the vendor didn't report any tokens. */
   readonly tokens: Tokens | null;
@@ -18,7 +21,7 @@ export interface UploadUsage {
   readonly text?: string;
 }
 
-/** This is the average speed of spoken English. */
+/** The average speed of spoken English. */
 export const charactersPerSecond = 15;
 
 export function parseEditUsage(body: Buffer): UploadUsage {
@@ -33,7 +36,7 @@ function readEdit(images: number, usage: unknown): UploadUsage {
 }
 
 /**
- * Parses a transcript. If it's plain text or subtitles rather than JSON, it has no usage, so we estimate the seconds.
+ * Parses a transcript. If it's plain text or subtitles rather than JSON, there's no usage, so we estimate the seconds.
  */
 export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   const text = body.toString('utf8');
@@ -42,7 +45,7 @@ export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   return readTranscript(json);
 }
 
-/** Reads the usage from the last event of a stream. Returns null for other events. */
+/** Reads the usage from the last event of a stream. Returns null for all earlier events. */
 export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   const event = asObject(parseJson(data));
   switch (event.type) {
@@ -55,7 +58,7 @@ export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   }
 }
 
-/** Returns the text of an event that continues a transcript, or an empty string for other events. */
+/** Returns the transcript text that this event adds. It's empty unless the event is a text delta. */
 export function parseTranscriptDelta({ data }: SseEvent): string {
   const { type, delta, text } = asObject(parseJson(data));
   if (type === 'transcript.text.delta') return asString(delta) ?? '';
@@ -74,7 +77,7 @@ function estimate(seconds: number): UploadUsage {
   return { units: { seconds }, unitsEstimated: true, tokens: null };
 }
 
-/** Some vendors send the number as a string. */
+/** Accepts numeric strings, which some vendors send. */
 function asSeconds(value: unknown): number | null {
   const seconds = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 0 ? seconds : null;

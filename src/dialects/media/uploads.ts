@@ -1,5 +1,5 @@
 /**
- * Describes the multipart routes, i.e. their paths at the vendor and the fields that we read
+ * Describes the routes with multipart bodies, i.e. their paths at the vendor and the fields that we read
  * (docs/api/reference.md#uploads).
  */
 import type { MediaRoute } from '../../core/call.ts';
@@ -7,13 +7,13 @@ import { gatewayError } from '../../core/errors.ts';
 import { getImageCount } from './image-speech.ts';
 
 export interface UploadKind {
-  /** We record and route translations as transcriptions. */
+  /** Translations don't have a route of their own. We route and record them as transcriptions. */
   readonly route: Extract<MediaRoute, 'images' | 'transcriptions'>;
-  /** The path that we append to the vendor's base URL. */
+  /** Appended to the vendor's base URL. */
   readonly path: '/images/edits' | '/audio/transcriptions' | '/audio/translations';
-  /** The fields that we read. We forward all parts, no matter what the model accepts. */
+  /** The fields that we read ourselves. All parts are forwarded anyway, whether or not the model knows them. */
   readonly fieldNames: ReadonlySet<string>;
-  /** Names of the parts that may be files. Content rules don't check what's in a file. */
+  /** Names of the parts that can be files. Content rules don't check the contents of a file. */
   readonly fileNames: ReadonlySet<string>;
 }
 
@@ -35,15 +35,15 @@ export const uploadKinds = {
   translations: { route: 'transcriptions', path: '/audio/translations', fieldNames: new Set(['model', 'prompt']), fileNames: audioFile },
 } as const satisfies Record<string, UploadKind>;
 
-/** A body that we forward to the vendor while the caller is still sending it. */
+/** The body of an upload. We forward it to the vendor while the caller is still sending. */
 export interface UploadBody {
   readonly contentType: string;
   readonly lengthBytes: number;
-  /** Throws if the upload is invalid or breaks off. */
+  /** Throws for an upload that's invalid or cut off. */
   readonly chunks: AsyncIterable<Buffer>;
 }
 
-/** The values of the fields that have arrived so far. */
+/** The form fields so far, by name. */
 export type UploadFields = ReadonlyMap<string, string>;
 
 /** Checks a field as soon as it arrives. Throws `missing_model` if the model is empty. */

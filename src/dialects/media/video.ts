@@ -1,7 +1,7 @@
 /**
  * Reads the request body of `POST /v1/video/generations` and builds the vendor's body from it
- * (docs/api/reference.md#video, docs/vendors.md). We only forward members that the caller sent, because vendors reject
- * parameters that a model doesn't support. Their JSON text stays as it was.
+ * (docs/api/reference.md#video, docs/vendors.md). We only forward fields that the caller sent, because vendors reject
+ * parameters that a model doesn't support. The JSON text of their values doesn't change.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -9,7 +9,7 @@ import type { BodySpans } from '../../core/json/spans.ts';
 import { rejectDuplicateKeys } from '../json/body-members.ts';
 import { toRuleText } from './image-speech.ts';
 
-/** Maps the caller's member names to the vendor's parameter names. */
+/** Maps the fields of our API to the vendor's parameter names. */
 const parameterNames = {
   aspect_ratio: 'aspectRatio',
   duration_seconds: 'durationSeconds',
@@ -21,30 +21,30 @@ const parameterNames = {
 
 const memberNames = ['model', 'prompt', 'image', ...Object.keys(parameterNames)];
 
-/** All members that we read from the body on this route. */
+/** Everything that the video route reads from a body. */
 export const videoBodyKeys: ReadonlySet<string> = new Set(memberNames);
 
 export interface VideoRequestSummary {
   /** Null if the caller wants the default model. */
   readonly model: string | null;
-  /** The length of one video that the vendor bills. */
+  /** The length of each video, which vendors bill by. */
   readonly durationMs: number;
   readonly samples: number;
-  /** The strings of all members except the model, for content rules. Base64 in the image is left out. */
+  /** The strings of all fields except the model, for content rules. The base64 of an image is left out. */
   readonly texts: readonly string[];
   /**
-   * Builds the vendor's body. Throws `bad_request` if the prompt, `n` or the image is invalid, so call it after the
-   * authorization checks.
+   * Builds the vendor's body. Authorize the call before you use this, because it throws `bad_request` if the prompt,
+   * `n` or the image is invalid.
    */
   readonly writeBody: () => Buffer;
 }
 
-/** The vendor's default length. */
+/** What the vendor generates if the caller doesn't ask for a length. */
 const defaultSeconds = 8;
 const maxSeconds = 86_400;
 
 /**
- * Throws `bad_json` for duplicate keys and `bad_model` for an invalid model. We leave most other mistakes to the
+ * Throws `bad_json` for duplicate keys and `bad_model` for an invalid model. Most other mistakes are left to the
  * vendor.
  */
 export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestSummary {
@@ -58,7 +58,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   const prompt = asString(valueAt('prompt')) ?? '';
   const parameters = Object.entries(parameterNames).flatMap(([name, vendorName]) => {
     const text = textAt(name);
-    // One video is the default, so we omit the parameter because some models don't support it.
+    // Leave out `n: 1`. It's the default, and not all models know the parameter.
     return text === null || (name === 'n' && text === '1') ? [] : [`${JSON.stringify(vendorName)}:${text}`];
   });
   const writeBody = (): Buffer => {
@@ -82,7 +82,10 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   };
 }
 
-/** Returns null for the default model. Only the first slash separates the provider. Throws `bad_model`. */
+/**
+ * Returns the provider and the model, or null for the default model. The provider ends at the first slash. Throws
+ * `bad_model`.
+ */
 function parseModel(value: unknown): string | null {
   if (value === null || value === '') return null;
   if (typeof value !== 'string' || value.length > maxModelLength || !/^(?:[A-Za-z0-9._:-]+\/)?[A-Za-z0-9._:-]+$/.test(value))
@@ -90,7 +93,7 @@ function parseModel(value: unknown): string | null {
   return value;
 }
 
-/** Model ids in the catalog have the same limit. */
+/** The same limit as in the catalog. */
 const maxModelLength = 300;
 
 function toVendorImage(image: unknown): unknown {
@@ -100,7 +103,7 @@ function toVendorImage(image: unknown): unknown {
   return { bytesBase64Encoded: base64, mimeType };
 }
 
-/** Vendors accept the length both as a number and as a string. */
+/** Accepts numbers and numeric strings, because vendors accept both for a length. */
 function asPositiveNumber(value: unknown): number | null {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) && number > 0 ? number : null;

@@ -1,4 +1,4 @@
-/** The codec for `POST /messages/count_tokens`. For vendors that don't have this route, we estimate the result. */
+/** The codec for `POST /messages/count_tokens`. If a vendor doesn't have this route, we estimate the result. */
 import { gatewayError } from '../../core/errors.ts';
 import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
@@ -10,7 +10,7 @@ import { messages } from './codec.ts';
 
 export const countTokens: RouteCodec = { ...messages, path: '/messages/count_tokens', parseRequest, parseResponse };
 
-/** The body is a messages request without `max_tokens`, and it's never streamed. */
+/** Parses the body of a request to count tokens. It's a messages request that has no `max_tokens` and never streams. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
@@ -33,16 +33,16 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
 }
 
 /**
- * Estimates the input tokens of a messages body as one token per four bytes of system prompt, messages and tools.
- * Images and documents count by what they show, not by the length of their base64. The thinking of earlier turns
- * doesn't count.
+ * Estimates how many input tokens a messages body has. We assume one token per four bytes of system prompt, messages
+ * and tools. Images and documents are estimated by their content instead of the length of their base64. Thinking in
+ * earlier turns isn't counted.
  */
 export function estimateInputTokens(body: Buffer, { members }: BodySpans): number {
   const { system, messages: list } = asObject(parseJson(body.toString('utf8')));
   const tools = members.get('tools')?.value;
   let bytes = tools ? tools.end - tools.start : 0;
   let tokens = 0;
-  // This isn't recursive, because nothing but its size limits how deep a body may be nested.
+  // This isn't recursive, because bodies can be nested so deeply that the stack would overflow.
   const pending: unknown[] = [system, list];
   while (pending.length > 0) {
     const value = pending.pop();
@@ -57,7 +57,7 @@ export function estimateInputTokens(body: Buffer, { members }: BodySpans): numbe
   return estimateTokens(bytes) + tokens;
 }
 
-/** Returns the tokens of a block that we don't count by its text, or null for any other object. */
+/** Estimates the tokens of an image, document or thinking block. Returns null for blocks that count by their text. */
 function estimateBlock({ type, source }: JsonObject): number | null {
   switch (type) {
     case 'image':

@@ -1,21 +1,19 @@
 /**
- * Removes thinking blocks that have no signature from the history of a messages request. When we translate the
- * reasoning of a chat vendor, there is no signature. A model that checks signatures would reject the whole request, so
- * the conversation couldn't continue at another vendor.
+ * Removes thinking blocks without a signature from the history of a messages request. They come from chat vendors,
+ * whose reasoning isn't signed. A model that checks signatures would reject the whole request, so the conversation
+ * couldn't continue with a different vendor.
  */
 import { type BodySpans, cutElements, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
 import { skipSpace } from '../../core/json/syntax.ts';
 
-/**
- * Reports whether the model rejects thinking that it hasn't signed. Anthropic's models do, no matter who serves them.
- */
+/** Returns true if the model verifies the signature of thinking blocks. All Claude models do, whoever serves them. */
 export function checksSignatures(vendorModel: string): boolean {
   return vendorModel.includes('claude');
 }
 
 /**
- * Returns the splices that remove these blocks. A message that contains nothing else is removed as well. Most bodies
- * don't have any, which we can tell without scanning them.
+ * Returns the splices that remove thinking blocks without a signature. Messages that contain nothing else are removed
+ * as well. Most bodies don't have any unsigned thinking, and we can tell that without scanning them.
  */
 export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Splice[] {
   const messages = members.get('messages');
@@ -36,7 +34,7 @@ export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Spli
 
 interface Found {
   readonly blocks: readonly Span[];
-  /** Tells for each block whether it's thinking without a signature. */
+  /** Says for each of `blocks` whether it's a thinking block without a signature. */
   readonly unsigned: readonly boolean[];
 }
 
@@ -63,12 +61,12 @@ function isUnsigned(body: Buffer, block: Span): boolean {
 }
 
 /**
- * Reports whether a thinking block might lack its signature, because there are more `"thinking"` values than signatures
- * that aren't empty. We use native searches, because scanning every body with thinking would take as long as parsing
- * it.
+ * Checks whether a thinking block might lack its signature, i.e. whether there are more `"thinking"` values than
+ * non-empty signatures. We search with `indexOf`, because scanning every body that has thinking would take as long as
+ * parsing it.
  */
 function mayHoldUnsigned(bytes: Buffer): boolean {
-  const isBlock = (at: number): boolean => bytes[skipSpace(bytes, at)] !== 0x3a; // Keys don't count
+  const isBlock = (at: number): boolean => bytes[skipSpace(bytes, at)] !== 0x3a; // skip keys
   const blocks = count(bytes, '"thinking"', isBlock);
   return blocks > 0 && blocks > count(bytes, '"signature"', (at) => hasText(bytes, at));
 }

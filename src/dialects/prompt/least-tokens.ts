@@ -1,11 +1,11 @@
 /**
- * Computes a lower bound for the tokens of a prompt that holds for every tokenizer. We use it to skip models that can't
- * possibly take the prompt.
+ * Computes how many tokens a prompt has at least, no matter which tokenizer a model uses. We use this lower bound to
+ * skip models that can't possibly take the prompt.
  *
- * Only the texts of messages count. Images, files, audio, tools, thinking and the JSON around them don't. In every
- * tokenizer in use, a word has at least one token, and a very long word has more. A Chinese, Japanese or Korean
- * character counts as half a token, and a character of another script without spaces as a quarter. See
- * docs/architecture/routing-and-failover.md#context-windows for the measured margin.
+ * Only the text of messages counts. Images, files, audio, tools, thinking and the JSON syntax around them don't. Every
+ * tokenizer in use needs at least one token for a word, and more for a very long one. A Chinese, Japanese or Korean
+ * character counts as half a token, and a character of another script without spaces as a quarter. For the measured
+ * margin, see docs/architecture/routing-and-failover.md#context-windows.
  */
 import { characters } from '../../core/json/characters.ts';
 import { kindAt, skipSpace, skipString } from '../../core/json/syntax.ts';
@@ -14,24 +14,30 @@ import { factsOf } from '../json/body-facts.ts';
 const { backslash, colon } = characters;
 
 /**
- * The members whose strings are prompt text. We can search for a key with its quotes, because quotes inside JSON
- * strings are escaped.
+ * JSON keys whose values are part of the prompt. With the quotes they can't match within a string, where quotes are
+ * escaped.
  */
 const textKeys = ['"text"', '"content"', '"arguments"', '"output"', '"system"', '"instructions"', '"input"'];
 
-/** OpenAI, Anthropic, OpenRouter and vLLM shorten a prompt that is too long if one of these members is set. */
+/** If one of these fields is set, OpenAI, Anthropic, OpenRouter and vLLM shorten a prompt that is too long. */
 const shorteningKeys = ['"truncation"', '"context_management"', '"transforms"', '"truncate_prompt_tokens"'];
 
 /**
- * A counted word has at least one letter and a separator, so a body never has more tokens than its bytes divided by
- * this.
+ * A body has at least this many bytes per token. We only count words, and each word has at least one letter and one
+ * separator.
  */
 export const leastBytesPerToken = 2;
 
-/** We stop after this much text. It's more than the largest windows hold, and takes less than 0.1 s. */
+/**
+ * We stop counting after this many bytes. This is more text than the largest context window can hold, and counting it
+ * takes less than 0.1 s.
+ */
 const maxCountedBytes = 8 * 1024 * 1024;
 
-/** Stops counting once the bound exceeds `limit`. Returns 0 if the vendor may shorten the prompt. */
+/**
+ * Returns a lower bound of the number of tokens in a body. We stop counting when the result exceeds `limit`. If the
+ * request allows the vendor to shorten the prompt, we return 0.
+ */
 export function countLeastTokens(body: Buffer, limit: number): number {
   const known = factsOf(body)?.leastTokens;
   if (known !== undefined) return known;
@@ -53,8 +59,8 @@ export function countLeastTokens(body: Buffer, limit: number): number {
 }
 
 /**
- * A word with more letters than this certainly has more than one token. Base64, for example, has a token for every two
- * or three letters.
+ * The most letters that we count as a single token. A longer word certainly has more tokens. For example, base64 has a
+ * token for every two or three letters.
  */
 const lettersPerToken = 16;
 
@@ -64,8 +70,8 @@ const threeBytes = 3;
 const fourBytes = 4;
 
 /**
- * Classifies each byte by what it starts or continues. Letters belong to alphabets that put spaces between words, i.e.
- * ASCII and all characters of two bytes.
+ * The class of each byte, by the character that it starts or continues. All two-byte characters and ASCII count as
+ * letters of scripts that separate words by spaces.
  */
 const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === backslash) return escaped;
@@ -113,7 +119,10 @@ function countText(bytes: Buffer, start: number, end: number): number {
   return (quarters + 4 * Math.ceil(letters / lettersPerToken)) / 4;
 }
 
-/** The first code units of scripts without spaces between words, of Chinese, Japanese and Korean, and of surrogates. */
+/**
+ * The first code unit of each of three ranges: scripts that don't put spaces between words, Chinese, Japanese and
+ * Korean, and surrogates.
+ */
 const firstUnspaced = 0x800;
 const firstCjk = 0x2e80;
 const firstSurrogate = 0xd800;

@@ -1,7 +1,6 @@
 /**
- * Describes the blocks of a prompt that aren't messages. Text stays unchanged, while binary content is stored as its
- * type, size and SHA-256. We store unknown blocks as JSON text with binary content replaced by its hash, so a stored
- * extra is never deeply nested.
+ * Describes the parts of a prompt that aren't messages. Text stays unchanged, and binary content is reduced to its
+ * type, size and SHA-256. Unknown blocks are stored as JSON text, so a stored extra is never deeply nested.
  */
 import { asObject, asString, isObject } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -9,7 +8,10 @@ import { digestBytes, isBase64Character, parseDataUrl } from '../json/data-url.t
 import { toJsonText } from '../json/json-text.ts';
 import { stripRecalled } from './recalled-block.ts';
 
-/** An extra without its position. `type` is the role or block type that the client sent it with. */
+/**
+ * A part of a prompt that isn't a message, such as a tool definition or an image. `type` is the role or block type that
+ * the client used. `PositionedExtra` adds the position.
+ */
 export type PromptExtra =
   | { readonly kind: 'system' | 'tool' | 'tool_result' | 'thinking' | 'other'; readonly type: string; readonly text: string }
   | { readonly kind: 'binary'; readonly type: string; readonly bytes: number; readonly sha256: string; readonly media_type: string | null };
@@ -18,20 +20,18 @@ export function textExtra(kind: Exclude<PromptExtra['kind'], 'binary'>, type: st
   return { kind, type, text: toPostgresText(stripRecalled(text)) };
 }
 
-/** Stores base64 that only the vendor can decode, such as redacted thinking or encrypted reasoning. */
+/** Describes base64 that only the vendor can decode, such as redacted thinking or encrypted reasoning. */
 export function opaqueExtra(type: string, data: string): PromptExtra {
   return { kind: 'binary', type, ...digestBytes(Buffer.from(data, 'base64')), media_type: null };
 }
 
 /**
- * The members that we store of a tool that the vendor runs. Others may contain credentials, such as headers, addresses
- * or the secrets of a sandbox.
+ * The fields that we store of a tool that the vendor runs. Other fields could contain credentials, e.g. headers,
+ * addresses or the secrets of a sandbox.
  */
 const hostedMembers = ['type', 'name', 'server_label', 'description'] as const;
 
-/**
- * Stores the definition of a function, or the description of a tool that the vendor runs. `type` is the tool's name.
- */
+/** Describes a function or a tool that the vendor runs. `type` is the name of the tool. */
 export function toToolExtra(tool: unknown): PromptExtra {
   const { type, name, function: definition, ...rest } = asObject(tool);
   const isFunction = isObject(definition) || rest['input_schema'] !== undefined || type === 'function' || type === 'custom';
@@ -42,7 +42,7 @@ export function toToolExtra(tool: unknown): PromptExtra {
   return textExtra('tool', toPostgresText(label), toJsonText(shown));
 }
 
-/** Returns the extras of a block that is neither text nor a tool call, such as an image or a document. */
+/** Returns what we store of a block that is neither text nor a tool call, such as an image or a document. */
 export function toExtras(block: unknown): PromptExtra[] {
   if (block === undefined || block === null) return [];
   const type = toPostgresText(asString(asObject(block).type) ?? asString(asObject(block).role) ?? 'unknown');
@@ -55,8 +55,8 @@ export function toExtras(block: unknown): PromptExtra[] {
     return `sha256:${digest.sha256}`;
   };
   const jsonText = toJsonText(block, hasFewMembers(block) ? replaceBinary : undefined);
-  // Images and audio contain nothing else that is worth storing, but a document may have a title, and an unknown block
-  // may have anything.
+  // An image or audio contains nothing else that is worth storing. A document may have a title, and an unknown block
+  // may contain anything, so we also store the rest of these.
   return binaries.length > 0 && plainTypes.has(type) ? binaries : [...binaries, textExtra('other', type, jsonText)];
 }
 
@@ -73,12 +73,12 @@ function hasFewMembers(block: unknown): boolean {
 }
 
 const plainTypes = new Set(['image_url', 'input_image', 'image', 'input_audio', 'audio', 'video_url']);
-/** Members that contain base64 in every kind of block. */
+/** Always base64, in any type of block. */
 const base64Keys = new Set(['file_data', 'b64_json', 'encrypted_content', 'bytesBase64Encoded']);
 const minOpaqueLength = 1_024;
 /**
- * Checking one member takes microseconds, but a block may have millions of them. We store larger blocks without
- * replacing anything.
+ * If a block has more fields than this, we store it without replacing binary content. Checking a field takes
+ * microseconds, but a block can have millions of them.
  */
 const maxMembers = 300;
 
@@ -94,7 +94,7 @@ function parseBinary(holder: unknown, key: string, text: string): { bytes: Buffe
   return null;
 }
 
-/** Reports whether a text is long and has only base64 characters, which never happens in natural language. */
+/** Checks whether a text is long and consists of base64 characters. This never happens in natural language. */
 function isOpaque(text: string): boolean {
   if (text.length < minOpaqueLength) return false;
   for (let at = 0; at < text.length; at += 1) if (!isBase64Character(text.charCodeAt(at))) return false;

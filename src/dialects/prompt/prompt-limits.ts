@@ -1,15 +1,16 @@
 /**
- * Limits how much of a request we store as its prompt. A body may contain a million messages of one character, and each
- * stored message costs two hashes and two rows. With the embedded database, 100,000 of them blocked a service for
+ * Limits how much of a request we store as its prompt. A body can contain a million messages of one character, and each
+ * stored message costs two hashes and two rows. With the embedded database, 100,000 messages blocked a service for
  * twelve seconds.
  *
  * We drop
  *
- * - all messages before the newest one to two thousand, although those of earlier calls stay in the conversation
- * - all blocks of a message before the newest ten thousand
+ * - all but the newest one to two thousand messages (messages from earlier calls stay in the conversation)
+ * - all but the newest ten thousand blocks of a message
  * - tool calls after the 128th
  * - text after four million characters
- * - extras before the newest two thousand, or before the last four million characters, but system prompts last of all
+ * - all but the newest two thousand extras, or the newest four million characters of them, but system prompts are
+ *   dropped last
  */
 import { asArray, isObject } from '../../core/json/narrow.ts';
 import type { PromptExtra } from './prompt-extras.ts';
@@ -20,11 +21,14 @@ export const maxToolCalls = 128;
 const maxMessages = 2_000;
 const maxBlocks = 10_000;
 export const maxExtras = 2_000;
-/** This is more than any context window. The embedded database takes 0.1 s to compress a million characters. */
+/**
+ * The maximum length of all extras that we store for a prompt. No context window is this large. The embedded database
+ * takes 0.1 s to compress a million characters.
+ */
 const maxCharacters = 4 * 1_024 * 1_024;
 /**
- * We drop messages in steps, so that the calls of a long conversation start with the same message and can share parts
- * of their chain.
+ * We drop old messages in steps of this size. If we dropped them one by one, each call of a long conversation would
+ * start with a different message, and the calls couldn't share the messages that we store.
  */
 const dropStep = 1_000;
 
@@ -37,7 +41,7 @@ export function newestMessages(value: unknown): readonly unknown[] {
   return isObject(first) && (first.role === 'system' || first.role === 'developer') ? [first, ...kept] : kept;
 }
 
-/** Returns the newest blocks of a message. If the content isn't a list, it's the only block. */
+/** Returns the newest blocks of a message. Content that isn't a list counts as a single block. */
 export function newestBlocks(content: unknown): readonly unknown[] {
   return Array.isArray(content) ? content.slice(-maxBlocks) : [content];
 }
@@ -46,14 +50,17 @@ export function truncateText(text: string): string {
   return text.length > maxCharacters ? text.slice(0, maxCharacters) : text;
 }
 
-/** Evaluates candidates until we reach the limits, and returns their extras in the original order. */
+/**
+ * Computes the extras of the candidates until they reach a limit. System prompts are included first, and then the
+ * newest of the other candidates. The result has the original order.
+ */
 export function collectNewest<Candidate extends { readonly isSystem: boolean }, Extra extends PromptExtra>(
   candidates: readonly Candidate[],
   toExtras: (candidate: Candidate) => readonly Extra[],
 ): Extra[] {
   const kept = new Map<Candidate, readonly Extra[]>();
   let characters = 0;
-  // System prompts come first, followed by the newest of the other candidates.
+  // Start with the system prompts, followed by the other candidates from newest to oldest.
   const inOrder = [
     ...candidates.filter(({ isSystem }) => isSystem).slice(0, maxExtras),
     ...candidates

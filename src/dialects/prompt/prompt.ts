@@ -1,14 +1,14 @@
 /**
- * Parses the messages of a request body into a normal form, which consists of the text of the user and the assistant
- * and the tools that the assistant called. The rest of the prompt becomes extras with positions, e.g. system prompts,
- * tool results, thinking, and binary content as its type, size and SHA-256 (docs/architecture/memory.md).
+ * Parses the messages of a request body into a normal form that has the text of the user and the assistant, and the
+ * tools that the assistant called. Everything else in the prompt becomes an extra with a position, e.g. system prompts,
+ * tool results, thinking, and digests of binary content (docs/architecture/memory.md).
  *
- * This never throws, because it skips malformed parts or stores them as extras. It runs on the event loop, so it takes
- * linear time and we limit how much we store (`prompt-limits.ts`).
+ * This never throws. Malformed parts are skipped or stored as extras. It runs on the event loop, so it takes linear
+ * time and we limit how much we store (`prompt-limits.ts`).
  *
- * We normalize responses by the same rules, so that a response is equal to its copy in the next request. The
- * assistant's text parts are joined without a separator, because vendors split them for citations and tools. The user's
- * parts are joined by line feeds.
+ * Responses are normalized by the same rules, so that a response equals its copy in the next request. We join the
+ * assistant's text parts without a separator, because vendors split text at citations and tool calls. The user's parts
+ * are joined by line feeds.
  */
 import type { AssistantTurn, PromptRoute } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
@@ -19,7 +19,7 @@ import { opaqueExtra, type PromptExtra, textExtra, toExtras, toToolExtra } from 
 import { collectNewest, maxToolCalls, newestBlocks, newestMessages, truncateText } from './prompt-limits.ts';
 import { stripRecalled } from './recalled-block.ts';
 
-/** A message in the form that we chain, store and learn from. */
+/** The normal form of a message. This is what we store, link into chains and learn from. */
 export interface NormalMessage {
   readonly role: 'user' | 'assistant';
   readonly text: string;
@@ -27,21 +27,27 @@ export interface NormalMessage {
 }
 
 /**
- * A part of the prompt that isn't a message. `position` is the number of messages before it, including the message that
- * contains it, if any. It's stored as JSON.
+ * A part of the prompt that isn't a message. `position` is the number of messages up to this part, including the
+ * message that contains it. This type is stored as JSON.
  */
 export type PositionedExtra = PromptExtra & { readonly position: number };
 
 export interface Prompt {
   readonly messages: readonly NormalMessage[];
   readonly extras: readonly PositionedExtra[];
-  /** Whether the last message is a prefill (messages dialect), which the response continues. */
+  /**
+   * True if the last message is the beginning of the response, which the model has to continue. Only the messages
+   * dialect has such prefills.
+   */
   readonly isPrefilled: boolean;
 }
 
 export type { PromptExtra };
 
-/** A step of a prompt. A `pause` separates two responses of the assistant. We only evaluate extras if we store them. */
+/**
+ * A message or an extra of a prompt. A `pause` separates two consecutive assistant responses. Extras are computed
+ * lazily, when we store them.
+ */
 export type Step = MessageStep | ExtraStep | { readonly kind: 'pause' };
 
 export type MessageStep = { readonly kind: 'message' } & NormalMessage;
@@ -52,7 +58,7 @@ interface ExtraStep {
   readonly read: () => readonly PromptExtra[];
 }
 
-/** Parses the JSON value of a request to `route`. */
+/** Parses a request to `route`. `body` is the parsed JSON. */
 export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   const request = asObject(body);
   const { system, list } = promptMembers[route];
@@ -67,17 +73,20 @@ export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   return collect(route === 'responses' ? joinItems(steps) : steps, lastIsAssistant);
 }
 
-/** The members of a body that contain its prompt, besides `tools`. */
+/** The names of the fields that contain the prompt. The `tools` of a request belong to its prompt as well. */
 export const promptMembers = {
   chat: { system: null, list: 'messages' },
   messages: { system: 'system', list: 'messages' },
   responses: { system: 'instructions', list: 'input' },
 } as const satisfies Record<PromptRoute, object>;
 
-/** A piece is a tool, the system prompt or one of its blocks, or an element of the message list. */
+/**
+ * We parse a prompt in pieces. Each tool, each element of the message list and each block of the system prompt is a
+ * piece. If the system prompt is a string, it's a single piece.
+ */
 export type PieceKind = 'tool' | 'system' | 'message';
 
-/** Returns the steps of a piece, which don't depend on the other pieces. */
+/** Turns a piece of a prompt into steps, whatever the other pieces are. */
 export function parsePiece(route: PromptRoute, kind: PieceKind, value: unknown): Step[] {
   if (kind === 'tool') return [extraStep(() => [toToolExtra(value)], true)];
   if (kind === 'system') return systemSteps(promptMembers[route].system ?? 'system', value);
@@ -85,7 +94,7 @@ export function parsePiece(route: PromptRoute, kind: PieceKind, value: unknown):
 }
 
 /**
- * Normalizes a message so that PostgreSQL can store its text, and drops tool calls that have no name. Returns null if
+ * Normalizes a message so that PostgreSQL can store its text. Tool calls without a name are dropped. Returns null if
  * nothing remains.
  */
 export function normalizeMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
@@ -141,7 +150,7 @@ function parseChatAssistant(message: JsonObject): Step[] {
   const functions = calls.map((call) => asObject(call).function);
   const functionCalls = functions.filter(isObject).slice(0, maxToolCalls);
   const toolCalls = functionCalls.map((fn) => ({ name: asString(fn.name) ?? '', arguments: toArgumentsText(fn.arguments) }));
-  // We store other kinds of calls (`custom`) as extras, because they don't count as function calls in responses either.
+  // Calls of other kinds (`custom`) become extras. They don't count as function calls in responses either.
   const others = calls.filter((call) => !isObject(asObject(call).function)).flatMap(otherSteps);
   const steps = parseContent('assistant', message.content ?? message.refusal, toolCalls);
   return [...(thinking ? [extraStep(() => [textExtra('thinking', 'reasoning', thinking)])] : []), ...others, ...steps];
@@ -180,12 +189,12 @@ function parseItem(item: unknown): Step[] {
 }
 
 /**
- * Joins the items of a response into one message, because the text and each function call are separate items. Steps
- * that we parsed earlier stay as they are, since they never belong to the assistant.
+ * Merges the text and the function calls of a response, which are separate items, into one message. `Read` is the type
+ * of steps that were already parsed. Those are passed through, because they never come from the assistant.
  */
 export function joinItems<Read extends { readonly kind: 'message' | 'extra' | 'pause' }>(steps: readonly (Step | Read)[]): (Step | Read)[] {
   const joined: (Step | Read)[] = [];
-  // We append in place, because copying the message for each item would take quadratic time.
+  // Append to this message in place, because copying it for each item would take quadratic time.
   let open: { kind: 'message'; role: 'assistant'; text: string; toolCalls: AssistantTurn['toolCalls'][number][] } | null = null;
   for (const step of steps) {
     if (step.kind === 'message' && 'text' in step && step.role === 'assistant') {
@@ -203,7 +212,10 @@ export function joinItems<Read extends { readonly kind: 'message' | 'extra' | 'p
   return joined;
 }
 
-/** Returns the steps for the text and blocks of a user or assistant message. */
+/**
+ * Parses the content of a user or assistant message. Returns a step for its text and tool calls, and further steps for
+ * its other blocks.
+ */
 function parseContent(role: NormalMessage['role'], content: unknown, calls: AssistantTurn['toolCalls'] = []): Step[] {
   if (typeof content === 'string') return [{ kind: 'message', role, text: content, toolCalls: calls }];
   const blocks = newestBlocks(content);
@@ -229,7 +241,7 @@ function getBlockText(block: unknown): string | null {
   return type === 'refusal' ? asString(refusal) : null;
 }
 
-/** Returns one extra for the text, followed by one for each block that isn't text. */
+/** Turns blocks into steps: one for all of the text, and one for each block that isn't text. */
 function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
@@ -239,7 +251,10 @@ function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] 
   return [...(text === '' ? [] : [extraStep(() => [textExtra(kind, type, text)])]), ...others];
 }
 
-/** Returns one extra per block, because often only one of the blocks changes. */
+/**
+ * Returns a separate step for each block of the system prompt, because often only one of the blocks changes from call
+ * to call.
+ */
 function systemSteps(type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   return newestBlocks(content).flatMap((block) => {
@@ -267,7 +282,8 @@ function otherSteps(block: unknown): Step[] {
 }
 
 /**
- * Chat sends arguments as text, which we keep unchanged. Messages send a value, and its JSON keeps the order of keys.
+ * Chat sends the arguments as text, which we keep unchanged. On messages they are a JSON value, which we serialize.
+ * This preserves the order of keys.
  */
 function toArgumentsText(value: unknown): string {
   return typeof value === 'string' ? value : toJsonText(value ?? {});

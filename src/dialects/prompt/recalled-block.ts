@@ -1,9 +1,9 @@
 /**
- * Marks recalled memories in a prompt. We never store, search for or learn from marked text, even if a client sends it
- * back in its history. Otherwise memories would confirm themselves.
+ * Marks recalled memories in a prompt. If a client sends marked text back in its history, we don't store it, search for
+ * it or learn from it. Otherwise, memories would confirm themselves.
  *
- * A block starts with the mark followed by one of our introductions. The mark alone isn't enough, because otherwise a
- * user could hide text by typing it.
+ * The mark only counts if one of the `introductions` follows. If the mark alone were enough, users could hide text from
+ * us by typing it.
  */
 
 const begin = '[gateway memory: begin]';
@@ -20,7 +20,10 @@ export function wrapRecalled(about: keyof typeof introductions, lines: readonly 
   return [begin, introductions[about], ...lines, end].join('\n');
 }
 
-/** Removes marked blocks. A block that has no end mark extends to the end of the text. */
+/**
+ * Removes recalled memories, i.e. marked blocks, from a text. If a block has no end mark, everything up to the end of
+ * the text is removed.
+ */
 export function stripRecalled(text: string): string {
   const parts: string[] = [];
   let at = 0;
@@ -35,7 +38,10 @@ export function stripRecalled(text: string): string {
   return parts.join('').trim();
 }
 
-/** Reports whether an introduction follows at this position, after line breaks that may be JSON escapes. */
+/**
+ * Returns true if one of the `introductions` starts at `at`. Line breaks can come before it, either as characters or as
+ * JSON escapes.
+ */
 function isIntroduced(text: string, at: number): boolean {
   const following = text.slice(at, at + 300).replace(/^(?:\s|\\[nr])+/, '');
   return Object.values(introductions).some((sentence) => following.startsWith(sentence));

@@ -2,8 +2,8 @@
  * Measures the text, images, audio and documents in a request. Base64 data doesn't count as text, because an image of a
  * megabyte has about 2,000 tokens rather than a million.
  *
- * Data only counts as media in those places of chat, messages and responses where a vendor decodes it. Anywhere else,
- * such as in the arguments of a tool, vendors read it as text.
+ * Data only counts as media where the chat, messages and responses APIs expect media and vendors decode it. Anywhere
+ * else, such as in the arguments of a tool, vendors read it as text.
  */
 import { characters } from '../../core/json/characters.ts';
 import { decodeString, scanMembers } from '../../core/json/spans.ts';
@@ -16,7 +16,7 @@ const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quot
 /** Caches the sizes of long bodies, because we need them several times per call. */
 const measured = new WeakMap<Buffer, InputSize>();
 
-/** Expects a body whose syntax has already been checked. */
+/** Measures the input in a body whose JSON syntax has already been checked. */
 export function measureInput(body: Buffer): InputSize {
   const found = factsOf(body)?.size;
   if (found) return found;
@@ -29,7 +29,7 @@ export function measureInput(body: Buffer): InputSize {
   return size;
 }
 
-/** For shorter bodies, measuring is faster than looking up the result. */
+/** Measuring a shorter body again is faster than the lookup. */
 const minLongBytes = 8_192;
 
 function textOnly(body: Buffer): InputSize {
@@ -53,13 +53,16 @@ function measureMedia(body: Buffer): InputSize {
   };
 }
 
-/** We certainly find data that is longer than both of these together. Shorter data may count as text. */
+/**
+ * If base64 data is longer than the sum of these two, at least one probe always hits it. Shorter data may be counted as
+ * text.
+ */
 const probeDistance = 4_096;
 const probeBytes = 64;
 
 /**
- * Reports whether the body may contain media, by looking for a run of base64 at regular distances, which text doesn't
- * have. For 78 KB of text this takes 0.2 µs, while searching for `base64` would take 20 to 90 µs (measured).
+ * Checks whether the body may contain media. We check for base64 at regular distances, because text doesn't have long
+ * runs of it. For 78 KB of text this takes 0.2 µs, while searching for `base64` would take 20 to 90 µs (measured).
  */
 export function hasEncodedData(body: Buffer): boolean {
   for (let start = probeDistance / 2; start + probeBytes <= body.length; start += probeDistance) {
@@ -70,25 +73,29 @@ export function hasEncodedData(body: Buffer): boolean {
   return false;
 }
 
-/** Tells which characters occur in base64. This includes the backslash, because PHP escapes every slash. */
+/** Marks the characters that occur in base64. This includes the backslash, because PHP escapes every slash. */
 const isBase64 = Uint8Array.from({ length: 256 }, (_, code) => (/[A-Za-z0-9+/=\\]/.test(String.fromCharCode(code)) ? 1 : 0));
 
-/** Matches the paths of media in a message, in a tool result of a message, and in the output of an item. */
+/**
+ * Matches the paths at which a body can contain media: in a message, in a tool result inside a message, or in the
+ * output of an item.
+ */
 const mediaPath =
   /^(?:messages|input)\/\*\/(?:content|output)(?:\/\*)?(?:\/content\/\*)?\/(?:image_url(?:\/url)?|source\/data|(?:file\/)?file_data|(input_audio\/data))$|^input\/\*\/result$/;
 /** Matches the first bytes of PNG, JPEG, GIF, WebP, HEIC and AVIF. */
 const imageData = /^(?:iVBORw0KGgo|\/9j\/|R0lGOD|UklGR|AAAA..Z0eX)/;
 
-/** Returns the kind of media if the string at `start` is its data or its data URL. Returns null for text. */
+/** Returns the kind of media if the string at `start` is base64 data or a data URL. Returns null for text. */
 function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio' | 'document' | null {
   const match = mediaPath.exec(path);
   if (!match) return null;
   if (match[1] !== undefined) return 'audio';
-  // PHP escapes every slash.
+  // PHP writes `\/` for every slash.
   const head = body.toString('latin1', start, start + 256).replaceAll('\\/', '/');
   const url = /^data:[^,"]*;base64,/.exec(head);
   if (url === null && !/(?:data|result)$/.test(path)) return null;
-  // Vendors read a file as text or pages unless it's declared as an image, no matter what its first bytes are.
+  // Vendors read a file as text or as pages unless its data URL says that it's an image, so we don't look at its first
+  // bytes.
   if (path.endsWith('file_data') && !/^data:image\//i.test(head)) return 'document';
   return imageData.test(head.slice(url?.[0].length ?? 0)) ? 'image' : 'document';
 }
@@ -96,8 +103,8 @@ function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio'
 const typeKey: ReadonlySet<string> = new Set(['type']);
 
 /**
- * Reports whether the source of an image or document at `start` is base64. It may also be plain text that starts like
- * an image.
+ * Returns true if the source of the image or document at `start` says that its data is base64. Looking at the data
+ * isn't enough, because plain text can start like an image.
  */
 function isEncodedSource(body: Buffer, start: number): boolean {
   const { members, repeated } = scanMembers(body, start, typeKey);
@@ -105,14 +112,14 @@ function isEncodedSource(body: Buffer, start: number): boolean {
   return type?.kind === 'string' && !repeated.has('type') && decodeString(body, type.value) === 'base64';
 }
 
-/** Shorter data hardly affects the size. */
+/** We ignore data that is shorter than this, because it hardly changes the size. */
 const minBytes = 256;
-/** Media is never nested deeper than this. */
+/** Media don't occur any deeper than this. */
 const maxDepth = 8;
 
 /**
- * Calls `visit` with each long string value. It receives the keys of the path (`*` for a list element), the start and
- * end of the text, and the position of the object or list that contains it.
+ * Calls `visit` for each long string. The path leads to the string and has `*` in place of each list index. The other
+ * arguments are the start and end of its text, and the position of the object or list that contains it.
  */
 function visitLongStrings(body: Buffer, visit: (path: string, start: number, end: number, holder: number) => void): void {
   const keys: string[] = [];
@@ -142,8 +149,8 @@ function visitLongStrings(body: Buffer, visit: (path: string, start: number, end
 }
 
 /**
- * Does the same as `skipString`, but with a native search, which is ten times as fast for base64. If there is a
- * backslash before the quote, the quote may belong to the string.
+ * Same as `skipString`, but with `indexOf`, which is ten times as fast for base64. If there's a backslash before the
+ * quote, the quote may belong to the string.
  */
 function findStringEnd(body: Buffer, at: number): number {
   const end = body.indexOf(quote, at + 1);

@@ -1,21 +1,21 @@
 /**
- * Detects features for the `auto` classifier in the bytes of a chat or messages body, without parsing it.
+ * Detects features of a chat or messages body for the `auto` classifier, without parsing it.
  *
- * We only search the first 256 KiB of a member, using Node's native search. This takes 7 µs for a short body and 0.6 ms
- * in the worst case (measured). A longer request counts as large anyway, no matter what it contains. Quotes inside JSON
- * strings are escaped, so `"image"` with its quotes never occurs in the text of a message.
+ * We only search the first 256 KiB of a field, using Node's native search. This takes 7 µs for a short body and 0.6 ms
+ * in the worst case (measured). Anything longer counts as a large request regardless of its contents. Quotes inside
+ * JSON strings are escaped, so `"image"` with its quotes can't occur in the text of a message.
  */
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { knownRegionsOf, unknownBytes } from '../json/known-regions.ts';
 
 export interface RequestFeatures {
-  /** The bytes of the messages and the system prompt, including JSON syntax and encoded images. */
+  /** The bytes of the messages and the system prompt, including JSON syntax and base64 of images. */
   readonly inputBytes: number;
-  /** The number of messages, up to 1,000. */
+  /** The number of messages. We stop counting at 1,000. */
   readonly messages: number;
   readonly hasTools: boolean;
   readonly hasImages: boolean;
-  /** Whether a message or the system prompt contains a code fence. */
+  /** True if a message or the system prompt contains a code fence. */
   readonly hasCode: boolean;
 }
 
@@ -25,11 +25,11 @@ const maxCount = 1_000;
 const colon = 0x3a;
 const closeBracket = 0x5d;
 
-/** The `type` of an image part on chat and messages, and the responses form that some clients send. */
+/** The `type` of image parts on chat and messages. Some clients send the type from the responses API. */
 const imageTypes: readonly string[] = ['"image_url"', '"image"', '"input_image"'];
 /**
- * The part that all these types share. We leave out the first letter because it's common in text, and a search stops at
- * every occurrence of the first letter.
+ * All of these types contain this text, so we can search for all of them at once. We leave out the first letter,
+ * because a search stops at each occurrence of the first letter, and `i` is frequent in text.
  */
 const imageMark = Buffer.from('mage');
 
@@ -51,10 +51,10 @@ export function countImages(body: Buffer): number {
   return knownRegionsOf(body).reduce((sum, { images }) => sum + images, countImageParts(unknownBytes(body)));
 }
 
-/** Counts the image parts in these bytes, up to 1,000 of each type. */
+/** Counts the image parts in these bytes, up to 1,000 per type. */
 export function countImageParts(body: Buffer): number {
-  // Most bodies have no image, so we first search for the part that all types share. It's a buffer because this is
-  // faster than searching for a string.
+  // Most bodies don't have images, so we first search for the text that all types have in common. Searching for a
+  // buffer is faster than searching for a string.
   return body.includes(imageMark) ? imageTypes.reduce((sum, type) => sum + countValues(body, type), 0) : 0;
 }
 
@@ -62,24 +62,25 @@ function sliceMember(body: Buffer, member: Member | undefined): Buffer {
   return member ? body.subarray(member.value.start, member.value.end) : body.subarray(0, 0);
 }
 
-/** Reports whether the member is a list that isn't empty. */
+/** Returns true if the field is a list that isn't empty. */
 function hasElements(body: Buffer, member: Member | undefined): boolean {
   if (member?.kind !== 'array') return false;
   return body[skipSpace(body, member.value.start + 1)] !== closeBracket;
 }
 
-/** Counts how often the quoted text is a value, i.e. comes after a colon. */
+/** Counts how often `quoted`, a string in quotes, follows a colon, which means that it's used as a value. */
 function countValues(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at - 1, -1)] === colon);
 }
 
-/** Counts how often the quoted text is a key, i.e. comes before a colon. */
+/** Counts how often `quoted`, a name in quotes, is followed by a colon, which means that it's used as a key. */
 function countKeys(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
 }
 
 /**
- * Counts how many occurrences of `text` match. Stops at 1,000 occurrences, and then treats all of them as matches.
+ * Counts the occurrences of `text` for which `matches` returns true. If there are more than 1,000 occurrences, we stop
+ * and return 1,000.
  */
 function countMatches(bytes: Buffer, text: string, matches: (at: number) => boolean): number {
   let count = 0;

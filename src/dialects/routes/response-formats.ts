@@ -1,6 +1,6 @@
 /**
- * Converts a response of the same dialect from JSON to a stream and back, for the response cache. If the conversion
- * would lose something, or if we aren't sure what something means, we return null instead.
+ * Converts responses from JSON to a stream and back within the same dialect, for the response cache. We return null if
+ * this would lose something, or if we aren't sure about the meaning of something.
  */
 import type { Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';

@@ -1,10 +1,9 @@
 /**
- * Extracts all text of a request or response that content rules evaluate. Vendors receive the whole request, so we
- * evaluate all of it: messages, tools, schemas with their property names, metadata, and members that the gateway
- * doesn't know.
+ * Extracts the text of a request or response for content rules. Vendors receive the whole request, so we check all of
+ * it, i.e. messages, tools, schemas with their property names, metadata, and fields that the gateway doesn't know.
  *
- * We leave out identifiers, the API's own type names, base64 and encrypted thinking, but only where the API defines
- * them and only if the value looks like one. Otherwise a caller could hide any text there.
+ * Identifiers, the API's own type names, base64 and encrypted thinking are left out, but only where the API defines
+ * them and only if the value has the right form. If we were less strict, a caller could hide text in them.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -17,16 +16,15 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   chat: ['choices'],
   messages: ['content'],
   responses: ['output'],
-  // These routes return vectors, scores and the caller's own documents, but no generated text.
+  // vectors, scores and the caller's own documents, but no generated text
   embeddings: [],
   moderations: [],
   rerank: [],
 };
 
 /**
- * Returns the strings of a body whose syntax has already been checked. Throws `bad_json` if any object in the body
- * repeats a key. Parsers differ in which of the two members they read, so the vendor might read the one that we
- * didn't evaluate.
+ * Returns the strings of a body whose syntax has been checked. Throws `bad_json` if any object in the body repeats a
+ * key. In that case parsers disagree on which value they use, so the vendor might read the one that we didn't check.
  */
 export function readRequestTexts(body: Buffer): readonly string[] {
   const known = factsOf(body)?.texts;
@@ -45,8 +43,8 @@ export function extractResponseTexts(route: TextRoute, response: unknown): strin
 }
 
 /**
- * Members whose objects and arrays are defined by the API. Inside other members, such as arguments, schemas and
- * metadata, the caller can choose any names.
+ * The API defines what's inside these fields. Inside all others, e.g. arguments, schemas and metadata, callers make up
+ * their own names.
  */
 const apiMembers: ReadonlySet<string> = new Set(
   [
@@ -68,9 +66,9 @@ const apiMembers: ReadonlySet<string> = new Set(
   ].flat(),
 );
 
-/** Matches the form of the API's own member names, which we don't evaluate. Any other name is checked as text. */
+/** Matches names that look like the API's own fields. We check all other names as text. */
 const plainName = /^[a-z_$][\w$-]{0,63}$/i;
-/** The standard names in tool schemas and output schemas, which we don't evaluate either. */
+/** JSON Schema keywords and the fields of tool definitions aren't checked as text either. */
 const schemaWords: ReadonlySet<string> = new Set(
   [
     ['type', 'properties', 'required', 'description', 'items', 'enum', 'const', 'title', 'default', 'examples', 'format', 'pattern'],
@@ -82,14 +80,19 @@ const schemaTypes: ReadonlySet<unknown> = new Set(['object', 'string', 'number',
 
 const idMembers: ReadonlySet<string> = new Set(['id', 'tool_call_id', 'tool_use_id', 'call_id', 'previous_response_id']);
 /**
- * Matches a vendor's id with its prefix, a UUID, or a short id. Digits alone don't match, because they may be
- * somebody's number.
+ * Matches a vendor's id with its prefix, a UUID, or a short id. Digits alone don't match, because they could be
+ * somebody's phone number.
  */
 const identifier =
   /^(?:[a-z]{2,9}_[\w-]{1,128}|(?:chatcmpl|call|gen|file|msg|tool)-[\w-]{1,128}|functions\.[\w-]{1,64}:\d{1,4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[A-Za-z])[A-Za-z0-9]{1,12})$/;
-/** Finds the number of a card or telephone behind a prefix. In UUIDs it could only find one by chance. */
+/**
+ * Matches a card or phone number after a prefix. UUIDs are excluded, because they only contain such numbers by chance.
+ */
 const longNumber = /^(?![0-9a-f]{8}-).*(?<![A-Za-z0-9])\d(?:-?\d){8}(?:-?\d)*(?![A-Za-z0-9])/;
-/** Prefixes of API keys, which look like the prefixes of ids. */
+/**
+ * Matches the prefixes of well-known API keys. In an id field, such a key would otherwise be mistaken for an
+ * identifier.
+ */
 const keyPrefix = /^(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z]|glpat|hf|npm|pypi|whsec|shp[a-z]{2})[_-]/;
 
 const nameMembers: ReadonlySet<string> = new Set(['type', 'role', 'object', 'status', 'finish_reason', 'stop_reason', 'media_type']);
@@ -100,9 +103,12 @@ const urlMembers: ReadonlySet<string> = new Set(['url', 'image_url', 'video_url'
 
 interface Visit {
   readonly value: unknown;
-  /** Whether the API defines the structure around this value. */
+  /**
+   * True if the API defines the fields of this value. The fields of other values, e.g. of tool arguments, can have any
+   * name.
+   */
   readonly isApi: boolean;
-  /** Whether the value was decoded from a string in the body. */
+  /** True if this comes from a string in the body that we've decoded. */
   readonly isDecoded: boolean;
 }
 
@@ -117,7 +123,8 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
     if (typeof value === 'string') {
       if (value !== '') texts.push(value);
     } else if (typeof value === 'number') {
-      // The number may belong to a card, and other dialects write the input of a tool as text.
+      // Check numbers too, because a number in the input of a tool might be a card number. In other dialects, the
+      // vendor receives it as text.
       if (!isApi) texts.push(String(value));
     } else if (Array.isArray(value)) {
       const joined = joinBlocks(value);
@@ -128,18 +135,19 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
       if (!isDecoded) memberCount += members.length;
       for (const [name, member] of members) {
         if (isApi ? !plainName.test(name) : !schemaWords.has(name)) texts.push(name);
-        // If the gateway encoded this itself, some vendors get it translated back to plain text.
+        // If the gateway sealed this reasoning, check its plain text. Some vendors receive that after the translation.
         const unsealed = name === 'encrypted_content' ? unsealReasoning(member) : null;
         if (unsealed !== null) stack.push({ value: unsealed, isApi: true, isDecoded: true });
         else if (typeof member === 'string') {
           const isText = isApi ? !isApiString(name, member, value, value === root) : !(name === 'type' && schemaTypes.has(member));
           if (isText) stack.push({ value: member, isApi, isDecoded });
-          // The arguments of a tool call are a string of JSON here, but other dialects send them as an object. We also
-          // check the unescaped text, because that's what such a vendor receives.
+          // Here, the arguments of a tool call are a string of JSON, but other dialects send them as an object. Check
+          // the unescaped text too, because that's what a vendor of another dialect receives.
           if (isApi && name === 'arguments' && member.includes('\\'))
             stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
         } else if (isRequest || name !== 'logprobs') {
-          // In a tool call `input` holds the arguments, but in a body it holds the messages.
+          // `input` can be the arguments of a tool call or the messages of a body. Tool calls have a name, bodies
+          // don't.
           const isChosen = typeof member === 'object' && (!apiMembers.has(name) || (name === 'input' && 'name' in value));
           stack.push({ value: member, isApi: isApi && !isChosen, isDecoded });
         }
@@ -150,19 +158,19 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
 }
 
 /**
- * Joins the text blocks, because the model reads them as one text and nobody should be able to hide a match by
- * splitting it. Returns null if there are fewer than two text blocks.
+ * Joins text blocks, because the model reads them as one text and splitting it shouldn't hide a match. Returns null if
+ * there are fewer than two text blocks.
  */
 function joinBlocks(values: readonly unknown[]): string | null {
   const texts = values.flatMap((value) => (isObject(value) && typeof value.text === 'string' ? [value.text] : []));
   return texts.length < 2 ? null : texts.join('');
 }
 
-/** Reports whether the string is an identifier, an API name, base64 or encrypted, and so isn't text. */
+/** Checks whether the string is one of those that aren't text: an identifier, an API name, base64, or encrypted. */
 function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
-  // We replace the caller's model with the vendor's, so the vendor never sees it.
+  // `model` is replaced before the vendor sees it.
   if (name === 'model') return isRoot;
-  // At the top level, requests have no other identifiers or API names.
+  // At the top level of a request, only `model` and `previous_response_id` contain an identifier or an API name.
   if (isRoot && name !== 'previous_response_id') return false;
   if (idMembers.has(name)) return identifier.test(text) && !keyPrefix.test(text) && !longNumber.test(text);
   if (nameMembers.has(name)) return apiName.test(text) && !longNumber.test(text);
@@ -173,25 +181,25 @@ function isApiString(name: string, text: string, owner: JsonObject, isRoot: bool
 
 const encodedTypes: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted']);
 
-/** Reports whether the member is the base64 of an image, audio or file. The `data` of a document may be plain text. */
+/** Returns true if the field is base64 of an image, audio or a file. The `data` of a document may be plain text. */
 function isBinary(name: string, owner: JsonObject): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
   if (name === 'result') return owner.type === 'image_generation_call';
   if (name !== 'data') return false;
-  // Parsers that ignore case might read a different type.
+  // A parser that ignores the case of keys might use a different `type` than we do.
   const isAmbiguous = Object.keys(owner).some((key) => key !== 'type' && key.toLowerCase() === 'type');
   return !isAmbiguous && (encodedTypes.has(owner.type) || (owner.type === undefined && typeof owner.format === 'string'));
 }
 
 /**
- * Matches base64 in either alphabet, as well as the encodings of encrypted reasoning, which contain dots and colons.
- * Without a letter it may be somebody's number.
+ * Returns true if the text is base64 (in either alphabet) or encrypted reasoning, which can also contain dots and
+ * colons. The text has to contain a letter, because digits alone could be somebody's phone number.
  */
 function isEncoded(text: string): boolean {
   return /[A-Za-z]/.test(text) && !/[^A-Za-z0-9+/=_.:-]/.test(text);
 }
 
-/** Reports whether the whole text is a data URL. If anything follows the URL, it counts as text. */
+/** Checks whether the whole text is a data URL. If anything follows the URL, we treat all of it as text. */
 function isDataUrl(text: string): boolean {
   const [head] = /^data:[\w.+-]{1,64}\/[\w.+-]{1,64};base64,/i.exec(text) ?? [];
   return head !== undefined && !/[^A-Za-z0-9+/=_-]/.test(text.slice(head.length));

@@ -1,6 +1,6 @@
 /**
- * Collects the text of a streamed response for content rules, from all choices, thinking and tool calls. We join deltas
- * that have the same position, so that text split across several of them is evaluated as one.
+ * Collects the text of a streamed response for content rules, including all choices, thinking and tool calls. Deltas
+ * with the same position are joined, so that text is checked as a whole even if it's split across deltas.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
@@ -57,7 +57,8 @@ export function createStreamTexts(route: TextRoute): StreamTexts {
     const { type, output_index: output, content_index: content, delta, response } = data;
     if (typeof type !== 'string') return;
     if (type.endsWith('.delta')) add(`${type}/${output}/${content}`, delta);
-    // The last event contains the complete response. If the stream was interrupted, we only have its deltas.
+    // The last event contains the complete response. If the stream was interrupted before this event, all we have is
+    // the deltas.
     else if (response !== undefined) addWhole(type, asObject(response).output);
   };
 

@@ -1,6 +1,6 @@
 /**
- * Sorts the deltas of a chat stream into blocks of the messages dialect. Only one block is open at a time, while later
- * ones wait.
+ * Sorts the deltas of a chat stream into blocks of the messages dialect. Only one block can be open at a time, so later
+ * blocks have to wait.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
@@ -12,7 +12,7 @@ export interface BlockQueue {
   addText(text: string): void;
   addReasoning(part: ReasoningPart): void;
   addCall(delta: ToolCallDelta): void;
-  /** Returns the events that we can send now. */
+  /** Returns whatever can be sent by now. */
   drainReady(): string;
   /** Closes all remaining blocks and returns their events. Call it when the response is complete. */
   drainAll(): string;
@@ -27,26 +27,25 @@ type Content =
 interface Thinking {
   readonly kind: 'thinking';
   /**
-   * The text that was streamed so far without a signature. We need it to recognize a signed entry that repeats this
-   * text.
+   * The text without a signature that we've streamed so far. We need it to recognize an entry with a signature that
+   * repeats the same text.
    */
   streamed: string;
-  /** A signature ends the block. */
+  /** Empty until the signature arrives, which completes the block. */
   signature: string;
 }
 
 interface Block {
   readonly content: Content;
-  /** Text or arguments that we haven't sent yet. */
+  /** Deltas that we haven't sent yet. */
   unsent: string;
   isOpen: boolean;
-  /** The next block in the queue. */
   next: Block | null;
 }
 
-/** Calls `getResponseId` to create an id for a tool call that has none. */
+/** `getResponseId` is called when a tool call has no id and we have to create one. */
 export function createBlockQueue(getResponseId: () => string): BlockQueue {
-  /** The blocks from `first` to `last` haven't ended yet. */
+  /** The blocks that haven't ended yet form a linked list from `first` to `last`. */
   let first: Block | null = null;
   let last: Block | null = null;
   const tools = new Map<StreamedCall, Block>();
@@ -97,7 +96,7 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
   const drain = (isEnd: boolean): string => {
     let events = '';
     for (let block = first; block !== null; block = first) {
-      // We can't open a tool block until its name has arrived.
+      // We can't open a tool block before its name has arrived.
       if (!block.isOpen && block.content.kind === 'tool' && block.content.call.name === '' && !isEnd) return events;
       if (!block.isOpen) events += open(block);
       block.isOpen = true;
@@ -154,8 +153,8 @@ function deltaOf(kind: Content['kind'], unsent: string): JsonObject {
 }
 
 /**
- * Reports whether we can close the block. Encrypted and signed blocks can't grow any more. Others end when another block
- * is waiting, but the arguments of a tool call also have to be complete.
+ * Checks whether the block can be closed. Encrypted and signed blocks can be closed right away. Others are complete
+ * when the next block is waiting, and tool calls also need complete arguments.
  */
 function hasEnded({ content, next }: Block): boolean {
   switch (content.kind) {

@@ -4,13 +4,13 @@ import type { Tokens } from '../../core/pricing.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { type StreamSource, unnamedProblem } from './stream.ts';
 
-/** A chunk of the stream, and what it adds to the message. */
+/** A chunk and its message delta. */
 export interface ChatPart {
   readonly chunk: JsonObject;
   readonly delta: JsonObject;
 }
 
-/** How the response ended, as far as the vendor has told us. */
+/** The stop reason and the usage that the vendor has reported so far. */
 export interface ChatEnd {
   readonly finishReason: string | null;
   readonly tokens: Tokens | null;
@@ -42,8 +42,8 @@ export function createChatSource(): ChatSource {
         return { kind: 'error', message: asString(asObject(error).message) ?? asString(error) ?? unnamedProblem };
       if (isObject(chunk.x_groq)) readUsage(chunk.x_groq.usage);
       if (isObject(chunk.usage)) readUsage(chunk.usage);
-      // The messages dialect has no equivalent for more choices (`n` > 1). Some vendors send a first chunk that has no
-      // choices and no content.
+      // Only take the first choice, because the messages dialect can't express more than one. There may be none, as in
+      // the first chunk of some vendors.
       const choice = asArray(chunk.choices).map(asObject).find(isFirstChoice);
       if (!choice) return { kind: 'ignored' };
       finishReason = asString(choice.finish_reason) ?? finishReason;

@@ -1,9 +1,9 @@
 /**
  * Translates the stream of a chat vendor for a messages caller.
  *
- * Chat deltas may interleave, but content blocks of the messages dialect don't, so the deltas of a later block have to
- * wait until the current block ends. A tool call ends when its arguments are a complete JSON object and another block
- * is waiting. This way we can forward calls immediately if the vendor sends them one after the other.
+ * Chat deltas may interleave but content blocks of the messages dialect can't, so deltas of later blocks wait until the
+ * current block ends. A tool call ends when its arguments are a complete JSON object and another block is waiting. This
+ * way we can forward calls immediately if the vendor sends them one after the other.
  */
 
 import { formatEvent } from '../../core/sse.ts';

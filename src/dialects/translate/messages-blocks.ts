@@ -1,6 +1,6 @@
 /**
- * Reads the content blocks of messages responses, both plain and streamed, and passes their contents to a writer for
- * the caller's dialect.
+ * Reads the content blocks of messages responses, both plain and streamed, and passes them to a writer for the caller's
+ * dialect.
  */
 import { asObject, asString, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString } from '../json/lossless-json.ts';
@@ -8,14 +8,12 @@ import { parseLossless } from '../json/parse-lossless.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import type { MessagesPart } from './messages-source.ts';
 
-/**
- * Each function returns events for the caller. `position` is the index of a tool call among the calls of the response.
- */
+/** All functions return events for the caller. `position` is the index among the response's tool calls. */
 export interface BlockWriter {
-  /** Receives text, or the input of the tool whose input is the text of the response. */
+  /** Adds text. This can also be the input of the JSON tool, if the model was forced to call it. */
   text(piece: string): string;
   thinking(piece: string): string;
-  /** Ends a thinking block. Receives the complete block, which may be a redacted one. */
+  /** Ends the block that's open. `block` is the complete block, either thinking or redacted thinking. */
   endThinking(block: JsonObject): string;
   /** `id` is null if the vendor didn't send one. */
   startTool(position: number, tool: { readonly id: string | null; readonly name: string }): string;
@@ -24,12 +22,12 @@ export interface BlockWriter {
 }
 
 export interface BlockReader {
-  /** Adds a block of a plain response that was parsed by `parseLossless`. */
+  /** Adds a block of a complete response that was parsed by `parseLossless`. */
   addBlock(block: JsonObject): string;
   addPart(part: MessagesPart): string;
-  /** Ends the blocks that the vendor left open. */
+  /** Closes all blocks that are still open. */
   end(): string;
-  /** Returns the number of tool calls so far. */
+  /** The number of tool calls so far. */
   toolCount(): number;
 }
 
@@ -37,9 +35,12 @@ type OpenBlock =
   | { readonly kind: 'thinking'; readonly block: JsonObject; thinking: string; signature: string }
   | {
       readonly kind: 'tool';
-      /** Null if the tool's input is the text of the response. */
+      /**
+       * This call's index among the tool calls. The JSON tool has none (null), since its input becomes the text of the
+       * response.
+       */
       readonly position: number | null;
-      /** The input in the start event of the block. Vendors send it either there or in deltas. */
+      /** The input that came with the start event. Vendors send the input either there or in deltas. */
       readonly input: string;
       hasDeltas: boolean;
     };
@@ -56,7 +57,7 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
     return writer.startTool(position, { id: asNonEmptyString(id), name: asString(name) ?? '' });
   };
 
-  /** `readInput` returns the tool's input without losing any digits of its numbers. */
+  /** `readInput` parses the tool's input without losing any digits of large numbers. */
   const start = (index: unknown, block: JsonObject, readInput: () => unknown): string => {
     switch (block.type) {
       case 'text':
@@ -138,7 +139,8 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
 }
 
 /**
- * Only this event has an object where others have text, so we have to parse it again without losing digits of numbers.
+ * Parses the start event again without losing digits of numbers. We only need this for a tool's input, because
+ * everything else is text.
  */
 function readToolInput(data: string): unknown {
   return asLosslessObject(asLosslessObject(parseLossless(data)).content_block).input;

@@ -4,14 +4,14 @@ import type { Tokens } from '../../core/pricing.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { type StreamSource, unnamedProblem } from './stream.ts';
 
-/** An event that belongs to the message or to one of its blocks. */
+/** An event about the whole message, or about one of its blocks. */
 export interface MessagesPart {
   readonly event: JsonObject;
-  /** The JSON of the event, for readers that need all digits of its numbers. */
+  /** The event as JSON text, in which large numbers still have all of their digits. */
   readonly data: string;
 }
 
-/** How the response ended, as far as the vendor has told us. */
+/** The stop reason and the usage that the vendor has reported so far. */
 export interface MessagesEnd {
   readonly stopReason: unknown;
   readonly tokens: Tokens | null;
@@ -55,7 +55,8 @@ export function createMessagesSource(): MessagesSource {
         case 'error':
           return { kind: 'error', message: asString(asObject(event.error).message) ?? unnamedProblem };
         default:
-          return { kind: 'ignored' }; // Anthropic asks clients to ignore unknown events (docs/vendors.md).
+          // Anthropic asks clients to skip event types that they don't know (docs/vendors.md).
+          return { kind: 'ignored' };
       }
     },
     isComplete: () => false,

@@ -16,10 +16,7 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
   let detailCount = 0;
 
   const headMembers = (): JsonObject => ({ id, object: 'chat.completion.chunk', created: identity.createdSeconds, model });
-  /**
-   * The JSON of the members that all chunks share, without its closing brace, so that we don't serialize them again for
-   * each delta.
-   */
+  /** The fields that every chunk repeats, already serialized, without the closing brace. */
   let head = '';
   const deltaChunk = (delta: JsonObject, finishReason: string | null = null): string =>
     `data: ${head},"choices":[{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finishReason)}}]}\n\n`;
@@ -29,7 +26,10 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
   const blocks = createBlockReader({
     text: (piece) => (piece === '' ? '' : deltaChunk({ content: piece })),
     thinking: (piece) => (piece === '' ? '' : deltaChunk({ reasoning_content: piece })),
-    /** We only send details that are signed or encrypted. A signature comes with the whole text that it signs. */
+    /**
+     * We only send details that are signed or encrypted. A signature is sent together with the whole text that it
+     * signs.
+     */
     endThinking(block) {
       const [part] = readThinkingBlock(block);
       if (part === undefined || (part.kind === 'text' && part.signature === '')) return '';

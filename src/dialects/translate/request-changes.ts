@@ -1,6 +1,6 @@
 /**
- * Decides what happens to each member of a translated request, using a table of rules (`member-rules.ts`). No member
- * disappears silently. We either translate a member, report it as dropped or adjusted, or refuse the whole request as
+ * Decides what happens to each field of a translated request, using a table of rules (`member-rules.ts`). No field
+ * disappears silently. We either translate it, report it as dropped or adjusted, or refuse the whole request as
  * untranslatable.
  */
 
@@ -9,11 +9,11 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 
-/** Collects the paths of members, e.g. `tools.cache_control`. They don't include list positions. */
+/** Paths of fields that were changed, e.g. `tools.cache_control`. They don't contain list positions. */
 export interface RequestChanges {
-  /** Members that the vendor doesn't receive. */
+  /** Fields that the vendor doesn't get. */
   readonly dropped: Set<string>;
-  /** Members for which the vendor receives the closest value that it accepts. */
+  /** Fields for which the vendor gets the closest value that it accepts. */
   readonly adjusted: Set<string>;
 }
 
@@ -21,9 +21,9 @@ export function createChanges(): RequestChanges {
   return { dropped: new Set(), adjusted: new Set() };
 }
 
-/** What a rule can look at besides the value. */
+/** What a condition can look at besides the value itself. */
 interface RuleContext<Target> {
-  /** The object that has the member. */
+  /** The object around the field. */
   readonly parent: JsonObject;
   readonly request: JsonObject;
   readonly target: Target;
@@ -32,27 +32,35 @@ interface RuleContext<Target> {
 type Condition<Target> = (value: unknown, context: RuleContext<Target>) => boolean;
 
 export type MemberRule<Target> =
-  /** The translators handle this member. */
+  /** The translators take care of it. */
   | { readonly kind: 'translated' }
-  /** The member is dropped, adjusted or refused if `applies` returns true for its value. */
+  /**
+   * If `applies` returns true for the value, the field is dropped, adjusted or refused. If it returns false, the rule
+   * in `otherwise` applies.
+   */
   | {
       readonly kind: 'dropped' | 'adjusted' | 'refused';
       readonly applies: Condition<Target>;
       readonly otherwise: MemberRule<Target>;
-      /** The reason for refusing the request. */
+      /** Why such a request is refused. */
       readonly reason: string;
       readonly details?: ErrorDetails;
     }
   | { readonly kind: 'object'; readonly members: MemberRules<Target> }
-  /** A list of objects. We leave anything else to the translators, which reject what they don't know. */
+  /**
+   * A list of objects, all under the same rule. Any other value goes to the translators, which reject what they don't
+   * know.
+   */
   | { readonly kind: 'list'; readonly item: MemberRule<Target> }
-  /** An object whose members depend on its `type`. The translators reject types that have no rules. */
+  /**
+   * An object whose fields depend on its `type`. Types without rules are left to the translators, which reject them.
+   */
   | { readonly kind: 'union'; readonly types: Readonly<Record<string, MemberRules<Target>>>; readonly defaultType: string };
 
-/** Members that have no rule are dropped. */
+/** Any other field is dropped. */
 export type MemberRules<Target> = Readonly<Record<string, MemberRule<Target>>>;
 
-/** Adds the members that are dropped or adjusted to `changes`. Throws UntranslatableError if a member is refused. */
+/** Adds the fields that are dropped or adjusted to `changes`. Throws UntranslatableError if a field is refused. */
 export function applyRules<Target>(request: JsonObject, rules: MemberRules<Target>, target: Target, changes: RequestChanges): void {
   applyToMembers(rules, { parent: request, request, target }, changes, '');
 }
@@ -103,7 +111,10 @@ function applyRule<Target>(
 
 const always = (): boolean => true;
 
-/** Returns functions that create rules for requests to one kind of target. */
+/**
+ * Returns the functions that we use to write tables of rules. `Target` describes the model that a request is translated
+ * for.
+ */
 export function createRuleBuilders<Target>() {
   const translated: MemberRule<Target> = { kind: 'translated' };
   return {

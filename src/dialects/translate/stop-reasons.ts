@@ -4,8 +4,8 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 
 /**
- * Maps a stop reason to a chat finish reason. If there are tool calls we return `tool_calls`, because some vendors
- * report a different reason.
+ * Maps a stop reason to a chat finish reason. If there are tool calls we always return `tool_calls`, because some
+ * vendors report a different reason.
  */
 export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): string {
   switch (stopReason) {
@@ -20,8 +20,8 @@ export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): stri
 }
 
 /**
- * Maps a finish reason to a messages stop reason. If there are tool calls we return `tool_use`, because a forced
- * function ends with `stop`.
+ * Maps a finish reason to a messages stop reason. If there are tool calls we always return `tool_use`, because a forced
+ * function call ends with `stop`.
  */
 export function toStopReason(finishReason: unknown, hasToolCalls: boolean): string {
   switch (finishReason) {
@@ -34,7 +34,7 @@ export function toStopReason(finishReason: unknown, hasToolCalls: boolean): stri
   }
 }
 
-/** Formats the usage of a chat response. Its prompt count includes cache reads and writes. */
+/** Formats the usage of a chat response. The prompt count includes cache reads and writes. */
 export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): JsonObject {
   const written = cacheWrite + cacheWrite1h;
   const prompt = input + cachedInput + written;
@@ -46,10 +46,7 @@ export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, outp
   };
 }
 
-/**
- * Formats the usage of a messages response. It's a required member, so we use zero if the vendor didn't report
- * anything.
- */
+/** Formats the usage of a messages response. Usage is required, so we use zeros if the vendor didn't report any. */
 export function toMessagesUsage(tokens: Tokens | null): JsonObject {
   return {
     input_tokens: tokens?.input ?? 0,

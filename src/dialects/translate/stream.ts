@@ -1,15 +1,18 @@
 /**
- * The common part of all stream translators. Each of them has a source that reads the events of the vendor's dialect,
- * and a target that writes events of the caller's dialect. This module decides when a response starts and how it ends.
+ * Code shared by all stream translators. Each has a source that reads events in the vendor's dialect, and a target that
+ * writes events in the caller's dialect. This module decides when a response starts and how it ends.
  */
 import type { SseEvent } from '../../core/sse.ts';
 
 /**
  * Converts the vendor's events to text that is ready to be sent to the caller. It returns nothing until the first part
- * of the response arrives. If the stream is interrupted, we don't send any closing events and ignore further events.
+ * of the response arrives. If the stream is interrupted, there are no closing events and further events are ignored.
  */
 export interface StreamTranslator {
-  /** Returns the caller's events for this event, if any. For the vendor's last event it returns the closing events. */
+  /**
+   * Translates an event from the vendor. Returns the events for the caller, if there are any. For the vendor's last
+   * event, these are the closing events.
+   */
   push(event: SseEvent): string;
   /**
    * Call this when the vendor's stream has ended. It closes the response if it's complete, even if the last event is
@@ -18,47 +21,50 @@ export interface StreamTranslator {
   end(): string;
   state(): StreamState;
   /**
-   * Formats the event that reports a failure after the response has started. Returns an empty string if
-   * `RouteCodec.formatStreamError` creates this event.
+   * Formats an event for a failure in the middle of a response. Returns an empty string if that's up to
+   * `RouteCodec.formatStreamError`.
    */
   fail(message: string): string;
 }
 
 export interface StreamState {
-  /** Whether we have returned a part of the response. After this, failover is no longer possible. */
+  /** True if we have returned a part of the response. From then on, failover isn't possible. */
   readonly begun: boolean;
-  /** Null while the stream continues. */
+  /** Says how the stream ended. Null while it continues. */
   readonly ended: 'whole' | 'broken' | null;
-  /** The reason why the stream broke. This is the vendor's message if it sent one. */
+  /** Why the stream broke. This is the vendor's message if there was one. */
   readonly problem: string | null;
-  /** The output event that only reports usage. Absent if there is no such event. */
+  /** The event that does nothing but report usage. Absent if the dialect doesn't have one. */
   readonly usageEvent?: string | undefined;
 }
 
-/** The meaning of an event. `Part` is a part of the response in the vendor's dialect. */
+/**
+ * An event of a vendor's stream after we've interpreted it. A `Part` is a piece of the response in the vendor's
+ * dialect.
+ */
 export type VendorEvent<Part> =
   | ({ readonly kind: 'part' } & Part)
   | { readonly kind: 'error'; readonly message: string }
-  /** The last event of a complete response. */
+  /** Ends a complete response. */
   | { readonly kind: 'end' }
   | { readonly kind: 'keep-alive' }
   | { readonly kind: 'ignored' };
 
 export interface StreamSource<Part> {
-  /** Reads the data of an event. Comments have no data. */
+  /** Parses the data of an event. Not called for comments. */
   read(data: string): VendorEvent<Part>;
-  /** Reports whether the response is complete even if its last event is missing. */
+  /** Returns true if the response is complete even if its last event is missing. */
   isComplete(): boolean;
 }
 
-/** Each function returns events for the caller. */
+/** Each function returns the events that it sends to the caller. */
 export interface StreamTarget<Part> {
-  /** Called with the first part, before `add` is called with the same part. */
+  /** Starts the response. We call this with the first part, and then pass the same part to `add`. */
   start(part: Part): string;
   add(part: Part): string;
   finish(): string;
   fail?(message: string): string;
-  /** We send this for the vendor's keep-alives, so that proxies don't consider the connection idle. */
+  /** Sent to the caller when the vendor sends a keep-alive, so that proxies don't consider the connection idle. */
   readonly keepAlive: string;
 }
 
@@ -112,5 +118,5 @@ export function createStreamTranslator<Part>(source: StreamSource<Part>, target:
 
 /** An SSE comment, which every client ignores. */
 export const keepAliveComment = ': keep-alive\n\n';
-/** Fallback message for error events that don't include one. */
+/** Fallback message for error events that don't have one. */
 export const unnamedProblem = 'the vendor reported an error';

@@ -1,10 +1,10 @@
-/** The models that translated requests are sent to. */
+/** Describes the models that requests are translated for. */
 import type { ModelTraits } from '../../core/candidate.ts';
 
 /** A model that speaks the messages dialect. */
 export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {
   readonly model: string;
-  /** Used if the caller didn't set a limit. It's the model's own limit, or 4,096. */
+  /** Output limit for callers that don't set one: the model's own, or 4,096. */
   readonly maxTokens: number;
   readonly stream: boolean;
 }

@@ -1,22 +1,22 @@
 /**
- * Creates the ids that connect a tool call with its result. We keep valid ids, and replace invalid or missing ones
- * deterministically.
+ * Creates the ids that connect a tool call with its result. Valid ids are kept. If an id is invalid or missing, we
+ * always derive the same replacement.
  */
 import { createHash } from 'node:crypto';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
 
-/** Defaults for members that the vendor left out of its response. */
+/** Fills the gaps if the vendor's response has no id or model. */
 export interface ResponseIdentity {
-  /** Usually the call's id. We derive missing ids of tool calls from it. */
+  /** Usually the id of the call. If the vendor doesn't send ids for tool calls, we derive them from this. */
   readonly id: string;
   readonly model: string;
 }
 
-/** The ids of one request. The functions have to be called in the order of its messages. */
+/** The ids of tool calls in one request. Call these functions in the order of its messages. */
 export interface ToolIds {
   forCall(id: unknown): string;
-  /** If a result has no id, it belongs to the oldest call that has no result yet. */
+  /** A result without an id belongs to the oldest call that has no result yet. */
   forResult(id: unknown): string;
 }
 
@@ -42,16 +42,16 @@ export function createToolIds(target: 'chat' | 'messages'): ToolIds {
   };
 }
 
-/** Creates an id for a tool call if the vendor didn't send one. It's the same in the streamed and the JSON response. */
+/** Creates an id for a tool call if the vendor didn't send one. JSON and streamed responses get the same id. */
 export function createToolId(target: 'chat' | 'messages', responseId: string, position: number): string {
   return prefixes[target] + digest(`${responseId}:${position}`);
 }
 
 const prefixes = { chat: 'call_', messages: 'toolu_' } as const;
-/** OpenAI limits the ids of tool calls to this length. */
+/** OpenAI doesn't accept longer ids for tool calls. */
 const maxChatIdLength = 40;
 
-/** Vendors use ids of many formats (e.g. `functions.f:0`), but Anthropic only accepts letters, digits, `_` and `-`. */
+/** Vendors use ids in many formats (e.g. `functions.f:0`), but Anthropic only accepts letters, digits, `_` and `-`. */
 function toAcceptableId(target: 'chat' | 'messages', id: string): string {
   const isAcceptable = target === 'chat' ? id.length <= maxChatIdLength : /^[a-zA-Z0-9_-]+$/.test(id);
   return isAcceptable ? id : prefixes[target] + digest(id);

@@ -1,6 +1,6 @@
 /**
- * `POST /v1/messages/count_tokens`. It has the authentication, content rules and routing of the messages route, but
- * doesn't use up ceilings and isn't recorded.
+ * `POST /v1/messages/count_tokens`. Authentication, content rules and routing work as on the messages route, but the
+ * request doesn't count towards ceilings and isn't recorded.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newId } from '../../core/ids.ts';
@@ -21,7 +21,10 @@ export interface CountTokensRouteDeps extends CallRouteDeps {
   readonly knownPrompts: Pick<KnownPrompts, 'scan'>;
 }
 
-/** Clients wait for the count before they make the call, so if the vendor is slow we return an estimate instead. */
+/**
+ * How long we wait for the vendor's count. After that we return an estimate, because clients don't send their message
+ * before they have the count.
+ */
 const maxVendorMs = 10_000;
 
 export function createCountTokensRoute(deps: CountTokensRouteDeps) {

@@ -1,6 +1,6 @@
 /**
- * `/healthz` only says that the process is running. `/readyz` says whether it can do its work: serving calls or, in a
- * worker, running durable work.
+ * `/healthz` only reports that the process is running. `/readyz` reports whether it can do its work. API processes
+ * serve calls, and workers run durable work.
  */
 import type { Request, Response } from 'express';
 import type { Logger } from '../../observability/logger.ts';
@@ -9,7 +9,7 @@ import { sendJson } from '../error-handler.ts';
 export interface HealthDeps {
   /** Returns the reasons why the process can't do its work, or an empty list if it can. */
   readonly getNotReadyReasons: () => Promise<readonly string[]>;
-  /** Returns what doesn't work at the moment even though the process is ready. */
+  /** Returns the current problems that don't stop the process from being ready. */
   readonly getDegradations: () => readonly string[];
 }
 

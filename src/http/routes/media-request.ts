@@ -1,4 +1,4 @@
-/** What the media routes have in common: the order of checks, the error format, and how a request becomes a call. */
+/** Code that the media routes share. It checks the request, turns it into a call, and formats errors. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller, MediaCall, MediaRoute } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
@@ -27,7 +27,7 @@ export interface MediaRequestContext extends MediaCallSource {
 
 export type MediaHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** Returns the handler of a route. `handle` sends the response, and if it throws we send the error to the caller. */
+/** Returns the handler of a route. `handle` sends the response. If it throws, we send the error to the caller. */
 export function createMediaHandler(
   deps: CallRouteDeps,
   route: MediaRoute,
@@ -37,7 +37,7 @@ export function createMediaHandler(
     const bodies = deps.bodyMemory.of(source.caller.quotaKeyId);
     const body = await readBody(request, maxBodyBytes, bodies);
     try {
-      // Receiving the body may take minutes, so we load the project afterwards in case it has changed.
+      // Load the project only now, because it may have changed while the body was arriving, which can take minutes.
       const project = await deps.findProject(source.caller.projectId);
       await handle({ ...source, project, body }, response);
     } finally {
@@ -46,7 +46,7 @@ export function createMediaHandler(
   });
 }
 
-/** Like `createMediaHandler`, but for a multipart body that `handle` reads itself. */
+/** Does the same as `createMediaHandler`, but `handle` reads the body itself, because it's multipart. */
 export function createUploadHandler(
   deps: CallRouteDeps,
   route: MediaRoute,

@@ -1,12 +1,12 @@
 /**
- * `GET /metrics` returns the metrics of the service on this port for Prometheus, and requires the admin token. See
+ * `GET /metrics` for Prometheus. Returns the metrics of the service on this port, and requires the admin token. See
  * docs/metrics.md.
  */
 import type { Request, Response } from 'express';
 import { contentType } from '../../observability/metrics/families.ts';
 import { sendBytes } from '../error-handler.ts';
 
-/** Returns the metrics of all processes on the port. */
+/** Collects the metrics of every process on the port. */
 export type ReadMetrics = () => Promise<string>;
 
 export function createMetricsRoute(readMetrics: ReadMetrics) {

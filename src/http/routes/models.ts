@@ -1,7 +1,7 @@
 /**
- * `GET /v1/models` and `GET /v1/models/{id}` return what the key may use. If the request has the header
- * `anthropic-version`, the response and its errors have the format of Anthropic's API, and otherwise that of OpenAI's.
- * These requests don't count as calls.
+ * `GET /v1/models` and `GET /v1/models/{id}` return the models that the key can use. If the request has an
+ * `anthropic-version` header, the response and its errors have the format of Anthropic's API, otherwise the format of
+ * OpenAI's API. These requests don't count as calls.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request, Response } from 'express';
@@ -49,7 +49,7 @@ export function createModelsRoutes(deps: ModelsRouteDeps) {
       return { object: 'list', data: page.map(format), has_more: hasMore, ...ids };
     }),
     get: createRoute((rows, { params }, format) => {
-      // Express decodes each segment of the path, so the slash of an id may be sent as it is or as `%2F`.
+      // Express decodes each path segment, so the slash in an id can be sent as `/` or as `%2F`.
       const asked = [params.id ?? ''].flat().join('/');
       const row = rows.find(({ id }) => id === asked) ?? rows.find(({ id }) => splitModelId(id)?.model === asked);
       if (row) return format(row);
@@ -63,7 +63,7 @@ function toAnthropicModel({ id, created }: ModelRow): object {
 }
 
 /**
- * Returns at most `limit` rows after `after_id` and before `before_id`, or all of them if there is no limit. Throws
+ * Returns at most `limit` rows after `after_id` and before `before_id`. Returns all of them if there's no limit. Throws
  * `bad_request`.
  */
 function selectPage(rows: readonly ModelRow[], query: Request['query']): { page: readonly ModelRow[]; hasMore: boolean } {
@@ -72,7 +72,7 @@ function selectPage(rows: readonly ModelRow[], query: Request['query']): { page:
   const start = afterId === undefined ? 0 : positionOf(rows, 'after_id', afterId) + 1;
   const end = beforeId === undefined ? rows.length : positionOf(rows, 'before_id', beforeId);
   const range = rows.slice(start, end);
-  // When a client pages backwards, it gets the rows directly before `before_id`.
+  // Without `after_id`, a client is paging backwards, so return the rows directly before `before_id`.
   const page = afterId === undefined && beforeId !== undefined ? range.slice(Math.max(0, range.length - count)) : range.slice(0, count);
   return { page, hasMore: page.length < range.length };
 }

@@ -1,5 +1,5 @@
 /**
- * `GET /` and `HEAD /` tell what is running. Clients and load balancers request this without a key before their first
+ * `GET /` and `HEAD /` describe the service. Clients and load balancers request this without a key before their first
  * call.
  */
 import type { Request, Response } from 'express';

@@ -21,7 +21,8 @@ export function createStatusRoutes({ findCaller, getStatus, getUsage }: StatusRo
 }
 
 /**
- * On this route, we report any database outage as `limits_unavailable`, because the limits of a key include its usage.
+ * Maps all database outages to `limits_unavailable`. The response shows the key's limits together with their usage, so
+ * it always needs the database.
  */
 function asLimitsUnavailable(error: unknown): never {
   if (error instanceof GatewayError && (error.code === 'no_db' || error.code === 'query_failed'))

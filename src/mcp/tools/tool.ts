@@ -1,6 +1,6 @@
 /**
- * Defines a tool as data. `defineTool` adds what all tools have in common: the scope, the project, errors without
- * internal details, and the format of results.
+ * Describes tools as data. `defineTool` adds what all tools share: the scope, the project, errors without internal
+ * details, and the format of results.
  */
 import { type McpServer, requireScopes } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -16,14 +16,14 @@ export interface Tool<Input extends z.ZodObject> {
   readonly description: string;
   readonly scope: Scope;
   readonly isReadOnly: boolean;
-  /** The members of the input, except for `project`, which every tool has. */
+  /** The arguments, except for `project`, which every tool has. */
   readonly input: Input;
-  /** The members of the output, except for `project`. */
+  /** The result, also without `project`. */
   readonly output: z.ZodObject;
   run(input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
 }
 
-/** A tool whose input type is hidden, so that different tools fit into one list. */
+/** `Tool` without its input type, so that a list can contain tools with different inputs. */
 export type AnyTool = Pick<Tool<z.ZodObject>, 'name'> & { register(server: McpServer, session: ToolSession): void };
 
 export interface ToolContext {
@@ -33,7 +33,7 @@ export interface ToolContext {
 
 export interface ToolResult {
   readonly output: Readonly<Record<string, unknown>>;
-  /** A sentence for the model that precedes the JSON of the output. */
+  /** Put in front of the JSON output, for the model to read. */
   readonly summary?: string | null;
 }
 
@@ -77,8 +77,8 @@ export function defineTool<Input extends z.ZodObject>(tool: Tool<Input>): AnyToo
 }
 
 /**
- * Returns a message that clients may see. Messages of gateway errors are public. We log any other error and hide its
- * message.
+ * Returns a message for the client. Messages of gateway errors are public. All other errors are logged, and the client
+ * doesn't see their messages.
  */
 function publicMessage(error: unknown, tool: string, logger: Logger): string {
   const isPublic = error instanceof GatewayError;

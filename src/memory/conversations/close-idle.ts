@@ -13,7 +13,7 @@ import { triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface CloseIdleRequest {
   readonly projectId: string;
-  /** The number of the workflow run that sent the request. */
+  /** The number of the run that asks. */
   readonly run: number;
   readonly idleMs: number;
 }
@@ -22,7 +22,7 @@ export type CloseIdle = ReturnType<typeof createCloseIdle>;
 
 interface CloseIdleOptions {
   readonly database: Database;
-  /** Limits the time of one check. The run then waits a second, so that runs of other projects get their turn. */
+  /** How long one check can take. After that the run waits a second, so that other projects get their turn. */
   readonly sliceMs?: number;
 }
 
@@ -30,8 +30,8 @@ interface CloseIdleOptions {
 const maxConversations = 100;
 const maxMessages = 2_000;
 /**
- * If conversations become idle within this fraction of the idle time, and within a minute, we close them in a single
- * check.
+ * The minimum wait before the next check, as a fraction of the idle time, but at most a minute. This lets one check
+ * close several conversations.
  */
 const gatherShare = 0.1;
 const maxGatherMs = 60_000;
@@ -53,7 +53,7 @@ export function createCloseIdle({ database, sliceMs = 2_000 }: CloseIdleOptions)
     );
   };
 
-  /** Returns null if there's no open conversation or a newer run has taken over. */
+  /** Returns null if the run can end, because there's no open conversation or a newer run has taken over. */
   async function waitForNext(projectId: string, run: number, idleMs: number, closed: number): Promise<CloseIdleResult | null> {
     const [next] = await database.query<{ waiting: number; dueMs: number | null }>(
       `select count(*)::integer as waiting, (extract(epoch from min(last_turn_at) - now()) * 1000 + $2::float8)::float8 as "dueMs"
@@ -84,7 +84,9 @@ export function createCloseIdle({ database, sliceMs = 2_000 }: CloseIdleOptions)
   }
 }
 
-/** Returns false if a newer run has taken over, the run has already finished, or the project was deleted. */
+/**
+ * Returns false if this run shouldn't go on, because it's finished, a newer run has taken over or the project is gone.
+ */
 async function isCurrent(queries: Queries, projectId: string, run: number): Promise<boolean> {
   const rows = await queries.query(`select 1 from idle_timers where project_id = $1::uuid and run = $2::integer and active`, [
     projectId,
@@ -94,8 +96,8 @@ async function isCurrent(queries: Queries, projectId: string, run: number): Prom
 }
 
 /**
- * Returns the number of conversations it has closed. Skips conversations that a call or an erasure has locked, because
- * waiting for these locks could deadlock. The next check finds them.
+ * Returns the number of conversations that were closed. Conversations that are locked by a call or an erasure are
+ * skipped, because waiting for them could deadlock. The next check will find them.
  */
 async function closeBatch(tx: Queries, projectId: string, idleMs: number): Promise<number> {
   const idle = await tx.query<IdleConversation>(

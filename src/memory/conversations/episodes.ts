@@ -14,7 +14,9 @@ export interface Episode {
   readonly startedAt: Date;
   readonly lastTurnAt: Date;
   readonly readAt: Date | null;
-  /** The transcript from when the conversation was closed, or the current one if it's still open. */
+  /**
+   * The transcript from the time when the conversation was closed. If it's still open, this is the current transcript.
+   */
   readonly text: string;
   readonly messages: readonly StoredMessage[];
 }
@@ -35,7 +37,7 @@ export function createEpisodes({ database }: { readonly database: Database }) {
       if (!row) return null;
       const { count, text, ...episode } = row;
       const messages = await readMessages(database, id, count);
-      // If there are fewer messages than the row said, the conversation was deleted between the two queries.
+      // If we got fewer messages than the row said, the conversation was deleted between the two queries.
       if (messages.length < count) return null;
       return { ...episode, text: (row.state === 'read' ? text : null) ?? formatTranscript(messages), messages };
     },

@@ -1,12 +1,15 @@
-/** Finds the end users whose hashes the calls contain. */
+/** Finds out which end users the hashes in calls stand for. */
 import type { Queries } from '../../db/database.ts';
 
-/** An end user whose latest calls have no text is only known by the hash. */
+/**
+ * How many of an end user's latest calls we search for the user's name. If none of these calls has stored text, we only
+ * know the hash of the name.
+ */
 const latestCalls = 20;
 
 /**
- * Returns the end users by the SHA-256 (in hex) that calls of the project have of them. Those whose text isn't stored are
- * missing.
+ * Looks up the end users that the given hashes stand for (SHA-256 in hex). If none of an end user's latest calls has
+ * stored text, the hash is missing from the result.
  */
 export async function findSubjects(queries: Queries, projectId: string, hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (hashes.length === 0) return new Map();

@@ -16,7 +16,8 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
   const projectIds = [...new Set(opened.map(({ projectId }) => projectId))].sort();
   if (projectIds.length === 0) return;
   const idle = await tx.query<{ projectId: string }>(
-    // Select first, because an upsert would also lock the rows of active runs.
+    // Look for projects without an active run before the upsert, because an upsert would also lock the rows of active
+    // runs.
     `select id as "projectId" from unnest($1::uuid[]) as id
       where not exists (
         select 1 from idle_timers where project_id = id and active and due_at > now() - interval '${overdueMinutes} minutes')`,
@@ -24,15 +25,15 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
   );
   if (idle.length === 0) return;
   const started = await tx.query<TimerRun>(
-    // The API process doesn't know the worker's idle time, so we assume the maximum of a day. The first check sets the
-    // actual time.
+    // The API process doesn't know the worker's idle time, so set `due_at` to the maximum of one day. The first check
+    // corrects it.
     `insert into idle_timers as timer (project_id, run, active, due_at)
      select id, 1, true, now() + interval '1 day' from unnest($1::uuid[]) as id order by id
          on conflict (project_id) do update set run = timer.run + 1, active = true, due_at = excluded.due_at
      returning project_id as "projectId", run`,
     [idle.map(({ projectId }) => projectId)],
   );
-  // Each run continues the trace of the project's first sampled call.
+  // The new run of a project continues the trace of the project's first sampled call.
   const traces = new Map(opened.toReversed().flatMap(({ projectId, trace }) => (trace === undefined ? [] : [[projectId, trace] as const])));
   await enqueue(
     tx,
@@ -41,8 +42,9 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
 }
 
 /**
- * Long enough to sit out an outage of Temporal, after which the run resumes. If we start a second run anyway, it only
- * repeats the checks.
+ * If a check is this many minutes late, we assume that Temporal has lost the run and start another one. This leaves
+ * enough time for a run to resume after an outage of Temporal. A second run would do no harm, because it only repeats
+ * the checks.
  */
 const overdueMinutes = 15;
 
@@ -51,7 +53,9 @@ interface TimerRun {
   readonly run: number;
 }
 
-/** The workflow id includes the run number, so enqueueing a run that is already in progress has no effect. */
+/**
+ * The run number is a part of the workflow id. If this run is already in progress, enqueueing it again does nothing.
+ */
 function toEntry({ projectId, run }: TimerRun): OutboxEntry {
   const input = { project_id: projectId, run };
   return { workflow: 'idleConversations', workflowId: `conversations/${projectId}/${run}`, input, projectId };

@@ -1,5 +1,5 @@
 /**
- * Reads the texts of large calls in the low-priority thread. A prompt of 29 MB takes hundreds of milliseconds to read,
+ * Reads the text of large calls in the low-priority thread. Reading a prompt of 29 MB takes hundreds of milliseconds,
  * and would block all other calls if we did it on the event loop.
  */
 import type { CallContent, SettledCall } from '../../core/call.ts';
@@ -16,14 +16,14 @@ const inspectInThread = defineJob<typeof inspectLargeBody>(jobs, 'inspectLargeBo
 const readInThread = defineJob<typeof readLargePrompt>(jobs, 'readLargePrompt');
 
 /**
- * Keyed by the body. A batch may be stored in several transactions, so we keep each prompt until its body is
- * garbage-collected.
+ * The prompts of large calls, keyed by the body of the request. A batch may be stored in several transactions, so an
+ * entry lives until its body is garbage-collected.
  */
 const known = new WeakMap<Buffer, MaskedPrompt>();
 
 /**
- * Checks a large body and reads everything in it that the call and its record need. Returns the body to send to the
- * vendor and the positions of its members. `body` is transferred to the thread, so don't use it afterwards. Throws
+ * Checks a large body and extracts everything from it that the call and its record need. Returns the body to send to
+ * the vendor and the positions of its fields. `body` is transferred to the thread, so don't use it afterwards. Throws
  * `bad_json`.
  */
 export async function receiveLargeBody(
@@ -31,7 +31,7 @@ export async function receiveLargeBody(
   body: Buffer,
   use: Omit<LargeBody, 'bytes'>,
 ): Promise<{ readonly body: Buffer; readonly spans: BodySpans }> {
-  // A body that arrived in one piece may share its memory with other data of the connection.
+  // Copy the body if it shares its memory with other data, which is the case when it arrived in one piece.
   const bytes = body.buffer.byteLength === body.length ? body : await joinInTurns([body], body.length);
   const inspected = await inspectInThread(owner, { ...use, bytes });
   if ('refused' in inspected) throw gatewayError(inspected.refused.code, { message: inspected.refused.message });
@@ -43,20 +43,20 @@ export async function receiveLargeBody(
 }
 
 /**
- * Reads the prompts that `findLargePrompt` returns. We usually know the prompt already if this process received the
- * call.
+ * Reads the prompts that `findLargePrompt` returns. If this process received the call, we usually have the prompt
+ * already.
  */
 export async function readLargePrompts(calls: readonly SettledCall[]): Promise<void> {
   for (const call of calls) {
     if (!hasText(call) || call.content.request.length < largeBytes || known.has(call.content.request)) continue;
     const { request } = call.content;
-    // Copy the body, because the call in progress may still use it, and the quarantine may need the record.
+    // Copy it. The call may not be finished with the body, and the quarantine may need the record.
     const bytes = await joinInTurns([request], request.length);
     known.set(request, await readInThread(call.metadata.projectId, { route: call.metadata.route, bytes }));
   }
 }
 
-/** Returns undefined for small requests. */
+/** Undefined for requests that aren't large. */
 export function findLargePrompt({ request }: CallContent): MaskedPrompt | undefined {
   return request.length < largeBytes ? undefined : known.get(request);
 }

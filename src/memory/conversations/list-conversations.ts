@@ -1,5 +1,6 @@
 /**
- * Lists conversations in the console, and shows one conversation in pages of messages. The lists don't read any texts.
+ * Lists conversations for the console, and shows a single conversation in pages of messages. The lists don't load any
+ * message text.
  */
 import { isUuid } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -14,13 +15,13 @@ export interface ConversationSummary {
   readonly state: 'stored' | 'read';
   readonly calls: number;
   readonly messages: number;
-  /** How many of the messages are in learning batches. */
+  /** Messages that have been put into a learning batch. */
   readonly batchedMessages: number;
   readonly learnable: boolean;
   readonly startedAt: Date;
   readonly lastTurnAt: Date;
   readonly readAt: Date | null;
-  /** Pass this as `before` to continue the list after this row. */
+  /** Cursor for the next page, to pass as `before`. */
   readonly cursor: string;
 }
 
@@ -61,9 +62,9 @@ function isCursor(text: string | null): text is string {
 }
 
 export interface ConversationView extends ConversationSummary {
-  /** The beginning of the text that memory read. Null while the conversation is open. */
+  /** The beginning of the transcript that memory learns from. Null while the conversation is open. */
   readonly text: string | null;
-  /** The number of characters of the whole text. */
+  /** Length of the whole text, in characters. */
   readonly textLength: number;
 }
 
@@ -122,7 +123,7 @@ export interface ConversationCall {
   readonly costNanos: number | null;
 }
 
-/** Lists the latest calls of a conversation whose texts are stored. */
+/** Lists the latest calls of a conversation that have stored text. */
 export function listConversationCalls(queries: Queries, conversationId: string, limit: number): Promise<ConversationCall[]> {
   return queries.query<ConversationCall>(
     `select call.id, call.started_at as "startedAt", call.model, call.status, call.cost_nanos as "costNanos"

@@ -1,10 +1,10 @@
 /**
- * Reads and locks the conversations that the calls of a batch may join. Lookup keys include the project, source and
- * subject, so we never find a conversation in another scope. The number of statements only depends on the number of
- * messages.
+ * Reads and locks the conversations that the calls of a batch may join. All lookup keys include the project, the source
+ * and the subject, so we never find a conversation in another scope. The number of statements depends on the number of
+ * messages, but not on the number of conversations.
  *
- * Many conversations can have the same tip, e.g. if a thousand anonymous callers start with "hi". Each call only needs
- * one of them, so we don't load more than that.
+ * Many conversations can end with the same message, e.g. if a thousand anonymous callers start with "hi". Each call
+ * only needs one of them, so we don't load the rest.
  */
 import type { Queries } from '../../db/database.ts';
 import { batchSize, type Column, queryInBatches, querySelected, toColumns } from '../../db/row-batches.ts';
@@ -41,14 +41,21 @@ interface FoundOccurrence {
   readonly callId: string | null;
 }
 
-/** How many tips we query first, counted from the end of a request. The last response is nearly always the tip. */
+/**
+ * How many messages we look up first, counted from the end of a request. The conversation that a call continues nearly
+ * always ends with the last response in its request.
+ */
 const firstTips = 3;
 /**
- * The most message hashes we read per batch to compare trimmed histories. Calls beyond that start a new conversation.
+ * The most message hashes that we read per batch to compare trimmed histories. Once we've reached the limit, further
+ * calls start a new conversation.
  */
 const maxHashes = 200_000;
 
-/** Returns conversation ids by tip. `batchTips` are the tips that calls in this batch create themselves. */
+/**
+ * Returns conversation ids by tip, i.e. by the hash of a conversation up to its last message. If a call continues a tip
+ * in `batchTips`, which another call of this batch is about to create, we don't look it up.
+ */
 async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: ReadonlySet<Sha256>): Promise<Map<Sha256, string[]>> {
   const likely = calls.map((call) => [...getTipKeys(call).take(firstTips)]);
   const newest = await readTips(tx, likely.flat());
@@ -80,8 +87,9 @@ async function readTips(tx: Queries, keys: readonly Sha256[]): Promise<Map<Sha25
 }
 
 /**
- * Finds occurrences of the last message of each call, with unattributed ones first and then the newest. A call without
- * history can't be a repeat, so for such calls we only return unattributed occurrences.
+ * Finds places in stored conversations where the last message of a call occurs. Messages that aren't attributed to a
+ * call yet come first, followed by the newest ones. A call without history can't be a repeat, so for such a call we
+ * only return unattributed messages.
  */
 async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
   const requested = countKeys(calls.flatMap((call) => call.keyAt(-1) ?? []));
@@ -104,7 +112,10 @@ async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Pro
   );
 }
 
-/** Finds the newest open conversation of each subject that has a call without history. */
+/**
+ * Looks for calls without history that name a subject, and finds the newest open conversation of each of these
+ * subjects.
+ */
 async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const subjects = calls.filter((call) => call.subject !== null && call.firstAssistant < 0);
   const distinct = [...new Map(subjects.map((call) => [call.scope, call])).values()];
@@ -125,8 +136,8 @@ async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]
 }
 
 /**
- * Finds conversations whose last message occurs in a call with an unknown history. If there are too many for a call, we
- * prefer conversations that end with its newest messages.
+ * Finds conversations whose last message occurs in a request, in case the client has trimmed the history before it. If
+ * there are too many for a call, we prefer conversations that end with the newest messages of the request.
  */
 async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const keys = calls.map(getTipMessageKeys);
@@ -184,7 +195,7 @@ function toConversation(row: ConversationRow): Conversation {
   };
 }
 
-/** Loads the first and last `count` message hashes of the given conversations. */
+/** Loads the hashes of the first and last `count` messages of each conversation. */
 async function readMessageHashes(
   tx: Queries,
   conversations: ReadonlyMap<string, Conversation>,
@@ -192,7 +203,7 @@ async function readMessageHashes(
   count: number,
 ): Promise<void> {
   const read = ids.slice(0, Math.ceil(maxHashes / (2 * count)));
-  // A conversation returns up to twice `count` rows, so this limits the rows of each statement.
+  // A conversation can return up to `2 * count` rows, so don't read too many at once.
   const conversationsPerBatch = Math.max(1, Math.floor(batchSize / (2 * count)));
   for (let at = 0; at < read.length; at += conversationsPerBatch) {
     const rows = await tx.query<{ conversationId: string; position: number; messageHash: Sha256 }>(
@@ -217,7 +228,7 @@ const keyColumns: readonly Column<RequestedKey>[] = [
   ['copies', 'integer', ({ copies }) => copies],
 ];
 
-/** Deduplicates the keys and counts how often each occurs. */
+/** Removes duplicates, and counts how often each key occurred. */
 function countKeys(keys: readonly Sha256[]): RequestedKey[] {
   const counts = new Map<Sha256, number>();
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -20,7 +20,9 @@ import type { Conversation, ConversationWorkingSet, MessageOccurrence, RecordedC
 
 export type ConversationMatch =
   | { readonly kind: 'late'; readonly occurrence: MessageOccurrence }
-  /** The messages of the call from index `from` on are new to the conversation. */
+  /**
+   * The call continues a conversation. `from` is the index of the first message that the conversation doesn't have yet.
+   */
   | { readonly kind: 'continues'; readonly conversation: Conversation; readonly from: number }
   | { readonly kind: 'repeats'; readonly conversation: Conversation }
   | { readonly kind: 'opens' };
@@ -39,8 +41,8 @@ export function matchConversation(call: RecordedCall, workingSet: ConversationWo
 }
 
 /**
- * Yields the tips that `call` may continue, likeliest first. There is one after each message of its request, back to
- * the first assistant message.
+ * Yields the keys of conversations that the call may continue, likeliest first. The conversation may have ended after
+ * any message of the request, but not before the first assistant message.
  */
 export function* getTipKeys(call: RecordedCall): Generator<Sha256, void> {
   if (call.firstAssistant < 0) return;
@@ -50,12 +52,12 @@ export function* getTipKeys(call: RecordedCall): Generator<Sha256, void> {
   }
 }
 
-/** The number of conversations that we compare with a trimmed history. */
+/** We compare this many conversations with a trimmed history. */
 export const maxComparedConversations = 10;
 
 /**
- * Returns the last messages of conversations that `call` may continue with a trimmed history. These are the assistant
- * messages of its request, newest first. Each of them costs a lookup, so we only try the newest hundred.
+ * If a client has trimmed the history, we look for the conversation by its last message. Returns the lookup keys of the
+ * assistant messages in the request, newest first. Each key costs a lookup, so we only try the newest hundred.
  */
 export function getTipMessageKeys(call: RecordedCall): Sha256[] {
   const prompt = call.parts.slice(0, call.promptLength).filter((part) => part.role === 'assistant');
@@ -73,8 +75,9 @@ function occurrencesAtEnd(call: RecordedCall, workingSet: ConversationWorkingSet
 }
 
 /**
- * A call without history is only late if it started before the conversation did. Otherwise it's an identical request
- * that starts another conversation.
+ * Returns true if a call arrives late, i.e. if a later request has already added its messages to the conversation. A
+ * call without history is only late if it started before the conversation did. Otherwise it's an identical request that
+ * opens another conversation.
  */
 function isLate(call: RecordedCall, { callId, conversation }: MessageOccurrence): boolean {
   if (callId !== null || call.parts.length === call.promptLength) return false;
@@ -99,15 +102,15 @@ function matchTip(call: RecordedCall, workingSet: ConversationWorkingSet): (Conv
 }
 
 /**
- * Finds the conversation whose end has the longest run of messages in common with the request. The request must lack
- * messages before the run, because otherwise a message was edited. Callers without a subject may be different users, so
- * in that case the whole history of the request must match, with at least one message of each role, and only one
- * conversation may match.
+ * Finds the conversation whose end has the longest run of messages in common with the request. If the request also has
+ * messages before this run, a message was edited, so it doesn't match. Callers without a subject may be different
+ * users. For these, the whole history of the request has to match, with at least one message of each role, and there
+ * can't be any other conversation that matches.
  */
 function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (ConversationMatch & { kind: 'continues' }) | null {
   const candidates = new Set<Conversation>();
   for (const key of getTipMessageKeys(call)) {
-    // Conversations are indexed in the order of their ids, so the newest one comes last.
+    // The index is ordered by id, so reversing it tries the newest conversation first.
     for (const conversation of workingSet.byLastMessage(key).toReversed())
       if (candidates.size < maxComparedConversations) candidates.add(conversation);
   }
@@ -124,8 +127,8 @@ function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (
 }
 
 /**
- * Finds the longest run of request messages that ends with the conversation's last message. Returns the index in the
- * request after the run, and the length of the run.
+ * Looks for the longest run of messages that the request and the end of the conversation have in common. Returns its
+ * length, and the index of the first message after it.
  */
 function findSharedRun(call: RecordedCall, conversation: Conversation): { from: number; length: number } | null {
   const { messages } = conversation;
@@ -144,7 +147,8 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
     const length = lengths[index] ?? 0;
     const start = end - length;
     if (end <= call.firstAssistant || lastOf.assistant < start || length < (best?.length ?? 1)) continue;
-    // The request starts like the conversation, so nothing was trimmed. A message was edited instead.
+    // If everything before this point equals the start of the conversation, the client didn't trim the history but
+    // edited a message.
     if (messages > end && prefixLength >= end) continue;
     const isWhole = start === 0;
     if (call.subject === null ? isWhole && lastOf.user >= start : isWhole || messages > end) best = { from: end, length };
@@ -159,9 +163,9 @@ function lastMessageKeys({ messages, messageHashes }: Conversation, count: numbe
 }
 
 /**
- * Returns for each element of `list` the length of the longest common suffix of `tail` and the list up to that element.
- * Uses the Z function on the reversed lists, which takes linear time. A quadratic comparison of 8,000 equal messages
- * took 1.4 seconds.
+ * Returns, for each element of `list`, the length of the longest common suffix of `tail` and the list up to that
+ * element. This uses the Z function on the reversed lists, which takes linear time. A quadratic comparison of 8,000
+ * equal messages took 1.4 seconds.
  */
 function commonSuffixLengths(list: readonly string[], tail: readonly string[]): number[] {
   const reversed = [...tail.toReversed(), '', ...list.toReversed()];
@@ -177,8 +181,8 @@ function commonSuffixLengths(list: readonly string[], tail: readonly string[]): 
 }
 
 /**
- * Counts the leading messages of the request that equal those of the conversation. Messages whose hash we haven't
- * loaded count as equal.
+ * Counts how many messages at the start of the request are the same as in the conversation. A message whose hash we
+ * haven't loaded counts as equal.
  */
 function commonPrefixLength(request: readonly ChainPart[], { messageHashes }: Conversation): number {
   const other = request.findIndex(({ messageHash }, at) => (messageHashes.get(at) ?? messageHash) !== messageHash);

@@ -8,12 +8,13 @@ import { batchSize } from '../../db/row-batches.ts';
 import type { Sha256 } from './chain.ts';
 
 /**
- * Ends per statement and parts per end. Together they allow 500 rows, because PGlite runs statements on the event loop.
+ * Chain ends per statement, and parts per end. PGlite blocks the event loop, so one statement should delete at most 500
+ * rows.
  */
 const endsPerStatement = 10;
 const maxRunLength = 50;
 
-/** Returns the number of deleted messages. */
+/** Deletes the parts and returns how many messages were among them. */
 export async function deleteReleasedParts(tx: Queries, projectId: string): Promise<number> {
   let messages = 0;
   for (;;) {
@@ -28,9 +29,9 @@ export async function deleteReleasedParts(tx: Queries, projectId: string): Promi
 }
 
 /**
- * Walks back from the ends of chains and deletes parts until it finds one that is still needed, because a call ends
- * with it or another part follows it. Conversations only show parts of their calls, so there can't be any other
- * reference.
+ * Walks back from the ends of chains and deletes parts. It stops at a part that is still needed, because a call ends
+ * there or another part follows it. There can't be any other references, because conversations only show parts of their
+ * calls.
  */
 async function deleteChains(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<number> {
   let messages = 0;
@@ -59,12 +60,15 @@ interface DeletedPart {
   readonly isMessage: boolean;
 }
 
-/** An SQL condition that is true if a call ends with the part. */
+/** An SQL condition on a row `part`. It's true if one of a call's chains ends with this part. */
 const isEnd = `exists (select 1 from call_texts text where text.project_id = $1::uuid and text.last_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.context_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.extras_hash = part.hash)`;
 
-/** Returns the hashes that end a chain and that no call uses. Most prompts end in the middle of a longer chain. */
+/**
+ * Returns those hashes whose part can be deleted, because no other part follows it and no call ends with it. Most
+ * prompts end in the middle of a longer chain, so their last part is still needed.
+ */
 async function selectUnused(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<Sha256[]> {
   const rows = await tx.query<{ hash: Sha256 }>(
     `select encode(hash, 'hex') as hash from parts part
@@ -77,8 +81,8 @@ async function selectUnused(tx: Queries, projectId: string, hashes: readonly Sha
 }
 
 /**
- * Deletes the unshared parts before each end. Where chains meet, the walk continues past the fork once the last chain
- * is deleted.
+ * Starts at the ends of unused chains and deletes parts backwards until it reaches a part that another chain needs. If
+ * several chains share a beginning, the beginning is deleted together with the last of them.
  */
 function deleteRuns(tx: Queries, projectId: string, ends: readonly Sha256[]): Promise<DeletedPart[]> {
   return tx.query(
@@ -106,7 +110,7 @@ function deleteRuns(tx: Queries, projectId: string, ends: readonly Sha256[]): Pr
   );
 }
 
-/** Deletes the texts that no part refers to any more. */
+/** Deletes texts that aren't referenced by any part. */
 async function deleteTexts(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<void> {
   for (let start = 0; start < hashes.length; start += batchSize) {
     await tx.query(

@@ -31,7 +31,7 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
     tx,
     changed.filter((conversation) => conversation.needsIdleTimer),
   );
-  // A repeated call can make a closed conversation learnable.
+  // Repeating a call can make a closed conversation learnable, so a batch may be due.
   const newlyLearnable = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
   for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);
 }
@@ -65,7 +65,7 @@ async function updateExisting(tx: Queries, conversations: readonly Conversation[
 
 const idColumn: Column<Conversation> = ['id', 'uuid', ({ id }) => id];
 
-/** We send times in whole milliseconds. */
+/** The columns that can change. Times are sent in whole milliseconds. */
 const mutableColumns: readonly Column<Conversation>[] = [
   ['state', 'text', ({ state }) => state],
   ['opened', 'integer', ({ opened }) => opened],

@@ -4,13 +4,13 @@ import type { CallWithText, MaskedText } from './masked-prompt.ts';
 import type { PromptReader } from './prompt-reader.ts';
 
 /**
- * Returns a reader for the texts of a batch. Hits of the response cache repeat a request and its response, so we read
- * identical ones only once.
+ * Returns a function that reads the text of the calls in a batch. Cache hits repeat a request and its response, so we
+ * only read identical ones once.
  */
 export function createTextReader(reader: PromptReader): (call: CallWithText) => MaskedText {
   /**
-   * Keyed by the text of the response, which is the same for all hits of a cache entry. Building a key from everything
-   * that we compare took 5 µs.
+   * Cache hits by the text of their response, which is the same for all hits of a cache entry. Building a key from
+   * everything that we compare would take 5 µs per call.
    */
   const hits = new Map<string, { readonly call: CallWithText; readonly text: MaskedText }[]>();
   return (call) => {
@@ -25,7 +25,7 @@ export function createTextReader(reader: PromptReader): (call: CallWithText) => 
   };
 }
 
-/** Compares the route, the request and the tool calls. The texts of the responses must already be equal. */
+/** Two calls with equal response texts count as the same if their route, request and tool calls are equal, too. */
 function isSameText(one: CallWithText, other: CallWithText): boolean {
   if (one.metadata.route !== other.metadata.route || !one.content.request.equals(other.content.request)) return false;
   const [oneCalls, otherCalls] = [one.content.response?.toolCalls, other.content.response?.toolCalls];

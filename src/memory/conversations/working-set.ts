@@ -4,7 +4,7 @@
  */
 import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
 
-/** A recorded call that we're assigning to a conversation. */
+/** A recorded call that has yet to be assigned to a conversation. */
 export interface RecordedCall {
   readonly callId: string;
   readonly projectId: string;
@@ -23,11 +23,11 @@ export interface RecordedCall {
    */
   readonly keyAt: (index: number) => Sha256 | undefined;
   readonly promptLength: number;
-  /** The index of the first assistant message in the request, or -1 if the call has no history. */
+  /** Index of the request's first assistant message. -1 if there's no history. */
   readonly firstAssistant: number;
 }
 
-/** A message that the batch appends to a conversation. */
+/** A message to append to a conversation. */
 export interface AppendedMessage {
   readonly position: number;
   readonly part: ChainPart;
@@ -52,18 +52,18 @@ export interface Conversation {
   lastTurnAt: number;
   tipKey: Sha256;
   tipMessageKey: Sha256;
-  /** The message hashes that we've loaded, by position. */
+  /** Message hashes that we've loaded, by position. */
   readonly messageHashes: Map<number, Sha256>;
-  /** Whether we have to write the row. */
+  /** True if the conversation's row has to be saved. */
   changed: boolean;
-  /** Whether we have to start the idle timer, e.g. because the batch has opened or reopened the conversation. */
+  /** True if the idle timer has to be started, e.g. because this batch has opened or reopened the conversation. */
   needsIdleTimer: boolean;
-  /** The trace context of the last call that needed the timer. */
+  /** The trace context of the latest call that made the timer necessary. */
   trace?: string | undefined;
   readonly added: AppendedMessage[];
 }
 
-/** A position in a conversation at which a given message occurs. */
+/** A place in a conversation where a message occurs. `callId` is the call that produced the message, if we know it. */
 export interface MessageOccurrence {
   readonly conversation: Conversation;
   readonly position: number;
@@ -95,8 +95,8 @@ export function createConversationWorkingSet() {
 
   return {
     /**
-     * Adds a loaded conversation. `occurrences` are the places where the last messages of the batch's calls occur in
-     * it.
+     * Adds a conversation that was loaded from the database. `occurrences` lists the places in it where the last
+     * message of a call in the batch occurs.
      */
     add(conversation: Conversation, occurrences: readonly { key: Sha256; position: number; callId: string | null }[]): void {
       index(conversation);
@@ -107,7 +107,7 @@ export function createConversationWorkingSet() {
     occurrencesOf: (key: Sha256): readonly MessageOccurrence[] => occurrenceIndex.get(key) ?? [],
     /** Returns the open conversations of a scope. */
     openInScope: (scope: Sha256) => [...(scopeIndex.get(scope) ?? [])].filter((conversation) => conversation.state === 'stored'),
-    /** Appends the messages of `call` from index `from` on. */
+    /** Appends the call's messages to the conversation, from index `from` on. */
     append(conversation: Conversation, call: RecordedCall, from: number): void {
       tipIndex.get(conversation.tipKey)?.delete(conversation);
       lastMessageIndex.get(conversation.tipMessageKey)?.delete(conversation);
@@ -129,7 +129,7 @@ export function createConversationWorkingSet() {
       if (tipMessageHash !== null) conversation.tipMessageKey = toScopedKey(call.scope, tipMessageHash);
       index(conversation);
     },
-    /** Records which call produced a response that we've only known from a later request so far. */
+    /** Links a response to the call that produced it. Before, we knew it only from the history of another request. */
     attributeResponse(occurrence: MessageOccurrence, call: RecordedCall): void {
       occurrence.callId = call.callId;
       const added = occurrence.conversation.added.find((part) => part.position === occurrence.position);
@@ -137,7 +137,7 @@ export function createConversationWorkingSet() {
       else attributedResponses.push(occurrence);
     },
     all: () => conversations.values(),
-    /** Returns the attributed responses whose messages are already in the database. */
+    /** Responses that got their call only after they had been stored. Their rows need an update. */
     attributedResponses: (): readonly MessageOccurrence[] => attributedResponses,
   };
 }

@@ -1,10 +1,10 @@
 /**
- * Applies erasures in one process. It immediately purges the caches and redacts calls in flight. Then it drains the
- * journals and reports that in `erasure_processes`, where the workflow waits for it.
+ * Applies erasures in one process. It immediately purges the caches and redacts calls in flight. After that it drains
+ * the journals and reports this in `erasure_processes`, where the workflow waits for it.
  *
- * NOTIFY tells us about new erasures. At startup we load all unfinished ones. After a notification or a lost connection
- * we also load finished ones that began since the last load, because an erasure doesn't wait for a process that was cut
- * off for a minute. Failures are retried, so every step may run twice.
+ * NOTIFY tells us about new erasures. At startup we load all unfinished ones. After a notification or a lost
+ * connection, we also load finished erasures that began since the last load, because an erasure doesn't wait for a
+ * process that was cut off for a minute. Failed steps are retried, so each step can run twice.
  */
 
 import { createBackgroundLoop, type NextRun } from '../../core/background-loop.ts';
@@ -20,21 +20,21 @@ import type { Tombstone } from './tombstones.ts';
 
 export interface ErasureListenerOptions {
   readonly database: Database;
-  /** The journal id of this process. */
+  /** The id of this process in the journal. */
   readonly process: string;
-  /** Deletes cached responses of the subject and returns their number. */
+  /** Deletes cached responses of the subject and returns how many there were. */
   readonly purgeCache: (projectId: string, subjectSha256: string) => number;
-  /** Redacts the subject and text of matching calls in flight and returns their number. */
+  /** Redacts the subject and text of matching calls in flight, and returns how many calls matched. */
   readonly redactInFlight: (matches: (call: CallMetadata) => boolean) => number;
-  /** Drains all journals on this host and deletes their records. Resolves to false if there are records left. */
+  /** Drains the journals of this host and deletes their records. Resolves to false if some are left. */
   readonly drainJournals: (tombstones: readonly Tombstone[]) => Promise<boolean>;
   readonly logger: Pick<Logger, 'warn'>;
   readonly retryMs?: number;
 }
 
 /**
- * An upper bound for the transaction of an erasure. Its id contains the time at which it began, but we can only see it
- * after the commit.
+ * The longest time that the transaction of an erasure can take. The id of an erasure contains the time when it began,
+ * but we can't see the row before the commit. So each reload has to look back this far.
  */
 const longestErasureMs = 3_600_000;
 
@@ -43,7 +43,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
   /** Erasures that this process hasn't finished yet. */
   const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
   let mustReload = true;
-  /** The database time of the last load. We know all erasures that were visible at that time. */
+  /** When we last reloaded, by the database's clock. Everything that was visible then has been loaded. */
   let readAt: Date | null = null;
   let subscription: { stop(): Promise<void> } | null = null;
 
@@ -120,7 +120,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
   };
 
   return {
-    /** Purges the caches immediately, and drains the journals in the background. */
+    /** Purges the caches of this process immediately, and drains its journals in the background. */
     apply(tombstone: Tombstone): LocalPurge {
       const purged = purge(tombstone);
       loop.wake();
@@ -138,7 +138,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
   };
 }
 
-/** Matches calls of the subject that started before the erasure. */
+/** Returns a predicate for calls about the subject from before the erasure. */
 function isBeforeTombstone({ projectId, sha256, erasedAt }: Tombstone): (call: CallMetadata) => boolean {
   return ({ projectId: callProjectId, memory: { subject }, startedAt }) =>
     callProjectId === projectId && subject !== null && startedAt <= erasedAt.getTime() && hashSubject(subject).equals(sha256);

@@ -6,7 +6,10 @@ import { hashSubject } from '../../core/subject.ts';
 import type { Queries } from '../../db/database.ts';
 import { bySubject, type ErasedCount, subjectTables } from './subject-tables.ts';
 
-/** Excludes `call_parts`, because only the erasure itself finds out which parts other calls still use. */
+/**
+ * Predicts what an erasure deletes. The count of `call_parts` is missing, because we'd have to find out which parts
+ * other calls use, and only the erasure does.
+ */
 export type ErasurePreview = Readonly<Record<Exclude<ErasedCount, 'call_parts'>, number>> & {
   /** Stored prompts and responses of calls. */
   readonly prompts: number;

@@ -2,10 +2,10 @@
 import type { Queries } from '../../db/database.ts';
 import type { ErasedCounts, Erasure } from './erase.ts';
 
-/** What one process purged outside the database. */
+/** What one process has purged from its memory and its journals. */
 export interface LocalPurge {
   readonly cacheEntries: number;
-  /** Calls in flight, which continue without their text. */
+  /** The number of the subject's calls that are in flight. They continue, but we don't record their text. */
   readonly openCalls: number;
 }
 
@@ -30,7 +30,7 @@ export interface ErasureReport extends ErasureSummary {
   readonly drained: number;
 }
 
-/** Creates a receipt from what the responding process already knows. */
+/** Creates a receipt that only covers this process so far. */
 export function createReceipt(erasure: Erasure, { cacheEntries, openCalls }: LocalPurge): ErasureSummary {
   return { ...erasure, cacheEntries, queued: openCalls, state: 'queued', purged: 0 };
 }
@@ -44,7 +44,7 @@ export async function findErasure(database: Queries, projectId: string, id: stri
   return row ?? null;
 }
 
-/** Lists the newest erasures first. `before` is the id of an erasure, and restricts the list to older ones. */
+/** Lists the newest erasures first. If `before` is the id of an erasure, only older ones are listed. */
 export function listErasures(database: Queries, projectId: string, limit: number, before: string | null = null): Promise<ErasureReport[]> {
   return database.query<ErasureReport>(
     `${selectReports} where erasure.project_id = $1::uuid and ($3::uuid is null or erasure.id < $3::uuid)

@@ -1,6 +1,6 @@
 /**
  * The activities of the workflow `subjectErasure`. They wait until every live process has applied the tombstone and
- * drained its journals, delete the subject's workflow runs, and verify that no data is left. Each step may run twice.
+ * drained its journals, delete the subject's workflow runs, and verify that no data is left. Each step can run twice.
  */
 import type { ErasureStatus, Progress } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -13,13 +13,16 @@ export interface ErasureStepsOptions {
   readonly database: Database;
   /** Returns the ids of processes whose last heartbeat is less than a minute old. */
   readonly listLive: () => Promise<readonly string[]>;
-  /** Deletes all runs of a workflow id from Temporal. Calls `recordCount` with their number first. */
+  /** Deletes all runs of a workflow id from Temporal. Before that, it calls `recordCount` with the number of runs. */
   readonly deleteRuns: (workflowId: string, recordCount: (count: number) => Promise<void>) => Promise<void>;
 }
 
 export type ErasureSteps = ReturnType<typeof createErasureSteps>;
 
-/** A process that stops responding is considered dead after a minute, so the polling always ends. */
+/**
+ * How often we check whether all processes have finished. A process that doesn't respond counts as dead after a minute,
+ * so we never poll forever.
+ */
 const pollIntervalMs = 2_000;
 const runsPerStep = 200;
 const maxShownProcesses = 10;
@@ -46,7 +49,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
     },
 
     /**
-     * Deletes up to `runsPerStep` workflow ids, which takes about a minute. Returns `more` if it should be called
+     * Deletes up to `runsPerStep` workflow ids, which takes about a minute. Returns `more` if you have to call it
      * again.
      */
     async purgeRuns(erasureId: string, signal: AbortSignal): Promise<Progress> {
@@ -57,7 +60,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       for (const { workflowId } of rows) {
         signal.throwIfAborted();
         await deleteRuns(workflowId, async (count) => {
-          // A retry after a crash finds fewer runs than the first attempt did, so we keep the higher number.
+          // A retry after a crash finds fewer runs than the first try did, so keep the higher count.
           await database.query(
             `update erasure_runs set runs = greatest(runs, $3::bigint) where erasure_id = $1::uuid and workflow_id = $2::text`,
             [erasureId, workflowId, count],
@@ -72,7 +75,10 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       return { kind: rows.length === runsPerStep ? 'more' : 'done' };
     },
 
-    /** Throws if there's any data of the subject left that wasn't restored by an import. */
+    /**
+     * Completes the erasure. Throws if there's any data of the subject left, except for data that was restored by an
+     * import.
+     */
     async finish(erasureId: string): Promise<void> {
       const residue = await findResidue(database, erasureId);
       if (residue.length > 0) throw new Error(`data of the erased subject is left in ${residue.join(', ')}`);
@@ -124,8 +130,8 @@ async function hasResidue(queries: Queries, table: SubjectTable, erasure: Erased
 const subjectsPerStatement = 5_000;
 
 /**
- * Finds the subject with this hash in a table, or returns null. Reads one index entry (project_id, subject) per subject
- * instead of all rows.
+ * Returns the subject with this hash, or null if the table doesn't have it. It hops through the index on (project_id,
+ * subject), visiting each subject once instead of each row.
  */
 async function findSubject(queries: Queries, table: string, { projectId, sha256 }: ErasedSubject): Promise<string | null> {
   const next = (after: string): string =>

@@ -1,12 +1,15 @@
 /**
- * Deletes data that is older than the retention period of its project (docs/api/reference.md#memory-rules): closed
- * conversations by their last turn together with the prompts of their calls, prompts of calls without a conversation
- * (because they failed or were sent with `off`), closed memories, and finished batches including the focus and vendor
- * errors of their groups. This applies whether memory is on or off.
+ * Deletes data that is older than the retention period of its project (docs/api/reference.md#memory-rules). It doesn't
+ * matter if memory is on or off. We delete
  *
- * Live memories and open conversations are kept. Conversations with messages that a batch hasn't learned yet are kept
- * too, unless the project sets `delete_unlearned`. Messages don't count as unlearned if their group was given up, or if
- * their batch ended without learning them. A failed batch is kept until it's replayed.
+ * - closed conversations by their last turn, together with the prompts of their calls
+ * - prompts of calls without a conversation, because they failed or were sent with `off`
+ * - closed memories
+ * - finished batches, including the focus and vendor errors of their groups
+ *
+ * Live memories and open conversations are kept. A conversation is also kept if no batch has learned from some of its
+ * messages yet, unless the project sets `delete_unlearned`. If a message's group was given up, or its batch ended
+ * without learning it, we don't wait for that message. A failed batch is kept until it's replayed.
  *
  * Each call deletes one batch in a short transaction, so the project's writers never have to wait for long.
  */
@@ -17,23 +20,23 @@ import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { isDueSql } from '../records/deletion-rule.ts';
 import { applyPendingDeletions } from '../records/settings.ts';
 
-/** Takes a few milliseconds if the conversations have a typical length. */
+/** How many conversations we delete at once. With conversations of a typical length, this takes a few milliseconds. */
 const conversationBatchSize = 100;
 const rowBatchSize = 500;
 
 export type Retention = ReturnType<typeof createRetention>;
 
 /**
- * Each function deletes one batch of the first project that has anything to delete. Returns the number of rows, or 0 if
- * there's nothing left.
+ * Each function here deletes one batch, from the first project with anything to delete, and returns the number of
+ * deleted rows. 0 means that nothing is left.
  */
 export function createRetention({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const inFirstDueProject = (deleteBatch: (tx: Queries, period: RetentionPeriod) => Promise<number>) => async (): Promise<number> => {
     for (const period of await findRetentionPeriods(database, clock.now())) {
       const deleted = await database.transaction(async (tx) => {
-        // With this lock, a concurrent turn either updates last_turn_at before the deletion, or finds the conversation
-        // deleted and opens another. It also keeps out erasures, whose deletion loop would end early if it saw an empty
-        // batch.
+        // A call needs this lock to add a turn. So a concurrent turn either updates last_turn_at before the deletion,
+        // or finds that the conversation is gone and opens a new one. The lock also keeps out erasures. Their deletion
+        // loop ends with the first empty batch, so we must not delete the rows of a batch before they do.
         await lockConversations(tx, period.projectId);
         return deleteBatch(tx, period);
       });
@@ -42,12 +45,12 @@ export function createRetention({ database, clock }: { readonly database: Databa
     return 0;
   };
   return {
-    /** Applies requested deletion periods once their day of notice is over. */
+    /** Puts pending deletion rules into force after their day of notice. */
     periods: () => applyPendingDeletions(database, clock.now()),
     conversations: inFirstDueProject(deleteConversations),
     /** Deletes prompts that don't belong to a conversation. */
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
-    /** Deletes parts that are left over because an older release deleted their prompts. */
+    /** Deletes parts whose prompts were deleted by an older release, which left them behind. */
     releasedParts: () => deleteReleased(database),
     closedItems: inFirstDueProject(deleteClosedItems),
     /** Deletes finished learning batches. */
@@ -68,11 +71,11 @@ async function deleteReleased(database: Database): Promise<number> {
 export interface RetentionPeriod {
   readonly projectId: string;
   readonly before: Date;
-  /** Whether to delete conversations that memory hasn't learned from. */
+  /** True if conversations are deleted even if memory hasn't learned from them yet. */
   readonly unlearned: boolean;
 }
 
-/** Returns the projects that have a retention period, with the cutoff date at `now`. */
+/** Returns all projects with a retention period. The cutoff date is computed for the time `now`. */
 export async function findRetentionPeriods(queries: Queries, now: number): Promise<RetentionPeriod[]> {
   const rows = await queries.query<{ projectId: string; days: number; unlearned: boolean }>(
     `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days,

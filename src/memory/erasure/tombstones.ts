@@ -12,8 +12,8 @@ import { hashSubject } from '../../core/subject.ts';
 import type { Queries } from '../../db/database.ts';
 
 /**
- * Returns the calls to store. If a tombstone rejects a call, we remove its text and subject and count it on the
- * erasure.
+ * Returns the calls to store. If a tombstone rejects a call, we remove its text and subject, and the erasure counts it
+ * as rejected.
  */
 export async function redactErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   const subjects = calls.flatMap(({ metadata: { projectId, memory } }) =>
@@ -35,13 +35,13 @@ export async function redactErased(tx: Queries, calls: readonly SettledCall[]): 
   return redacted;
 }
 
-/** Reports whether any of the calls started before an erasure of its subject. */
+/** Checks whether the subject of any of these calls was erased after the call had started. */
 export async function isAnyErased(queries: Queries, calls: readonly (ProjectSubject & { readonly startedAt: number })[]): Promise<boolean> {
   const tombstones = await findTombstones(queries, calls);
   return calls.some((call) => call.startedAt <= (tombstones.get(subjectKey(call))?.erasedAt.getTime() ?? -1));
 }
 
-/** Returns when each of the subjects was last erased. Subjects that were never erased are left out. */
+/** Returns when each subject was last erased. Subjects that were never erased are left out. */
 export async function findErasureTimes(tx: Queries, projectId: string, subjects: readonly string[]): Promise<ReadonlyMap<string, Date>> {
   const tombstones = await findTombstones(
     tx,
@@ -57,8 +57,8 @@ export async function findErasureTimes(tx: Queries, projectId: string, subjects:
 
 /**
  * Records that an import restored data of these subjects, which may be older than their erasures. Without this, an
- * erasure that is still running would find the data in its final check and never end. Calls from before the erasure are
- * still rejected.
+ * erasure that is still running would find the data in its final check and would never end. Calls from before the
+ * erasure are still rejected.
  */
 export async function markRestored(tx: Queries, projectId: string, subjects: readonly string[]): Promise<void> {
   await tx.query(
@@ -80,7 +80,7 @@ interface ProjectSubject {
   readonly subject: string;
 }
 
-/** Returns the newest tombstone of each subject by `subjectKey`. Subjects that were never erased are left out. */
+/** Maps `subjectKey` to the newest tombstone of each subject. Subjects that were never erased are left out. */
 async function findTombstones(tx: Queries, subjects: readonly ProjectSubject[]): Promise<ReadonlyMap<string, Tombstone>> {
   if (subjects.length === 0) return new Map();
   const distinct = [...new Map(subjects.map((subject) => [subjectKey(subject), subject]))];

@@ -1,9 +1,9 @@
 /**
- * Computes the vectors of passages that don't have one of the project's current model yet. These are new passages, or
- * all passages if the model has changed.
+ * Computes the vectors of passages that don't have a vector of the project's current model yet. Usually these are new
+ * passages. After a change of the model, these are all passages.
  *
- * Each batch is stored separately, so an interrupted run resumes where it stopped. No transaction is open while we wait
- * for the vendor. If a passage is erased in the meantime, the update doesn't find it any more.
+ * Each batch is stored separately, so an interrupted run resumes where it stopped. We don't keep a transaction open
+ * while we wait for the vendor. If a passage is erased in the meantime, the update doesn't find it.
  */
 import type { EmbedProgress } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
@@ -16,27 +16,27 @@ import { refreshWordStatistics } from './word-statistics.ts';
 export interface EmbedPassagesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Returns the model of the project's vectors, or null if there's no route for embeddings. */
+  /** Returns the model that computes the project's vectors, or null if there's no route for embeddings. */
   readonly getModel: (projectId: string) => Promise<string | null>;
-  /** Returns the vectors in the order of `texts`, with null for texts that can't be embedded. */
+  /** Returns a vector for each text, in the same order. Null for texts that can't be embedded. */
   readonly embed: (
     projectId: string,
     texts: readonly string[],
   ) => Promise<{ model: string; vectors: readonly (readonly number[] | null)[] }>;
-  /** Reports whether `embed` failed because the vendor rejected a text. */
+  /** Returns true if `embed` failed because the vendor rejected a text. */
   readonly isTextRejected: (error: unknown) => boolean;
 }
 
 /**
- * The texts and characters per request. This is far below the limits of vendors, because the local embedder needs up to
- * 0.2 s for 2,000 characters, three times as long on a busy machine, and computes one text at a time. With larger
- * requests, ten projects at once would all time out.
+ * How many texts and characters fit into a request. This is far below the limits of vendors, but the local embedder
+ * needs up to 0.2 s for 2,000 characters (three times as long on a busy machine), and it processes one text at a time.
+ * If requests were larger, ten projects at the same time would all run into timeouts.
  */
 const batchSize = 32;
 const maxBatchCharacters = 8_000;
 /**
- * The number of requests per activity execution. If there's more to do, we return `more` and the workflow schedules the
- * next.
+ * How many requests an activity makes. If there's more to do we return `more`, and the workflow schedules another
+ * activity.
  */
 const maxBatchesPerRun = 20;
 
@@ -46,7 +46,10 @@ interface PendingPassage {
 }
 
 export function createPassageEmbedder({ database, clock, getModel, embed, isTextRejected }: EmbedPassagesOptions) {
-  /** Checks `signal` between requests. Rethrows errors of `embed`, but keeps the batches that were already stored. */
+  /**
+   * Embeds the project's pending passages. If `signal` aborts, we stop before the next request. Errors of `embed` are
+   * rethrown. In both cases, the batches that we've already stored are kept.
+   */
   return async (projectId: string, run: number, signal: AbortSignal): Promise<EmbedProgress> => {
     let passages = 0;
     const model = await getModel(projectId);
@@ -68,7 +71,8 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
   };
 
   /**
-   * Uses two index ranges on both sides of the current model, so that PostgreSQL doesn't read the rows that have it.
+   * Finds passages without a vector of the current model. We read two ranges of the index, one on each side of the
+   * model, so that PostgreSQL skips all rows that have it.
    */
   function findPending(projectId: string, model: string): Promise<PendingPassage[]> {
     return database.query<PendingPassage>(
@@ -83,7 +87,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
     );
   }
 
-  /** Bisects a batch until it finds the rejected text and marks it, so that we don't send it again. */
+  /** Bisects a batch until we know which text the vendor rejects. That text is marked so that it isn't sent again. */
   async function embedBatch(projectId: string, pending: readonly PendingPassage[]): Promise<void> {
     try {
       const { model, vectors } = await embed(
@@ -119,7 +123,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
       const [row] = await tx.query<{ run: number }>(`select run from memory_embeddings where project_id = $1::uuid for update`, [
         projectId,
       ]);
-      // A newer run has taken over, or the project was deleted.
+      // If the row has another run number, a newer run has taken over. If it's missing, the project was deleted.
       if (row?.run !== run) return 'superseded';
       const [waiting] = await tx.query(
         `select 1 from memory_passages where project_id = $1::uuid and embedding_model is null and $2::text is not null limit 1`,
@@ -132,7 +136,8 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
       );
       return model === null ? 'no_route' : undefined;
     });
-    // If a route was added after we read `model`, it didn't start a run because this one was still active.
+    // A route may have been added since we read `model`. Nobody has started a run for it, because this one was still
+    // active, so do it here.
     if (end === 'no_route' && (await getModel(projectId)) !== null)
       await database.transaction((tx) => requestEmbedding(tx, projectId, { force: true }));
     if (end !== 'more') await refreshWordStatistics(database, projectId, clock.now());

@@ -1,4 +1,4 @@
-/** Rebuilds the lexemes of texts that an older version of the tokenizer indexed. */
+/** Rebuilds the lexemes of texts that were indexed by an older version of the tokenizer. */
 import type { Database } from '../../db/database.ts';
 import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 
@@ -10,7 +10,7 @@ const reindexTargets = [
   { table: 'memory_facts', column: 'fact', id: 'uuid' },
 ] as const;
 
-/** Rebuilds one batch and returns the number of rows in it, or 0 if there's nothing left to do. */
+/** Rebuilds one batch of outdated rows. Returns the number of rows in it, or 0 if there's nothing left to do. */
 export async function reindexOutdated(database: Database): Promise<number> {
   for (const target of reindexTargets) {
     const reindexed = await reindexTarget(database, target);

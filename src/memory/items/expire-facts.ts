@@ -1,6 +1,6 @@
 import type { Queries } from '../../db/database.ts';
 
-/** Ends the validity of facts that no longer have a live memory. */
+/** Ends facts that have lost their last live memory. */
 export async function expireOrphanedFacts(tx: Queries, closedIds: readonly string[]): Promise<void> {
   if (closedIds.length === 0) return;
   await tx.query(

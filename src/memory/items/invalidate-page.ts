@@ -1,18 +1,19 @@
 /**
- * Deletes a knowledge or profile page if one of its memories is removed, corrected or excluded from recall. A batch of
- * kind `page` then rebuilds the page from the live memories. That batch doesn't read any messages or learn anything.
+ * Deletes a knowledge or profile page when one of its memories is removed, corrected or excluded from recall. After
+ * that, a batch of kind `page` builds it again from the live memories. This batch doesn't read messages or learn
+ * anything.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { signalBatch } from '../triggers/learning-triggers.ts';
 
-/** Memories are often removed in groups, so we wait to rebuild the page only once. */
+/** Several memories are often removed in a row, so we wait and rebuild the page only once. */
 const rebuildDelayMs = 30_000;
 
 interface PageScope {
   readonly projectId: string;
-  /** Null for the project-wide page. */
+  /** Null for the page of the whole project. */
   readonly subject: string | null;
 }
 
@@ -21,13 +22,13 @@ export async function invalidatePage(tx: Queries, scope: PageScope, clock: Clock
     `delete from memory_pages where project_id = $1::uuid and subject is not distinct from $2::text returning 1`,
     [scope.projectId, scope.subject],
   );
-  // If there was no page, either nothing has been published or a rebuild is already scheduled.
+  // No page means that it hasn't been published yet, or that a rebuild is already scheduled.
   if (deleted.length > 0) await schedulePageRebuild(tx, scope, clock);
 }
 
 /**
- * Schedules a rebuild, unless one is pending that hasn't been attempted yet. That one will read the current memories
- * anyway.
+ * Schedules a rebuild of the page. Unnecessary if there's one that hasn't started yet, because that one will see the
+ * current memories anyway.
  */
 export async function schedulePageRebuild(tx: Queries, { projectId, subject }: PageScope, clock: Clock): Promise<void> {
   const [pending] = await tx.query(

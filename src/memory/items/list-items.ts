@@ -1,29 +1,32 @@
-/** Lists memories in the console, newest first. Each page continues after the last id of the previous one. */
+/** Lists memories in the console, newest first. Each page starts after the last id of the previous page. */
 import type { Queries } from '../../db/database.ts';
 import { type Item, type ItemKind, type ItemOrigin, itemColumns } from '../records/item-record.ts';
 
-/** `left_out` is a subset of `live`. It contains memories that are excluded from recall because of `wrong` ratings. */
+/** Filter values. `left_out` means live memories that recall ignores because of `wrong` ratings. */
 export const itemStates = ['live', 'left_out', 'closed', 'all'] as const;
 export type ItemStateFilter = (typeof itemStates)[number];
 
 export interface ItemFilter {
-  /** Null matches any subject. */
+  /** Null to match all subjects. */
   readonly subject: string | null;
   readonly kind: ItemKind | null;
   readonly origin: ItemOrigin | null;
   readonly state: ItemStateFilter;
   readonly pinnedOnly: boolean;
-  /** The conversation that the memory was learned from. Null matches any. */
+  /** The conversation that the memory was learned from. Null matches any conversation. */
   readonly conversationId: string | null;
 }
 
 export interface IdPage {
-  /** Restricts the page to rows older than the one with this id. Null returns the first page. */
+  /** Cursor: the page starts with the rows older than this id. Null for the first page. */
   readonly before: string | null;
   readonly limit: number;
 }
 
-/** Phrased so that the planner can use the partial indexes of live, pinned and left-out memories. */
+/**
+ * Keep these conditions in line with the partial indexes of live, pinned and left-out memories, so that the planner can
+ * use them.
+ */
 const stateSql: Readonly<Record<ItemStateFilter, string>> = {
   live: `item.state = 'live'`,
   left_out: `item.state = 'live' and item.ratings_wrong - item.wrong_overruled >= 2`,
@@ -45,7 +48,7 @@ export function listItems(queries: Queries, projectId: string, filter: ItemFilte
   );
 }
 
-/** Reports whether a memory passes the filter. We use this to filter search results. */
+/** Returns true if a memory passes the filter. We use this to filter search results. */
 export function matchesFilter(item: Item, { subject, kind, origin, state, pinnedOnly, conversationId }: ItemFilter): boolean {
   return (
     (subject === null || item.subject === subject) &&

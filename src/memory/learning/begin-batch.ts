@@ -20,21 +20,21 @@ import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.t
 import { isFailingSql } from './replay.ts';
 
 /**
- * We don't start a new batch for a project with this many failing batches, because each of them makes paid calls every
- * day. The project's messages wait.
+ * If a project has this many failing batches we don't start another one, because each of them makes paid calls every
+ * day. Messages wait until there are fewer.
  */
 export const maxFailingBatches = 3;
 
 export interface RememberReceipt {
   readonly conversationId: string;
   readonly batchId: string;
-  /** Credentials in this text are masked. */
+  /** The request's focus, with masked credentials. */
   readonly focus: string | null;
 }
 
 export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    /** Starts a normal batch if one is due and no other is running. */
+    /** Starts a normal batch if one is due and no other batch is running. */
     checkLearning: (projectId: string) =>
       database.transaction(async (tx): Promise<LearningCheckResult> => {
         const [project] = await tx.query(`select 1 from projects where id = $1::uuid`, [projectId]);
@@ -54,13 +54,13 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
       }),
 
     /**
-     * Starts a batch that covers the whole conversation, no matter which batches are running. Throws `not_found` and
+     * Starts a batch for the whole conversation, even if other batches are running. Throws `not_found` and
      * `memory_off`.
      */
     remember: (projectId: string, conversationId: string, focus: string | null) =>
       database.transaction(async (tx): Promise<RememberReceipt> => {
         await lockProject(tx, projectId, 'shared');
-        // An explicit request makes the conversation learnable.
+        // Somebody has explicitly asked us to learn from this conversation, so mark it as learnable.
         const [conversation] = await tx.query<{ subject: string | null }>(
           `update conversations set learnable = true where id = $1::uuid and project_id = $2::uuid returning subject`,
           [conversationId, projectId],
@@ -77,9 +77,9 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
   };
 
   /**
-   * Returns the id of the normal batch that the next one has to wait for, or null. Also enqueues batches again that
-   * aren't waiting for a retry, because a run that was terminated in Temporal would block the project forever. This
-   * has no effect if the run still exists.
+   * Returns the id of the normal batch that the next one has to wait for, or null if it can start. Batches that aren't
+   * waiting for a retry are enqueued again, because a run that somebody terminated in Temporal would block the project
+   * forever. This has no effect on runs that still exist.
    */
   async function restartIdleBatches(tx: Queries, projectId: string): Promise<string | null> {
     const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean; failing: boolean }>(
@@ -184,7 +184,7 @@ async function countBatches(tx: Queries, projectId: string): Promise<BatchCounts
 }
 
 /**
- * Counts the waiting messages and returns the age of the oldest, for the settings `batch_of` and
+ * Returns the number of waiting messages and the age of the oldest one, for the settings `batch_of` and
  * `at_least_every_minutes`.
  */
 export async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {

@@ -1,9 +1,9 @@
 /**
- * Builds the prompt of the consolidation step and parses the response, without side effects.
+ * Builds the prompt for the consolidation step and parses the response. There are no side effects.
  *
- * The model selects memories and names facts but doesn't rewrite memories, so we never store anything that nobody said.
- * The schema asks for the reason before the verdict, and refers to memories by id. We drop entries with unknown ids. We
- * also drop facts and lines of the page if they contain names or numbers that don't occur in any memory. The context
+ * The model selects memories and names facts but doesn't rewrite memories, so we can't store anything that nobody said.
+ * The schema asks for the reason before the verdict, and refers to memories by id. We drop entries with unknown ids. If
+ * a fact or a line of the page contains names or numbers that don't occur in any memory, we drop that too. The context
  * belongs either to one end user or to the whole project.
  */
 import { asArray, asString, isObject } from '../../core/json/narrow.ts';
@@ -17,7 +17,10 @@ import { createNameCheck } from './grounding.ts';
 export interface ContextItem {
   readonly id: string;
   readonly text: string;
-  /** True if a person wrote or pinned the memory, or an application saved it. We never merge it into another one. */
+  /**
+   * True if a person wrote or pinned the memory, or an application saved it. A protected memory is never merged into
+   * another one.
+   */
   readonly isProtected: boolean;
 }
 
@@ -30,7 +33,7 @@ export interface ContextFact {
 
 export interface ConsolidationContext {
   readonly subject: string | null;
-  /** The memories that were learned in this batch. */
+  /** The memories that this batch has added. */
   readonly added: readonly ContextItem[];
   readonly known: readonly ContextItem[];
   readonly facts: readonly ContextFact[];
@@ -47,14 +50,16 @@ export interface NewFact {
   readonly relation: string;
   readonly target: string;
   readonly fact: string;
-  /** The id of a fact with the same source and relation that is no longer valid, or null. */
+  /**
+   * Id of the invalid fact that this one replaces, i.e. one with the same source and relation. Null if there's none.
+   */
   readonly replaces: string | null;
 }
 
 export interface Consolidation {
   readonly merges: readonly Merge[];
   readonly facts: readonly NewFact[];
-  /** If this is null, the current page stays. */
+  /** The page's new text, or null to keep the old one. */
   readonly page: string | null;
 }
 
@@ -90,10 +95,13 @@ export function buildConsolidationPrompt({ subject, added, known, facts }: Conso
 const maxNameLength = 200;
 const maxFactLength = 1_000;
 const maxPageLength = 8_000;
-/** This allows for one fact per memory that a group can learn (`extraction.ts`). */
+/**
+ * The most facts that we accept in a response. A group can't learn more memories than this (`extraction.ts`), so
+ * there's room for one fact per memory.
+ */
 const maxFacts = 500;
 
-/** Returns null if the response is unusable. */
+/** Parses the model's response. Returns null if we can't use it. */
 export function parseConsolidation(response: string, context: ConsolidationContext): Consolidation | null {
   const parsed = parseResponse(response);
   if (!isObject(parsed) || !Array.isArray(parsed['merges']) || !Array.isArray(parsed['facts'])) return null;
@@ -105,7 +113,7 @@ export function parseConsolidation(response: string, context: ConsolidationConte
   };
 }
 
-/** Makes sure that each memory appears in at most one merge, and that a protected memory is the one we keep. */
+/** Makes sure that each memory is part of at most one merge, and that a protected memory is the one that we keep. */
 function parseMerges(merges: readonly unknown[], { added, known }: ConsolidationContext): Merge[] {
   const items = new Map([...added, ...known].map((item) => [item.id, item]));
   const addedIds = new Set(added.map(({ id }) => id));
@@ -134,7 +142,7 @@ function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFa
   const isGrounded = createNameCheck([item.text, ...names]);
   if (!isGrounded(source, 'name') || !isGrounded(target, 'name') || !isGrounded(sentence, 'sentence')) return null;
   const old = facts.find(({ id }) => id === fact['replaces']);
-  // A new fact only replaces one with the same source and relation. Facts with other relations stay valid.
+  // A new fact only replaces a fact with the same source and relation. All other facts stay valid.
   const isSame = old !== undefined && isSameName(old.source, source) && old.relation === relation && !isSameName(old.target, target);
   return { itemId: item.id, source, relation, target, fact: sentence, replaces: isSame ? old.id : null };
 }
@@ -142,14 +150,14 @@ function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFa
 /** Matches the number of a list item, such as `1.`. */
 const listNumber = /^\s*\d{1,3}[.)]\s/;
 /**
- * Matches the position after a sentence and its space. We require three letters before the period, because fewer may be
- * an abbreviation.
+ * Where a sentence ends and the next one begins. There have to be three letters before the period, because anything
+ * shorter could be an abbreviation.
  */
 const sentenceEnd = /(?<=[\p{L}\p{N}]{3}[.!?] )|(?<=[。！？])/u;
 
 /**
- * Cuts each line before the first sentence that isn't supported by memories, because later sentences may refer to that
- * one.
+ * Cuts each line before its first sentence that memories don't support. We drop the rest of the line too, because later
+ * sentences may refer to this one.
  */
 function keepSupportedLines(page: string, { added, known }: ConsolidationContext): string {
   const isGrounded = createNameCheck([...added, ...known].map((item) => item.text));
@@ -165,7 +173,7 @@ function keepSupportedLines(page: string, { added, known }: ConsolidationContext
     .trim();
 }
 
-/** Returns the text in a form that we can store, or an empty string if we reject it. */
+/** Returns the text in a form that we can store. Empty if we reject it. */
 function sanitizeText(value: unknown, maxLength: number): string {
   const sanitized = toPostgresText(asString(value) ?? '', maxLength).trim();
   return sanitized === '' || findInjection(sanitized) !== null ? '' : maskCredentials(sanitized);

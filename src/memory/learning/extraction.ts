@@ -1,9 +1,9 @@
 /**
- * Builds the prompt of the extraction step and parses the response, without side effects.
+ * Builds the prompt for the extraction step and parses the response. There are no side effects.
  *
- * Models invent memories, so each statement must quote its evidence. We drop a statement if its quotation isn't in the
- * messages verbatim, if it claims something that the messages don't say (`grounding.ts`), or if it matches the
- * injection detector.
+ * Models make up memories, so each statement has to quote its evidence. We drop a statement if the messages don't
+ * contain the quotation verbatim, if it claims something that the messages don't say (`grounding.ts`), or if the
+ * injection detector matches.
  */
 import { limitMarks } from '../../core/combining-marks.ts';
 import { asArray, asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -18,7 +18,7 @@ import type { GroupMessage, RecalledTexts } from './group-messages.ts';
 /** A prompt for a JSON response that matches a schema. */
 export interface StructuredPrompt {
   readonly system: string;
-  /** This is JSON, so that the model can't mistake the text of a conversation for instructions. */
+  /** The prompt's input. As JSON, it's less likely to be taken for instructions. */
   readonly text: string;
   readonly schema: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
 }
@@ -28,7 +28,7 @@ export interface Statement {
   readonly kind: ItemKind;
   readonly importance: number;
   readonly evidence: string;
-  /** The conversation of the quoted message. */
+  /** The conversation that contains the quoted message. */
   readonly conversationId: string;
   readonly saidAt: Date;
 }
@@ -55,7 +55,7 @@ export function listSchema(items: object): Record<string, unknown> {
   return { type: 'array', items };
 }
 
-/** Returns the schema of an object whose properties are all required, in this order. */
+/** Returns the schema of an object with these properties, in this order. All of them are required. */
 export function objectSchema(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return { type: 'object', additionalProperties: false, required: Object.keys(properties), properties };
 }
@@ -71,7 +71,10 @@ const memorySchema = objectSchema({
 });
 const schema = { name: 'memories', schema: objectSchema({ memories: listSchema(memorySchema) }) };
 
-/** Adds a `date` to each message that was written on a different day than the message before it. */
+/**
+ * Builds the prompt that extracts memories from messages. A message has a `date` if it was written on a different day
+ * than the message before it.
+ */
 export function buildExtractionPrompt(messages: readonly GroupMessage[], focus: string | null): StructuredPrompt {
   const conversations = [...Map.groupBy(messages, ({ conversationId }) => conversationId).values()].map((list) => {
     const dates = list.map(({ createdAt }) => formatDay(createdAt));
@@ -89,12 +92,15 @@ function formatDay(date: Date): string {
 
 const maxTextLength = 4_000;
 const maxEvidenceLength = 2_000;
-/** A group has at most this many user messages, so one statement per message always fits. */
+/**
+ * We ignore the rest of a response with more statements than this. No group has more user messages, so even one
+ * statement per message fits.
+ */
 const maxStatements = 500;
-/** If several messages contain the same evidence, we check at most this many of them. */
+/** How many messages we search when the evidence occurs in more than one. */
 const maxSources = 5;
 
-/** The reason why we dropped a statement. `form` means that it doesn't match the schema or is too long. */
+/** Why a statement was dropped. `form` means that it doesn't match the schema or is too long. */
 export type Refusal = GroundingRefusal | 'form' | 'quotation' | 'injection' | 'recalled';
 
 export interface Extraction {
@@ -102,7 +108,7 @@ export interface Extraction {
   readonly refusals: readonly Refusal[];
 }
 
-/** Returns null if the response is unusable. */
+/** Parses the model's response. Returns null if we can't use it. */
 export function parseExtraction(
   response: string,
   messages: readonly GroupMessage[],
@@ -124,7 +130,7 @@ export function parseExtraction(
   };
 }
 
-/** Parses a JSON response. Some models wrap it in a code block although the prompt tells them not to. */
+/** Parses a JSON response. Some models wrap it in a code block even though the prompt tells them not to. */
 export function parseResponse(response: string): unknown {
   const text = response.trim();
   const isBlock = text.startsWith('```') && text.endsWith('```');
@@ -133,7 +139,7 @@ export function parseResponse(response: string): unknown {
 
 interface Context {
   readonly messages: readonly GroupMessage[];
-  /** The matchers of recalled texts, by conversation. */
+  /** For each conversation, a function that recognizes the memories that were recalled in it. */
   readonly recalledMatchers: ReadonlyMap<string, ReturnType<typeof createOverlapMatcher>>;
   readonly checkGrounding: ReturnType<typeof createGroundingCheck>;
 }
@@ -143,7 +149,8 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
   const text = maskCredentials(toPostgresText(asString(entry['text']) ?? '').trim());
   const evidence = collapseSpaces(toPostgresText(asString(entry['evidence']) ?? ''));
   if (text === '' || [...text].length > maxTextLength || evidence.length > maxEvidenceLength) return 'form';
-  // Without this list we couldn't tell the names of languages that don't capitalize them.
+  // Reject statements without a list of names. Some languages don't capitalize names, and there we couldn't find them
+  // without this list.
   if (!Array.isArray(entry['names'])) return 'form';
   if (findInjection(text) !== null) return 'injection';
   const strings = (list: unknown): string[] => asArray(list).flatMap((value) => asString(value) ?? []);
@@ -166,8 +173,8 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
 }
 
 /**
- * Finds the message that supports a claim. If several messages contain the evidence, we prefer the user's messages to
- * the assistant's, and then later messages to earlier ones.
+ * Finds the message that supports a claim. If several messages contain the evidence, we prefer messages of the user,
+ * and then the latest one.
  */
 function findSource(
   claim: Omit<Claim, 'index'>,
@@ -178,7 +185,7 @@ function findSource(
     .flatMap((message, index) => (message.text.includes(claim.evidence) ? [{ message, index }] : []))
     .sort((left, right) => Number(right.message.role === 'user') - Number(left.message.role === 'user') || right.index - left.index);
   if (quoted.length === 0) return 'quotation';
-  // The assistant may only be repeating a memory that recall inserted. If we learned it again, we would reinforce it.
+  // The assistant may just be repeating a memory that recall inserted. Learning it again would reinforce it.
   const isRecalled = ({ role, conversationId }: GroupMessage): boolean =>
     role === 'assistant' && Boolean(recalledMatchers.get(conversationId)?.(splitWords(claim.evidence)));
   const refusals: Refusal[] = [];
@@ -190,7 +197,7 @@ function findSource(
   return refusals[0] ?? 'evidence';
 }
 
-/** Collapses white space, because models do the same when they quote. */
+/** Collapses white space, because models often change it in quotations. */
 function collapseSpaces(text: string): string {
   return limitMarks(text).normalize('NFC').replace(/\s+/g, ' ').trim();
 }

@@ -1,4 +1,6 @@
-/** Reads the messages of a group in the form in which we show them to the model and search them for evidence. */
+/**
+ * Reads the messages of a group. The model gets them in this form, and we search them for evidence in the same form.
+ */
 import type { Queries } from '../../db/database.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { formatMessage, type PartContent } from '../records/conversation-messages.ts';
@@ -8,12 +10,12 @@ import { maxMessageLength } from './plan-groups.ts';
 export interface GroupMessage {
   readonly conversationId: string;
   readonly role: 'user' | 'assistant';
-  /** Credentials are masked and long messages are truncated. Tool calls follow the text. */
+  /** The message after masking credentials and truncation, followed by its tool calls. */
   readonly text: string;
   readonly createdAt: Date;
 }
 
-/** Returns the messages in order, without conversations that were deleted in the meantime. */
+/** Returns the messages in order. Conversations that were deleted in the meantime are left out. */
 export async function readGroupMessages(queries: Queries, { batchId, position }: GroupKey): Promise<GroupMessage[]> {
   const rows = await queries.query<Omit<GroupMessage, 'text'> & { readonly content: PartContent }>(
     `select slot.conversation_id as "conversationId", part.role, part.content, slot.created_at as "createdAt"
@@ -32,7 +34,7 @@ export async function readGroupMessages(queries: Queries, { batchId, position }:
   }));
 }
 
-/** The texts of the memories that recall inserted into each conversation, by conversation id. */
+/** The texts of recalled memories, by the id of the conversation that they were put into. */
 export type RecalledTexts = ReadonlyMap<string, readonly string[]>;
 
 export async function readRecalledTexts(queries: Queries, { batchId, position }: GroupKey): Promise<RecalledTexts> {

@@ -1,12 +1,12 @@
 /**
- * Measures how far learning is behind. The lag is the time for which the oldest message that hasn't been learned yet
- * has been due.
+ * Measures how far learning is behind. Among the messages that should have been learned by now but weren't, we take the
+ * one that has been due for the longest time. The lag is how long that is.
  *
  * A message is due as soon as we put it into a batch. Until then, it's due once its conversation has been idle for
- * `idleMs` and the project's `at_least_every_minutes` have passed after that, whether or not we've closed the
+ * `idleMs` and the project's `at_least_every_minutes` have passed after that. It doesn't matter if we've closed the
  * conversation by then.
  *
- * We don't count messages that nobody expects us to learn now:
+ * Nobody expects us to learn these messages now, so they don't count:
  *
  * - messages of open conversations, and of conversations that consist of a single call without a subject
  * - messages of projects that have turned off memory or have no model for it
@@ -17,28 +17,35 @@ import type { Queries } from '../../db/database.ts';
 import { defaultMemorySettings } from '../records/settings.ts';
 
 export interface LearningLagOptions {
-  /** If this is null, we measure the lag of all projects. */
+  /** Null measures all projects. */
   readonly projectId: string | null;
-  /** The idle time after which we close a conversation. */
+  /** Idle conversations are closed after this time. */
   readonly idleMs: number;
 }
 
 /**
- * Batches take conversations in the order of their ids, so the oldest message is in one of the first conversations. It
- * may not be in the very first one, because a reopened conversation keeps its old id.
+ * How many conversations with waiting messages we look at. Batches take conversations in the order of their ids, so the
+ * oldest message is in one of the first. It isn't always in the very first one, because a conversation keeps its old id
+ * when it's reopened.
  */
 const maxWaitingConversations = 100;
-/** We read open conversations in the order of their last turn, so these are the most overdue ones. */
+/**
+ * Limits how many open conversations we look at, starting with the earliest last turn. So the most overdue ones are
+ * always among them.
+ */
 const maxOpenConversations = 10_000;
 
-/** An SQL condition for a row `batch` that can't make progress until somebody changes a model or a setting. */
+/**
+ * An SQL condition on a row `batch`. It's true if the batch can't make progress until somebody changes a model or a
+ * setting.
+ */
 const isBlockedSql = `exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.error in ('no_route', 'memory_off'))`;
 
 /**
- * Returns 0 if no message is due. We read a bounded number of rows per project and per running batch through indexes,
- * no matter how many messages are waiting.
+ * Returns by how many milliseconds learning is behind, or 0 if no message is due. All queries use indexes. Even if many
+ * messages are waiting, they only read a limited number of rows per project and per running batch.
  */
 export async function measureLearningLag(queries: Queries, { projectId, idleMs }: LearningLagOptions): Promise<number> {
   const [row] = await queries.query<{ ms: number | null }>(

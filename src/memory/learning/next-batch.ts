@@ -1,6 +1,6 @@
 /**
- * Predicts when the next learning batch of a project starts, for the console. `begin-batch.ts` makes the actual
- * decision.
+ * Predicts for the console when the next learning batch of a project will start. The actual decision is made in
+ * `begin-batch.ts`.
  */
 import type { Database } from '../../db/database.ts';
 import type { MemorySettings } from '../records/settings.ts';
@@ -8,15 +8,17 @@ import { countWaiting, maxFailingBatches } from './begin-batch.ts';
 import { isFailingSql } from './replay.ts';
 
 export type NextBatch =
-  /** No message is waiting. */
+  /** There are no waiting messages. */
   | { readonly kind: 'none' }
-  /** Messages wait until somebody turns on the project's memory. */
+  /** Messages are waiting for somebody to turn on the project's memory. */
   | { readonly kind: 'off'; readonly messages: number }
   /**
-   * The batch starts once the running batch has ended. If too many batches are failing, it starts once there are fewer.
+   * The batch has to wait until the running one has ended or, if too many are failing, until there are fewer of those.
    */
   | { readonly kind: 'after_running'; readonly messages: number }
-  /** The batch starts after `waitMs`, or as soon as `batchOf` messages are waiting. If `waitMs` is 0, it's due now. */
+  /**
+   * The batch starts after `waitMs`, or as soon as `batchOf` messages are waiting. If `waitMs` is 0, it can start now.
+   */
   | { readonly kind: 'due'; readonly messages: number; readonly batchOf: number; readonly waitMs: number };
 
 export async function readNextBatch(database: Database, projectId: string, settings: MemorySettings): Promise<NextBatch> {

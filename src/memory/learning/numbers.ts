@@ -1,11 +1,12 @@
-/** Finds numbers and relative dates in texts of any language. */
+/** Finds numbers and relative dates in text of any language. */
 import { limitMarks } from '../../core/combining-marks.ts';
 
 /** Matches `1,500`, `1 500`, `１５００` and `١٥٠٠` as one number each, and `8:30` and `2026-11-27` as several numbers. */
 const numberPattern = /\d+(?:[.,'’]\d+)*(?: \d{3}(?!\d))*/g;
 
 /**
- * Returns the digits of each number without separators, followed by its parts. For `3.5` these are `35`, `3` and `5`.
+ * Returns the digits of each number without separators, followed by the parts of the number. For `3.5`, these are `35`,
+ * `3` and `5`.
  */
 export function findNumbers(text: string): string[][] {
   const plain = foldDigits(limitMarks(text).normalize('NFKC'));
@@ -26,18 +27,16 @@ function foldDigits(text: string): string {
   });
 }
 
-/**
- * A relative date as the model understood it. If a message was written on a Friday, `next Friday` has the offset `P7D`.
- */
+/** A relative date as the model understood it. In a message from a Friday, `next Friday` has the offset `P7D`. */
 export interface RelativeDate {
   readonly said: string;
-  /** An ISO 8601 duration with a single unit, counted from the day of the message. */
+  /** An ISO 8601 duration with a single unit. It's counted from the day of the message. */
   readonly offset: string;
 }
 
 /**
- * Returns the numbers of the date at this offset from a day. `P1M` only determines the year and the month, and `-P3Y`
- * only the year. Returns an empty list if the offset is invalid.
+ * Returns the numbers in the date that an offset like `-P3Y` leads to. A year offset only determines the year, and a
+ * month offset (`P1M`) the year and month. Empty for invalid offsets.
  */
 export function resolveOffset(from: Date, offset: string): string[] {
   const { sign, count, unit } = /^(?<sign>-?)P(?<count>\d{1,4})(?<unit>[DWMY])$/.exec(offset)?.groups ?? {};

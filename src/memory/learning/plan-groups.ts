@@ -22,13 +22,16 @@ export interface PlannedGroup {
   readonly ranges: readonly MessageRange[];
 }
 
-/** A model call gets at most this much text, which is about 15,000 tokens. */
+/** How much text fits into a model call. This is about 15,000 tokens. */
 const maxGroupBytes = 60_000;
-/** Limits groups of short messages, so that we can store everything that we learn from them (`extraction.ts`). */
+/**
+ * The most messages in a group. If it had more short messages, there might not be enough room for everything that we
+ * learn from them (`extraction.ts`).
+ */
 const maxGroupMessages = 1_000;
-/** We truncate longer messages to this length (`group-messages.ts`). */
+/** `group-messages.ts` truncates messages to this length. */
 export const maxMessageLength = 16_000;
-/** The list of a batch's groups passes through Temporal, where a payload may have at most 16 KiB. */
+/** The most groups in a batch. The list of groups is sent to Temporal, and we limit payloads to 16 KiB. */
 const maxGroups = 100;
 
 interface OpenGroup {
@@ -39,9 +42,9 @@ interface OpenGroup {
 }
 
 /**
- * Plans the groups of a batch. `sizes` has to be in reading order. Without `allowMultiple`, each subject gets one
- * group. If a message doesn't fit, we leave it out together with all later messages of its conversation. `ends`
- * contains the position up to which we planned each conversation.
+ * Splits the waiting messages into the groups of a batch. `sizes` has to be in reading order. Without `allowMultiple`,
+ * each subject gets only one group. If a message doesn't fit, we leave it for another batch, together with all later
+ * messages of its conversation. `ends` says how far into each conversation we got.
  */
 export function planGroups(
   sizes: readonly MessageSize[],

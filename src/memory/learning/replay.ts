@@ -1,7 +1,7 @@
 /**
- * Replays failed and stopped batches. An operator can do this through the API or by resetting a batch's run. The signal
- * `replay` only replays failed batches. Each of these locks the batch's row first, so concurrent replays are the same
- * as one.
+ * Replays failed and stopped batches. An operator can do this through the API or by resetting the run of a batch. The
+ * signal `replay` only replays failed batches. Whoever replays a batch locks its row first, so concurrent replays only
+ * count once.
  */
 import { maxUnusableResponses } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
@@ -9,19 +9,19 @@ import type { Database, Queries } from '../../db/database.ts';
 import { toColumns } from '../../db/row-batches.ts';
 import { signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
 
-/** A batch and the Temporal run that executes an activity for it. */
+/** A batch, and the Temporal run that's working on it. */
 export interface BatchRun {
   readonly batchId: string;
   readonly runId: string;
 }
 
-/** A batch whose row the transaction has locked. */
+/** A batch that the current transaction has locked. */
 export interface LockedBatch {
   readonly id: string;
   readonly projectId: string;
 }
 
-/** Opens the batch again and makes all groups that aren't done due immediately. */
+/** Reopens the batch. All groups that aren't done become due immediately. */
 async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
   await tx.query(
     `update memory_batch_groups
@@ -40,9 +40,9 @@ export async function replayBatch(tx: Queries, batch: LockedBatch): Promise<void
 }
 
 /**
- * Reopens a failed or stopped batch if a different run closed it, because then this run is a reset of that one. Returns
- * whether the batch was reopened. A batch without a run id stays closed, because either a worker of an older version
- * closed it, possibly for this run, or an operator stopped it and its run hasn't ended yet.
+ * Reopens a failed or stopped batch if a different run closed it, because that means that the current run is a reset of
+ * the other one. Returns true if the batch was reopened. A batch without a run id stays closed. Either a worker of an
+ * older version closed it, maybe for this run, or an operator stopped it and its run hasn't ended yet.
  */
 export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<boolean> {
   const [closed] = await tx.query(
@@ -53,11 +53,11 @@ export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun
   return closed !== undefined;
 }
 
-/** The states of batches that need a replay. */
+/** States in which a batch needs a replay. */
 export const endedStates = ['failed', 'stopped'] as const;
 export type EndedState = (typeof endedStates)[number];
 
-/** An SQL condition for a row `batch` that is running while one of its groups keeps getting unusable responses. */
+/** SQL condition on `batch`: it's still running, but one of its groups keeps getting unusable responses. */
 export const isFailingSql = `(batch.state = 'running' and exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.unusable >= ${maxUnusableResponses}))`;
@@ -79,7 +79,8 @@ export function replayProject(database: Database, projectId: string, state: Ende
 }
 
 /**
- * Returns the runs whose batch is running and wasn't closed by that run before. A `runId` of null stands for any run.
+ * Returns the runs whose batch is open, except if that same run had closed it before. If `runId` is null, any run
+ * matches.
  */
 export function findOpenBatches(
   database: Database,
@@ -94,23 +95,23 @@ export function findOpenBatches(
   );
 }
 
-/** A run of a batch that has ended in Temporal and has no successor. */
+/** The last run of a batch that has ended in Temporal, i.e. no other run continues it. */
 export interface EndedRun extends BatchRun {
-  /** It's `stopped` if an operator terminated or cancelled the run, and `failed` if it ended in any other way. */
+  /** `stopped` if an operator terminated or cancelled the run, and `failed` if it ended for any other reason. */
   readonly state: EndedState;
 }
 
 /**
- * Closes a batch that still counts as running although its run has ended, so that only a replay starts it again. We
- * skip batches that are being replayed. In that case the outbox row of the replay is pending, or this run had already
- * closed the batch before. Returns null if nothing was closed.
+ * Closes a batch that is still marked as running although its run has ended, so that only a replay can start it again.
+ * Leaves batches alone that are being replayed, i.e. if a replay is in the outbox or this run has closed the batch once
+ * before. Returns null if there was nothing to close.
  */
 export function closeEndedBatch(
   { database, clock }: { database: Database; clock: Clock },
   { batchId, runId, state }: EndedRun,
 ): Promise<{ readonly project: string } | null> {
   return database.transaction(async (tx) => {
-    // Lock the batch in a separate statement, so that the next statement sees what a concurrent replay committed.
+    // Lock the batch in a separate statement, so that the next statement sees the changes of a concurrent replay.
     await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running' for update`, [batchId]);
     const [closed] = await tx.query<{ projectId: string; project: string }>(
       `update memory_batches batch set state = $3::text, run_id = $2::text, finished_at = $4::timestamptz

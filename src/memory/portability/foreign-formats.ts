@@ -1,7 +1,10 @@
 /**
- * Reads memories of other programs: mem0's `get_all()` and plain lists (docs/memory-export.md#other-formats). Their
- * entries don't have ids of this gateway. An entry counts as present if the project has a memory with the same text and
- * subject and, if the entry has a time, the same time.
+ * Reads memories that other programs have exported. We support mem0's `get_all()` and plain lists
+ * (docs/memory-export.md#other-formats).
+ *
+ * The entries don't have ids of this gateway, so we recognize entries that were imported before by their content. An
+ * entry is already present if the project has a memory with the same text, the same subject and, if the entry has a
+ * time, the same time.
  */
 
 import { z } from 'zod';
@@ -17,19 +20,19 @@ export type ForeignFormat = 'mem0' | 'list';
 
 export interface ForeignItem {
   readonly line: number;
-  /** The length of the entry in the file, in characters. */
+  /** The number of characters that the entry has in the file. */
   readonly length: number;
   readonly text: string;
   readonly subject: string | null;
   readonly kind: ItemKind;
   readonly importance: number;
   readonly pinned: boolean;
-  /** RFC 3339. If this is null, we use the time of the import. */
+  /** In RFC 3339. Null stands for the time of the import. */
   readonly createdAt: string | null;
   readonly updatedAt: string | null;
 }
 
-/** Accepts a time or a date. Without an offset the time is in UTC, and a date means midnight in UTC. */
+/** Accepts a time or a date. A time without an offset is in UTC, and a date stands for midnight in UTC. */
 const time = z
   .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()], {
     error: 'must be a date, or a time in RFC 3339, for example 2027-01-01T00:00:00Z',
@@ -50,12 +53,15 @@ const listEntry = z.object({
   created_at: time,
 });
 
-/** Ignores the agent and run ids. A memory without a user is about the whole project. */
+/**
+ * An entry of a mem0 export. We ignore its agent and run ids. An entry without a user becomes a memory of the whole
+ * project.
+ */
 const mem0Entry = z.object({ memory: itemText, user_id: subject, created_at: time, updated_at: time });
 
 /**
- * Matches the beginning of mem0's `results`. Its hosted platform puts the number of memories and the URLs of other
- * pages before it.
+ * Matches the beginning of mem0's `results`. The hosted platform puts the number of memories and the URLs of other
+ * pages in front of it.
  */
 const resultsArray = /^\{(?:\s*"\w+"\s*:\s*(?:null|\d+|"[^"\\]*")\s*,)*\s*"results"\s*:\s*\[/;
 
@@ -76,7 +82,7 @@ export function parseEntry({ line, text }: Entry): unknown {
   return value;
 }
 
-/** Throws `bad_request` with all issues. */
+/** Validates a record. Throws `bad_request` with all of its problems. */
 export function parseRecord<Schema extends z.ZodType>(schema: Schema, value: unknown, { line }: Entry): z.output<Schema> {
   const parsed = parseWithIssues(schema, value);
   if (parsed.success) return parsed.data;

@@ -1,5 +1,5 @@
 /**
- * Provides what all parts of an import need: the transaction of a batch, the counts, and the rules for ids and erased
+ * What all parts of an import need, i.e. the transaction of a batch, the counts, and the rules for ids and erased
  * subjects.
  */
 import { v7 } from 'uuid';
@@ -24,12 +24,12 @@ export interface Refusal {
 }
 
 /**
- * Allows for clock skew and for local times in lists. A memory from the future would remain the newest one until that
- * time comes.
+ * How far in the future a time can be. Some lists have local times, and clocks differ. We refuse times after that,
+ * because the memory would then count as the newest one for too long.
  */
 const maxFutureMs = 86_400_000;
 
-/** The number of refusals that we report in detail. We only count the rest. */
+/** We report details of this many refusals, and only count the rest. */
 const maxRefusals = 1_000;
 
 export type Tally = ReturnType<typeof createTally>;
@@ -64,17 +64,17 @@ export interface ImportBatch {
   readonly tally: Tally;
   /** If this is false, we only count what the import would do. */
   readonly writes: boolean;
-  /** Whether to keep the ids of the file, because it's an export of this project. */
+  /** True if the file is an export of this project, so that we can keep its ids. */
   readonly keepsIds: boolean;
   /**
-   * Returns the reason to refuse a record with this subject and time (RFC 3339, or null for now). Returns null if the
-   * record can be imported.
+   * Returns why a record with this subject and time is refused, or null if it can be imported. The time is in RFC 3339.
+   * Null stands for the current time.
    */
   readonly refusalOf: (subject: string | null, createdAt: string | null) => string | null;
 }
 
 export interface BatchOptions extends Omit<ImportBatch, 'refusalOf'> {
-  /** The subjects of the records in this batch. */
+  /** All subjects that occur in this batch. */
   readonly subjects: Iterable<string | null>;
   readonly startedAt: Date;
   /** When the file was created. If this is null, we use the time of each record. */
@@ -88,8 +88,9 @@ export async function requireMemory(queries: Queries, projectId: string): Promis
 }
 
 /**
- * Runs `work` under the project's shared lock. Data from before an erasure of its subject is refused unless the caller
- * wants to restore it. An erasure after the start of the import always applies. Throws `memory_off`.
+ * Runs `work` under the project's shared lock. A record is refused if its subject was erased after the record was
+ * written, unless the caller wants to restore it. If the subject is erased during the import, the record is always
+ * refused. Throws `memory_off`.
  */
 export async function runBatch(options: BatchOptions, work: (batch: ImportBatch) => Promise<void>): Promise<void> {
   const { tx, projectId, subjects, startedAt, exportedAt, restoreErased, writes } = options;
@@ -117,15 +118,15 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
   if (writes && restored.size > 0) await markRestored(tx, projectId, [...restored]);
 }
 
-/** Returns the reason for which memory doesn't store this text, or null if it does. */
+/** Returns why memory can't store this text. Null if it can. */
 export function injectionIn(text: string): string | null {
   const kind = findInjection(text);
   return kind === null ? null : `prompt_injection (${kind})`;
 }
 
 /**
- * Derives a new id for a row whose own id belongs to another project. Every import derives the same id, and it contains
- * the same time.
+ * Derives an id for a row whose original id belongs to another project. Each import of the row derives the same id. It
+ * contains the same time as the original.
  */
 function deriveId(projectId: string, id: string): string {
   return v7({ msecs: timeOf(id), random: sha256(`import 1\n${projectId}\n${id}`).subarray(0, 16) });
@@ -134,9 +135,8 @@ function deriveId(projectId: string, id: string): string {
 type IdTable = 'conversations' | 'memory_items' | 'memory_facts' | 'memory_entities';
 
 export interface IdMap {
-  /** Returns the id of the project's row for an id in the file, or null if there is none. */
+  /** Returns the row's id in this project for an id in the file. Null if there's no such row. */
   find(id: string): string | null;
-  /** Returns the id to use for a new row. */
   newIdFor(id: string): string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Imports everything that refers to memories: successors, entities, facts and pages. Their texts go through the same
- * checks as those of memories.
+ * Imports everything that refers to memories, i.e. successors, entities, facts and pages. Their text is checked in the
+ * same way as the text of memories.
  */
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { schedulePageRebuild } from '../items/invalidate-page.ts';
@@ -12,8 +12,7 @@ import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
 import type { Lined } from './import-items.ts';
 
 /**
- * Only sets successors that aren't set yet, and only in closed rows. If a successor wasn't imported, the link is left
- * out.
+ * Links closed rows to their successors, unless they already have one. If a successor wasn't imported, there's no link.
  */
 export async function importSuccessions(batch: ImportBatch, records: readonly Lined<SuccessionRecord>[]): Promise<void> {
   const { tx, tally, writes } = batch;
@@ -50,7 +49,7 @@ export async function importSuccessions(batch: ImportBatch, records: readonly Li
   }
 }
 
-/** An entity counts as present if the project has one with the same name and subject. */
+/** Imports entities. An entity is already present if the project has one with the same name and subject. */
 export async function importEntities(batch: ImportBatch, records: readonly Lined<EntityRecord>[]): Promise<void> {
   const { tx, projectId, tally, writes } = batch;
   const ids = await mapIds(
@@ -144,8 +143,8 @@ export async function importFacts(batch: ImportBatch, records: readonly Lined<Fa
 }
 
 /**
- * A page may mention memories that were removed after it was written. In that case we rebuild it from the current
- * memories instead (`items/invalidate-page.ts`).
+ * A page may mention memories that were removed after it was written. We don't import such a page, and rebuild it from
+ * the current memories (`items/invalidate-page.ts`).
  */
 export async function importPages(batch: ImportBatch, records: readonly Lined<PageRecord>[]): Promise<void> {
   const { tx, projectId, tally, writes, clock } = batch;

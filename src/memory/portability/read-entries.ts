@@ -1,22 +1,24 @@
 /**
- * Splits a stream of bytes into lines or into the elements of a JSON array, and never holds more than one of them.
+ * Splits a stream of bytes into lines, or into the elements of a JSON array. It never holds more than one of them.
  * Throws `bad_request` with the number of the line or element if it isn't valid UTF-8 or exceeds the size limit, or if
  * the array doesn't end.
  */
 import { gatewayError } from '../../core/errors.ts';
 
 export interface Entry {
-  /** The 1-based number of the line or array element. */
+  /** Line, or position in the array. Starts at 1. */
   readonly line: number;
   readonly text: string;
 }
 
-/** Large enough for a message of 4 Mi characters that are all escaped. */
+/**
+ * The maximum size of a line or an array element. Even a message of 4 Mi characters fits if each of them is escaped.
+ */
 export const maxEntryBytes = 32 * 1024 * 1024;
 
 const lineFeed = 0x0a;
 
-/** Skips blank lines. */
+/** Yields the lines of a stream. Blank lines are skipped. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
   let line = 1;
   let held: Uint8Array[] = [];
@@ -102,8 +104,8 @@ export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGen
 const peekedBytes = 1_024;
 
 /**
- * Returns the beginning of the stream as Latin-1 without leading white space, and an equivalent stream that hasn't been
- * read yet.
+ * Reads the beginning of a stream. Returns it as Latin-1 without leading white space, together with a stream that still
+ * contains everything.
  */
 export async function peekStart(
   chunks: AsyncIterable<Uint8Array>,
@@ -122,7 +124,7 @@ export async function peekStart(
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
   }
   const text = Buffer.concat(read).toString('latin1', 0, peekedBytes);
-  // A UTF-8 byte-order mark in Latin-1.
+  // Strip a UTF-8 byte-order mark, which looks like this in Latin-1.
   return { start: text.replace(/^\u00ef\u00bb\u00bf/, '').trimStart(), chunks: again() };
 }
 
@@ -137,7 +139,7 @@ function checkSize(bytes: number, line: number): void {
 
 function decode(parts: readonly Uint8Array[], line: number): string {
   try {
-    // Don't set `ignoreBOM`, because we want the decoder to drop the byte-order mark that some editors write.
+    // `ignoreBOM` has to stay off, which means that the decoder removes the byte-order mark that some editors write.
     return new TextDecoder('utf-8', { fatal: true }).decode(parts.length === 1 ? parts[0] : Buffer.concat(parts));
   } catch {
     throw lineError(line, 'not valid UTF-8');

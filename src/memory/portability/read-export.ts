@@ -9,16 +9,16 @@ import { type Entry, lineError, readLines } from './read-entries.ts';
 
 export interface ExportedLine {
   readonly line: number;
-  /** The length of the line in characters. */
+  /** The number of characters that the line has in the file. */
   readonly length: number;
   readonly record: z.output<typeof line>;
-  /** Set for conversations and their messages. */
+  /** The conversation that this record is part of, if it's a conversation or a message. */
   readonly open: OpenConversation | null;
 }
 
 export interface ExportFile {
   readonly header: z.output<typeof header>;
-  /** Throws `bad_request` if the file is truncated, or with the line number if a line is invalid. */
+  /** Throws `bad_request` if the file is truncated. If a line is invalid, the error has its number. */
   readonly records: () => AsyncGenerator<ExportedLine, void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Provides context for an agent that starts: pinned and trusted memories, the latest conversations, and the knowledge
- * and profile pages.
+ * Provides context for an agent at the start of its session, i.e. pinned and trusted memories, the latest
+ * conversations, and the knowledge and profile pages.
  */
 import type { Database } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
@@ -11,12 +11,12 @@ import { sanitizeLine } from './recall-block.ts';
 
 const maxItems = 50;
 const maxTitles = 20;
-/** We need a limit because fifty memories of 4,000 characters would fill the context window of many models. */
+/** Without a limit, fifty memories of 4,000 characters could fill the context window of many models. */
 const maxBlockLength = 24_000;
 
 /**
- * True for memories that a person wrote, or that were rated useful and have no `wrong` ratings that still count.
- * There's an index with the same condition.
+ * True if a person wrote the memory, or if it has `useful` ratings and all `wrong` ratings were overruled. There's an
+ * index on the same condition.
  */
 const trustedSql = `(item.origin = 'person' or (item.ratings_useful > 0 and item.ratings_wrong <= item.wrong_overruled))`;
 
@@ -38,7 +38,7 @@ export interface WakeUp {
   readonly episodes: readonly EpisodeTitle[];
   readonly knowledge: Page | null;
   readonly profile: Page | null;
-  /** The context as text for a prompt. */
+  /** The context, formatted for a prompt. */
   readonly text: string;
 }
 
@@ -68,7 +68,7 @@ export function createWakeUp({ database }: { readonly database: Database }) {
     }
 
     function readTitles(): Promise<EpisodeTitle[]> {
-      // Use two index ranges instead of an OR, because PostgreSQL would then read conversations of all subjects, newest
+      // Use two index ranges instead of an OR. With OR, PostgreSQL would read conversations of all subjects, newest
       // first, until it has found enough.
       const latest = (condition: string): string => `(
         select id, title, last_turn_at from conversations
@@ -117,7 +117,7 @@ function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, pr
   return sections.length === 0 ? '' : wrapRecalled('wakeUp', truncateLines(sections));
 }
 
-/** Skips empty lines, which stand for texts that we can't put into a prompt. */
+/** Formats a section, without the empty lines of texts that can't be in a prompt. */
 function formatSection(title: string, lines: readonly string[]): string[] {
   const kept = lines.filter((line) => line !== '');
   return kept.length === 0 ? [] : [`${title}:`, ...kept];
@@ -129,8 +129,8 @@ function formatListItem(text: string, label: string): string {
 }
 
 /**
- * Keeps whole lines as long as they fit. If there's enough space left, it truncates the next line, and otherwise drops
- * it.
+ * Keeps lines as long as they fit. If there's enough space left for the next line it's truncated, and if not it's
+ * dropped.
  */
 function truncateLines(lines: readonly string[]): string[] {
   const kept: string[] = [];

@@ -9,12 +9,12 @@ export interface StoredMessage extends NormalMessage {
   readonly createdAt: Date;
 }
 
-/** Reads the first `count` messages in order. The result never changes, because messages are only ever appended. */
+/** Reads the first `count` messages in order. The result never changes, because conversations are append-only. */
 export async function readMessages(queries: Queries, conversationId: string, count: number): Promise<readonly StoredMessage[]> {
   return (await readMessagesOf(queries, [{ id: conversationId, messages: count }])).get(conversationId) ?? [];
 }
 
-/** Like `readMessages` for several conversations. The result doesn't contain conversations without messages. */
+/** Like `readMessages`, but for several conversations. The result doesn't contain conversations without messages. */
 export async function readMessagesOf(
   queries: Queries,
   conversations: readonly { readonly id: string; readonly messages: number }[],
@@ -52,14 +52,14 @@ export function formatTranscript(messages: readonly NormalMessage[]): string {
   return messages.map((message) => `${message.role}: ${formatMessage(message)}`).join('\n');
 }
 
-/** Formats the text, followed by a line for each tool call. */
+/** Formats a message as its text, followed by one line per tool call. */
 export function formatMessage({ text, toolCalls }: Pick<NormalMessage, 'text' | 'toolCalls'>): string {
   if (toolCalls.length === 0) return text.trim();
   const calls = toolCalls.map((call) => `[calls ${call.name}(${call.arguments.trim()})]`);
   return [text.trim(), ...calls].filter((line) => line !== '').join('\n');
 }
 
-/** Returns the first user message on a single line, truncated to 200 code points, or null if there is no text. */
+/** Returns the first user message on a single line, truncated to 200 code points. Null if there's no text. */
 export function deriveTitle(messages: readonly NormalMessage[]): string | null {
   const first = messages.find((message) => message.role === 'user');
   return first ? toPostgresText(first.text.trim().replaceAll(/\s+/g, ' '), maxTitleLength).trimEnd() : null;
@@ -67,7 +67,7 @@ export function deriveTitle(messages: readonly NormalMessage[]): string | null {
 
 const maxTitleLength = 200;
 
-/** The content of `parts.content`, which `conversations/store-parts.ts` writes. */
+/** The type of `parts.content`, which `conversations/store-parts.ts` writes. */
 export interface PartContent {
   readonly text: string;
   readonly tool_calls: NormalMessage['toolCalls'];

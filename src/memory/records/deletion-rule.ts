@@ -1,24 +1,27 @@
-/** Decides what a project's deletion period deletes. The daily cleanup and its previews use the same condition. */
+/**
+ * Decides what gets deleted because of a project's deletion period. The daily cleanup and its previews use the same
+ * condition.
+ */
 import { type Clock, dayMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 
 export interface DeletionRule {
-  /** If this is null, nothing is deleted. */
+  /** Null to keep everything. */
   readonly delete_conversations_after_days: number | null;
-  /** Also delete conversations that memory has not learned from yet. */
+  /** If true, we also delete conversations that memory hasn't learned from yet. */
   readonly delete_unlearned: boolean;
 }
 
-/** Reports whether `next` may delete something that `rule` keeps. */
+/** Returns true if the rule `next` can delete a conversation that the current rule would keep. */
 export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
   const [days, before] = [next.delete_conversations_after_days, rule.delete_conversations_after_days];
   return days !== null && (before === null || days < before || (next.delete_unlearned && !rule.delete_unlearned));
 }
 
 /**
- * SQL condition on a row `conversation`. It holds if none of the conversation's messages is waiting for a batch or part
- * of one that is still running, whether memory is on or off. `unlearned` is a boolean SQL expression; if it is true, every
- * conversation matches.
+ * An SQL condition on a row `conversation`. It's true if none of the conversation's messages is waiting for a batch or
+ * is part of a batch that's still running. It doesn't matter if memory is on or off. `unlearned` is a boolean SQL
+ * expression. If that's true, all conversations match.
  */
 export function isDueSql(unlearned: string): string {
   return `(
@@ -32,17 +35,20 @@ export function isDueSql(unlearned: string): string {
 }
 
 export interface RetentionPreview {
-  /** Conversations that the next daily cleanup would delete, up to `maxPreviewed`. */
+  /** How many conversations the next daily cleanup would delete, up to `maxPreviewed`. */
   readonly conversations: number;
-  /** Closed memories that the same cleanup would delete, up to `maxPreviewed`. */
+  /** How many closed memories the next daily cleanup would delete, up to `maxPreviewed`. */
   readonly closedItems: number;
-  /** Last turn of the oldest conversation, which is deleted `days` later. Null if there are no conversations. */
+  /**
+   * The last turn of the oldest conversation. That conversation would be deleted `days` later. Null if there are no
+   * conversations.
+   */
   readonly oldestTurn: Date | null;
 }
 
 export const maxPreviewed = 10_000;
 
-/** Counts what a deletion period of `days` would delete at the current time of `clock`. */
+/** Counts what a deletion period of `days` would delete now. */
 export async function previewRetention(
   { database, clock }: { readonly database: Queries; readonly clock: Clock },
   projectId: string,
@@ -64,8 +70,8 @@ export async function previewRetention(
 }
 
 /**
- * Reports whether the project has data from before `before` that a deletion period would delete, either now or once
- * memory has learned it.
+ * Checks whether the project has data from before `before` that a deletion period would delete, either now or as soon
+ * as memory has learned from it.
  */
 export async function holdsDataBefore(queries: Queries, projectId: string, before: Date): Promise<boolean> {
   const [row] = await queries.query<{ holds: boolean }>(
@@ -78,12 +84,15 @@ export async function holdsDataBefore(queries: Queries, projectId: string, befor
   return row?.holds ?? false;
 }
 
-/** The daily cleanup may run up to a day after the period has ended, so a conversation is overdue only after that. */
+/**
+ * How many days a conversation can outlive its deletion period before we report it. The daily cleanup may run up to a
+ * day after the period has ended.
+ */
 const graceDays = 1;
 
 /**
- * Counts the conversations that outlive their deletion period only because memory has not learned from them yet, up to
- * `maxPreviewed`. If `projectId` is null, this covers all projects.
+ * Counts conversations whose deletion period is over but which are kept because memory hasn't learned from them yet, up
+ * to `maxPreviewed`. If `projectId` is null, this covers all projects.
  */
 export async function countKeptUnlearned(
   { database, clock }: { readonly database: Queries; readonly clock: Clock },

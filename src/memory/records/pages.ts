@@ -2,7 +2,7 @@
 import type { Queries } from '../../db/database.ts';
 
 export interface StoredPage {
-  /** Null for the project's knowledge page. */
+  /** Null on the project's knowledge page. */
   readonly subject: string | null;
   readonly text: string;
   readonly batchId: string | null;
@@ -10,8 +10,8 @@ export interface StoredPage {
 }
 
 /**
- * Returns the knowledge page if `subject` is null, and otherwise the subject's profile page. Returns null if there is
- * no such page.
+ * Returns the knowledge page if `subject` is null, or else the profile page of the subject. Null if there's no such
+ * page.
  */
 export async function findPage(queries: Queries, projectId: string, subject: string | null): Promise<StoredPage | null> {
   const [page] = await queries.query<StoredPage>(

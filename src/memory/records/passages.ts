@@ -1,7 +1,7 @@
 /**
- * Passages are the units of search. Each live item has one, and a conversation has several. They're written in the
- * transaction that stores the item or messages, so a text search finds them right away. Their embeddings follow later
- * (`indexing/embed-passages.ts`).
+ * Passages are what a search looks through. Each live item has one passage, and a conversation has several. They're
+ * written in the transaction that stores the item or the messages, so a text search finds them immediately. Embeddings
+ * are computed later (`indexing/embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
@@ -10,11 +10,19 @@ import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.
 import { formatTranscript } from './conversation-messages.ts';
 import type { Item } from './item-record.ts';
 
-/** About as long as a memory. Longer texts give vague vectors and poor snippets. */
+/**
+ * The maximum length of a passage in characters, which is about the length of a memory. A longer passage would have a
+ * vague vector and a poor snippet.
+ */
 const maxPassageLength = 1_200;
-/** Longer messages are usually files or logs, so we only index the beginning. */
+/**
+ * The maximum length of the text of a message that we index. Longer messages are usually files or logs, so we only
+ * index their beginning.
+ */
 const maxMessageLength = 24_000;
-/** The limit per conversation and batch. We keep the newest. */
+/**
+ * The maximum number of passages that we store per conversation and batch. If there are more, we keep the newest ones.
+ */
 const maxPassages = 400;
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
@@ -28,7 +36,7 @@ export async function addItemPassages(tx: Queries, projectId: string, items: rea
   );
 }
 
-/** Removes a closed item from search. */
+/** Removes a closed item from the search index. */
 export async function deleteItemPassage(tx: Queries, itemId: string): Promise<void> {
   await tx.query(`delete from memory_passages where item_id = $1::uuid`, [itemId]);
 }
@@ -93,7 +101,7 @@ function splitMessage(text: string): string[] {
     const next = start + maxPassageLength;
     const space = next < end ? text.lastIndexOf(' ', next) : end;
     const cut = space > start + maxPassageLength / 2 ? space : Math.min(next, end);
-    // The split may have separated a surrogate pair.
+    // The cut may have separated a surrogate pair, so replace lone surrogates.
     chunks.push(text.slice(start, cut).toWellFormed());
     start = cut;
   }

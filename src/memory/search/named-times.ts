@@ -5,17 +5,17 @@
  * wants. All times are in UTC.
  */
 
-/** Includes `since` and excludes `until`. */
+/** Includes `since` but not `until`. */
 export interface TimeSpan {
   readonly since: Date;
   readonly until: Date;
 }
 
-/** People often report an event a few days after it happened. */
+/** An event is often mentioned a few days after it happened. */
 const reportedWithinDays = 7;
-/** A text with more dates than this isn't a question about a time. */
+/** If there are more dates than this, it isn't a question about a time. */
 const maxTimes = 3;
-/** If a date has no year, we try each of the last years. */
+/** A date without a year can mean this year or any of the nine before it. */
 const yearsBack = 10;
 
 const monthNames = 'january february march april may june july august september october november december'.split(' ');
@@ -31,7 +31,7 @@ const forms = [
   `${day}(?: of)? ${month},?(?: ${year})?`,
   `${month} ${day}(?:,? ${year})?`,
   `${month},?(?: of)? ${year}`,
-  // `may` and `march` are also verbs, as in `this may` and `winter may`.
+  // `may` and `march` are also verbs, so we don't match `this may` and `winter may`.
   `(?:${before}|last|this(?! (?:may|march))) ${month}`,
   `(?:${before}|spring|summer|autumn|fall|winter) ${year}`,
   '(?<recent>yesterday|last (?:week|month|year)|today(?<=(?<!\\p{L})(?:did|happened|earlier) (?:[^.!?]{0,100} )?today))',
@@ -39,8 +39,8 @@ const forms = [
 ].map((form) => new RegExp(`(?<![\\p{L}\\p{N}.-])${form}(?![\\p{L}\\p{N}-])`, 'giu'));
 
 /**
- * Extends each time by the days in which people still report it. Returns an empty list if the query mentions no time or
- * too many.
+ * Extends each time by the days in which people still report an event. Returns an empty list if the query doesn't
+ * mention a time, or mentions too many.
  */
 export function findNamedTimes(query: string, now: Date): TimeSpan[] {
   const times: Readonly<Record<string, string | undefined>>[] = [];
@@ -60,7 +60,7 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
 }
 
 /**
- * Reports whether `may` or `march` is a verb, as in `may 2 people` and `2 may share`. It's a verb if a word follows,
+ * Returns true if `may` or `march` is a verb, as in `may 2 people` and `2 may share`. It's a verb if a word follows,
  * unless its form or context is typical of a date.
  */
 function isVerb({ 0: text, index, input, groups }: RegExpExecArray): boolean {
@@ -104,7 +104,7 @@ function toSpan(now: Date, unit: Unit, steps: number): TimeSpan {
   return toReported(start(steps), start(steps + 1));
 }
 
-/** Returns an empty list if the month doesn't have this day. */
+/** Empty for dates that don't exist, e.g. February 30. */
 function toDateSpan({
   year,
   month,

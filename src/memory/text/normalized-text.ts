@@ -1,8 +1,8 @@
-/** Compares memories by their normalized text (column `words_sha256`). */
+/** The normalized text by which memories are compared (column `words_sha256`). */
 import { limitMarks } from '../../core/combining-marks.ts';
 import { sha256 } from '../../core/sha256.ts';
 
-/** Folds case, compatibility forms and white space, and removes full stops at both ends. */
+/** Folds case, compatibility forms and white space. Full stops at both ends are removed. */
 export function normalizeWords(text: string): string {
   return limitMarks(text)
     .normalize('NFKC')
@@ -12,7 +12,7 @@ export function normalizeWords(text: string): string {
     .replace(/^[ .]+|[ .。]+$/g, '');
 }
 
-/** Returns a function that reports whether any of `texts` contains at least three quarters of the given words. */
+/** Returns a function that reports whether at least three quarters of the given words are in one of `texts`. */
 export function createOverlapMatcher(texts: readonly string[]): (terms: readonly string[]) => boolean {
   const termSets = texts.map((text) => new Set(splitWords(text)));
   return (terms) => termSets.some((set) => terms.filter((term) => set.has(term)).length >= 0.75 * terms.length);

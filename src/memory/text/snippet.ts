@@ -1,4 +1,4 @@
-/** Cuts the excerpt that we show in search results. */
+/** Cuts an excerpt from a text for the list of search results. */
 const maxSnippetLength = 280;
 const leadLength = 60;
 
@@ -11,7 +11,10 @@ export function cutSnippet(text: string, query: string): string {
   return `${from > 0 ? '…' : ''}${flat.slice(from, end).trim()}${end < flat.length ? '…' : ''}`.toWellFormed();
 }
 
-/** Tries the longest words first, because they're the most specific. */
+/**
+ * Returns where the snippet should start. We look for the longest words of the query first, because they're the most
+ * specific.
+ */
 function findStart(flat: string, query: string): number {
   const lower = flat.toLowerCase();
   const terms = query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];

@@ -1,5 +1,5 @@
 /**
- * Converts embeddings for storage. We normalize them to unit length, so that the numbers of every model fit into half
+ * Prepares embeddings for storage. They're scaled to unit length, so that the numbers of every model fit into half
  * precision.
  */
 import { toSql } from 'pgvector';
@@ -10,11 +10,12 @@ export interface TextVector {
   readonly values: readonly number[];
 }
 
-/** pgvector's limit for a stored vector. */
+/** The maximum number of dimensions that pgvector can store. */
 const maxDimensions = 16_000;
 
 /**
- * Scales a vector to length 1. Returns null if it's empty, too long, all zero, or contains anything but finite numbers.
+ * Scales a vector to length 1. Returns null if it's empty, too long, all zero, or has something other than finite
+ * numbers.
  */
 export function toUnitVector(values: readonly unknown[]): number[] | null {
   if (values.length === 0 || values.length > maxDimensions) return null;

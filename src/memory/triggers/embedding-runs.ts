@@ -1,14 +1,17 @@
 /**
- * Starts the workflow `embedMemory`, with at most one run per project at a time.
+ * Starts the workflow `embedMemory`. Each project has at most one run at a time.
  *
- * Writers of passages call `requestEmbedding` in their transaction. If a run is active, they don't have to start
- * another. A run only ends if it finds nothing to do while it holds an exclusive lock on the project's row, and writers
- * hold a shared lock on that row until they commit.
+ * Code that writes passages calls `requestEmbedding` in its transaction. If a run is active, there's no need for
+ * another one. A run only ends if it finds nothing to do while it holds an exclusive lock on the project's row, and
+ * writers hold a shared lock on this row until they commit.
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 
-/** Starts a run unless one is active. With `force` it does so even if the last run found no route for embeddings. */
+/**
+ * Starts a run unless one is active. If the last run found no route for embeddings, this doesn't start one either,
+ * except with `force`.
+ */
 export async function requestEmbedding(tx: Queries, projectId: string, { force = false } = {}): Promise<void> {
   for (;;) {
     const [started] = await tx.query<{ run: number }>(
@@ -18,7 +21,7 @@ export async function requestEmbedding(tx: Queries, projectId: string, { force =
       [projectId, force],
     );
     if (started) return enqueue(tx, [toRunEntry(projectId, started.run)]);
-    // The shared lock lets writers run concurrently, but keeps a run from ending in the meantime.
+    // A shared lock lets writers run concurrently, but keeps the run from ending in the meantime.
     const [row] = await tx.query<{ unnecessary: boolean }>(
       `select active or not (routable or $2::boolean) as unnecessary from memory_embeddings where project_id = $1::uuid for share`,
       [projectId, force],
@@ -34,9 +37,9 @@ function toRunEntry(projectId: string, run: number): OutboxEntry {
 }
 
 /**
- * Enqueues active runs again in case Temporal has lost its state. Also starts a run for projects whose passages are
- * waiting for vectors that the current model can compute. Every process calls this when it connects, so projects
- * without pending work must not get a run.
+ * Enqueues active runs again in case Temporal has lost its state. Also starts a run for projects with passages that the
+ * current model can embed. All processes call this when they connect, so we can't start runs for projects that have
+ * nothing to do.
  */
 export async function reenqueueEmbeddings(database: Database, getModel: (projectId: string) => Promise<string | null>): Promise<void> {
   const rows = await database.query<{ projectId: string; run: number; active: boolean; model: string | null; hasPending: boolean }>(

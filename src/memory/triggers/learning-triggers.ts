@@ -7,7 +7,7 @@ import { enqueue, enqueueUnlessPending, type OutboxEntry } from '../../db/outbox
 
 const signal = { name: wakeSignal, input: {} };
 
-/** Call this after a change that may make a batch of the project due. */
+/** Call this after any change that could make a batch due. */
 export function triggerLearning(tx: Queries, projectId: string): Promise<void> {
   return enqueueUnlessPending(tx, {
     workflow: 'projectLearning',
@@ -58,14 +58,14 @@ export async function signalAllBatches(database: Database): Promise<void> {
   for (const { projectId } of projects) await database.transaction((tx) => signalBatches(tx, projectId));
 }
 
-/** Starts the batch's workflow unless an outbox row is already pending. Has no effect on a running workflow. */
+/** Starts the batch's workflow, unless an outbox row is already pending. Has no effect if the workflow is running. */
 export async function ensureBatchStarted(tx: Queries, batch: BatchKey): Promise<void> {
   const entry = toBatchEntry(batch);
   const [pending] = await tx.query(`select 1 from outbox where workflow_id = $1::text limit 1`, [entry.workflowId]);
   if (!pending) await enqueue(tx, [entry]);
 }
 
-/** Returns the workflow id of a batch, which operators see. */
+/** Returns the workflow id of a batch. Operators see this id. */
 export function batchWorkflowId({ id, projectId }: BatchKey): string {
   return `learning/${projectId}/batch/${id}`;
 }

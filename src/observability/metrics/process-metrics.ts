@@ -1,12 +1,15 @@
 /**
  * Measures the CPU, memory and event loop of this process. We don't use the library's default metrics, because they
- * wake an idle process a hundred times a second and would average the lag of several processes.
+ * wake an idle process a hundred times a second, and average the lag when values of several processes are combined.
  */
 import { readdir } from 'node:fs/promises';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { MetricValues } from './families.ts';
 
-/** The monitor uses a timer, which wakes an idle process. A stall shorter than this may go unnoticed. */
+/**
+ * The monitor is a timer, so a higher resolution would wake an idle process more often. Stalls that are shorter than
+ * this may go unnoticed.
+ */
 const resolutionMs = 100;
 
 export interface ProcessMetrics {
@@ -18,7 +21,7 @@ export function createProcessMetrics(): ProcessMetrics {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs });
   delays.enable();
   let utilization = performance.eventLoopUtilization();
-  /** The monitor measures the time between two timers, so we subtract the interval. */
+  /** What we measure is the time between two timers, including the interval itself. */
   const lagSeconds = (nanos: number): number => Math.max(0, nanos / 1e9 - resolutionMs / 1_000);
 
   return {
@@ -32,7 +35,7 @@ export function createProcessMetrics(): ProcessMetrics {
         { labels: { quantile: '0.99' }, value: lagSeconds(delays.percentile(99)) },
         { labels: { quantile: '1' }, value: lagSeconds(delays.max) },
       ];
-      // If no timer has fired since the last scrape, the figures are outdated.
+      // There's nothing to report if no timer has fired since the last scrape.
       const eventLoopLag = delays.count === 0 ? [] : lag;
       delays.reset();
       return {
@@ -45,7 +48,7 @@ export function createProcessMetrics(): ProcessMetrics {
   };
 }
 
-/** Resolves to null if there is no `/proc`. */
+/** Returns null on systems without `/proc`. */
 function countOpenFiles(): Promise<number | null> {
   return readdir('/proc/self/fd').then(
     ({ length }) => length,

@@ -7,14 +7,14 @@ import { digestParameters, parameterBytes } from '../../dialects/json/parameter-
 export interface CacheKeyInput {
   readonly call: Pick<Call, 'route' | 'body' | 'spans' | 'forwardedHeaders' | 'addsOutputLimit' | 'maxOutputTokens'>;
   readonly candidates: readonly Candidate[];
-  /** The revision of the configuration that the candidates come from. */
+  /** The revision of the configuration that the candidates come from. It's part of the cache key. */
   readonly revision: number;
 }
 
 /**
- * Two calls only get the same key if they belong to the same project and dialect, have the same candidates in the same
+ * Two calls have the same key if they belong to the same project and dialect, have the same candidates in the same
  * order, and their bodies are identical byte for byte. We compare bytes because a vendor may distinguish values that
- * `JSON.parse` doesn't, e.g. `1` and `1.0` or repeated keys.
+ * `JSON.parse` doesn't, e.g. `1` and `1.0`, or repeated keys.
  */
 export function computeCacheKey(projectId: string, { call, candidates, revision }: CacheKeyInput): string {
   const { route, body, spans, forwardedHeaders } = call;
@@ -25,20 +25,20 @@ export function computeCacheKey(projectId: string, { call, candidates, revision 
 }
 
 /**
- * Up to this size, it's faster to hash the joined bytes once than to digest the parts. With more bytes, copying them
- * takes longer.
+ * Up to this size, it's faster to join the parts into one buffer and hash that. For more bytes, the copying takes
+ * longer than it saves.
  */
 const maxJoinedBytes = 16 * 1_024;
 
 interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {
   readonly projectId: string;
-  /** The output limit that we add to the vendor's body, or null if we don't add one. */
+  /** The output limit that we add before sending the body, or null if we leave the body alone. */
   readonly addedLimit: number | null;
 }
 
 /**
- * The planner reuses plans between calls (`routing/plan.ts`), so we can also reuse the encoded parameters of calls
- * without headers.
+ * Caches the encoded parameters. Many calls have the same candidates, because the planner reuses its plans
+ * (`routing/plan.ts`). We don't use this for calls with forwarded headers, because these differ from call to call.
  */
 const knownParameters = new WeakMap<readonly Candidate[], KeyParameters & { readonly bytes: Buffer }>();
 
@@ -57,8 +57,8 @@ function parametersOf(parameters: KeyParameters): Buffer {
 function encodeParameters({ projectId, route, revision, candidates, forwardedHeaders, addedLimit }: KeyParameters): Buffer {
   const { 'idempotency-key': _once, ...headers } = forwardedHeaders;
   const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
-  // A model's traits change what we send to it, but its price doesn't.
+  // Leave out the price, which doesn't affect what we send. The model's traits do.
   const plan = JSON.stringify(candidates.map(({ price: _price, ...candidate }) => candidate));
-  // JSON text contains no line feed, so the first one separates the parameters from the body.
+  // A line feed can't occur in JSON text, so it separates the parameters from the body.
   return Buffer.from(`${JSON.stringify([projectId, route, revision, headerList, addedLimit])}${plan}\n`);
 }

@@ -1,6 +1,7 @@
 /**
- * Keeps cached responses in memory, up to a number of bytes, and evicts the least recently used entry first. There are
- * no timers. We delete an expired entry when it's read or when it becomes the least recently used one.
+ * Keeps cached responses in memory, up to a total number of bytes, and evicts the least recently used ones first. We
+ * don't use timers. An expired entry is deleted when somebody reads it, or when it becomes the least recently used
+ * entry.
  */
 import { LRUCache } from 'lru-cache';
 import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
@@ -8,27 +9,24 @@ import type { RequestChanges } from '../../dialects/translate/request-changes.ts
 export type ResponseFormat = 'plain' | 'stream';
 
 export interface CachedResponse {
-  /** The bytes that we sent to the caller, in a buffer that holds nothing else. */
+  /** A copy of what we sent to the caller. A slice would keep the larger buffer behind it in memory. */
   readonly bytes: Buffer;
   readonly contentType: string;
-  /** The `<provider>/<model>` that responded. */
+  /** `<provider>/<model>` */
   readonly model: string;
-  /**
-   * What happened to members of the request that the vendor didn't get as they were sent. Null or absent if nothing was
-   * translated.
-   */
+  /** The request fields that we dropped or adjusted for the vendor. Null or absent if the request wasn't translated. */
   readonly changes?: RequestChanges | null;
   readonly projectId: string;
-  /** The SHA-256 (hexadecimal) of the subjects whose data the response may contain, for erasures. */
+  /** SHA-256 hashes (hexadecimal) of the subjects whose data may be in the response. Erasures need them. */
   readonly subjects: readonly string[];
   readonly storedAt: number;
-  /** Based on the project's settings at `storedAt`. The current settings may be stricter. */
+  /** When the entry expires, as of `storedAt`. The project may have chosen a shorter time since. */
   readonly expiresAt: number;
 }
 
 /**
- * The memory of an entry's key, strings and objects, in addition to its bytes. This keeps many small entries within the
- * limit.
+ * What an entry costs besides its bytes: key, strings and objects. If we ignored this, many small entries would exceed
+ * the limit.
  */
 const overheadBytes = 1_024;
 
@@ -36,8 +34,8 @@ export function createResponseStore(maxBytes: number) {
   let evicted = 0;
   const entries = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
-    // The bytes count twice, because a response that was served once also keeps its text, so that we parse it only
-    // once.
+    // The bytes count twice, because once we've served a response, we also keep its text so that we don't have to parse
+    // it again.
     sizeCalculation: ({ bytes }) => 2 * bytes.length + overheadBytes,
     dispose: (_response, _key, reason) => {
       if (reason === 'evict') evicted += 1;
@@ -45,7 +43,7 @@ export function createResponseStore(maxBytes: number) {
   });
 
   return {
-    /** Returns null if there is no entry that's younger than `ttlMs`. Doesn't mark the entry as used. */
+    /** Returns null for entries older than `ttlMs`. Reading an entry doesn't affect its position in the LRU order. */
     get(key: string, now: number, ttlMs: number): CachedResponse | null {
       const entry = entries.peek(key);
       if (!entry) return null;
@@ -66,7 +64,7 @@ export function createResponseStore(maxBytes: number) {
     delete(key: string): void {
       entries.delete(key);
     },
-    /** Returns the number of deleted entries. */
+    /** Returns how many entries were deleted. */
     deleteWhere(matches: (response: CachedResponse) => boolean): number {
       const matching = [...entries].filter(([, entry]) => matches(entry));
       for (const [key] of matching) entries.delete(key);

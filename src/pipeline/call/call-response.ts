@@ -4,16 +4,15 @@ import type { RequestChanges } from '../../dialects/translate/request-changes.ts
 import type { DeliverStream, DeliveryEnd } from './deliver-stream.ts';
 
 /**
- * The response to the caller. You must call `deliver`, because only `deliver` settles the call. To abandon a response
- * that can't be sent, pass a writer that returns false. That has no effect if the response has already been
- * delivered.
+ * The response to the caller. You always have to call `deliver`, because nothing else settles the call. If you can't
+ * send the response, pass a writer that returns false. That does nothing if the response has already been delivered.
  */
 export type CallResponse = {
   readonly model: string;
   readonly cache: CallResult['cache'];
-  /** The ids of the memories in the prompt. */
+  /** Ids of the memories that recall put into the prompt. */
   readonly recalled: readonly string[];
-  /** What happened to members of the request that the vendor didn't get as they were sent. */
+  /** The request fields that we dropped or adjusted for the vendor. */
   readonly changes?: RequestChanges | null;
 } & (
   | { readonly kind: 'plain'; readonly status: number; readonly contentType: string; readonly bytes: Buffer }

@@ -5,19 +5,22 @@ import type { Clock } from '../../core/time.ts';
 
 export interface CallCancellation {
   /**
-   * Absent if nothing can cancel the call. We always read a plain call without a deadline to its end, because the
-   * vendor bills it.
+   * Absent if nothing can cancel the call. Without a deadline we always read a plain response to its end, because the
+   * vendor bills it anyway.
    */
   readonly signal: AbortSignal | undefined;
   /**
-   * Use this signal until the request is sent to a vendor, because it also aborts when the caller of a plain call
-   * disconnects. Absent for calls that nothing can cancel if `isChecked` isn't set.
+   * Use this signal until the request is sent to a vendor. Unlike `signal`, it also aborts if the caller of a plain
+   * call disconnects. It's absent if nothing can cancel the call and `isChecked` isn't set.
    */
   readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
   /** Returns the time until the deadline. Null if there is no deadline. */
   remainingMs(): number | null;
-  /** Call this when the chain has ended. The deadline limits the attempts, but not the delivery of the response. */
+  /**
+   * Stops the deadline. Call this when the chain has ended, because the deadline limits the attempts but not the
+   * delivery of the response.
+   */
   clearDeadline(): void;
   /**
    * Call when the caller's connection closes. Cancels streaming calls, as well as plain calls that haven't been sent
@@ -29,16 +32,17 @@ export interface CallCancellation {
    * the usage that the vendor reports at the end.
    */
   lingerWhile(hasAllOutput: () => boolean): void;
-  /** Waits. Throws VendorError `aborted` if the call is cancelled in the meantime. */
+  /** Waits for `waitMs`. Throws VendorError `aborted` if the call is cancelled in the meantime. */
   pause(waitMs: number): Promise<void>;
 }
 
 /**
- * How long we read the end of a stream after the caller has left. Vendors send the usage right after the last output.
+ * How long we keep reading a stream after the caller has disconnected. Vendors send the usage right after the last
+ * output.
  */
 export const lingerMs = 2_000;
 
-/** Used for plain calls without a deadline. */
+/** For plain calls without a deadline, which nothing can cancel. */
 const uncancellable: CallCancellation = {
   signal: undefined,
   unsentSignal: undefined,
@@ -59,7 +63,7 @@ export function startCancellation({
   stream: boolean;
   deadlineAt: number | null;
   clock: Clock;
-  /** Set if content rules apply, because their evaluation may delay the call before it is sent. */
+  /** Set if content rules have to check the call first. */
   isChecked?: boolean;
 }): CallCancellation {
   const isCancellable = stream || deadlineAt !== null;

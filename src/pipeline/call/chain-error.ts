@@ -17,7 +17,7 @@ import {
 } from '../../failover/classify-failure.ts';
 import type { CallCancellation } from './cancellation.ts';
 
-/** The error and outcome of a call that got no response. */
+/** How a call failed without getting a response. */
 export interface ChainFailure {
   readonly error: GatewayError;
   readonly outcome: Outcome;
@@ -35,7 +35,10 @@ export function toChainFailure(result: FailedChain, cancellation: CallCancellati
   }
 }
 
-/** Reports whether the last model was rate limited and would be retried, but the deadline is shorter than the wait. */
+/**
+ * Checks whether we would retry the last model if the deadline allowed it. This is the case if the model was rate
+ * limited, hasn't been retried yet, and asks us to wait until after the deadline.
+ */
 function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
   const last = failures.at(-1);
   if (!last || classifyFailure(last.error) !== 'rate_limited') return false;
@@ -51,9 +54,9 @@ function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
 }
 
 /**
- * Returns an error with the first vendor's status and message if every model that we tried rejected the request, or
- * else null. Only the last failure of each model counts, so a model that first returned a 429 and then refused has
- * refused.
+ * Returns an error with the first vendor's status and message if all models that we tried rejected the request. Returns
+ * null if one of them failed in a different way. Only the last failure of each model counts, so a model that first sent
+ * a 429 and then rejected the request has rejected it.
  */
 export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | null {
   const errors = lastErrorsOf(failures);
@@ -61,14 +64,14 @@ export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | n
   if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
-  // Keeps a 404 as the cause if there is one, so that `isContentRejected` returns false. Another attempt may succeed
-  // once that model exists.
+  // If one of the errors is a 404, we use it as the cause so that `isContentRejected` returns false. Another attempt
+  // may succeed once the missing model exists.
   const cause = errors.find((other) => classifyFailure(other) !== 'refused') ?? error;
   return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause, members });
 }
 
 /**
- * Reports whether every model or a content rule rejected the content of an internal call, in which case a retry would
+ * Returns true if every model or a content rule rejected the content of an internal call, in which case a retry would
  * fail again.
  */
 export function isContentRejected({ code, cause }: GatewayError): boolean {
@@ -77,13 +80,13 @@ export function isContentRejected({ code, cause }: GatewayError): boolean {
 }
 
 /**
- * Contains the phrases by which clients recognize an overflow in either dialect, because a vendor of the other dialect
- * uses its own phrase. LangChain for Anthropic and Claude Code look for the first half, and LiteLLM looks for the
- * second.
+ * Contains the phrases by which clients recognize that the prompt is too long. The vendor's own phrase wouldn't help
+ * callers of the other dialect. LangChain for Anthropic and Claude Code look for the first half, and LiteLLM looks for
+ * the second.
  */
 const overflowHint = "the prompt is too long: it is over the model's maximum context limit, and no larger model is left in the plan";
 
-/** Returns the error of an attempt that was cut off by a shutdown. Null if something else ended it. */
+/** Returns the error for the caller if a shutdown cut the attempt off, and null otherwise. */
 function interruptedByShutdown(cut: AttemptFailure | null): ChainFailure | null {
   if (cut?.error.kind !== 'stopped') return null;
   return { error: gatewayError('upstream_failed', { message: describeFailure(cut), status: 503, cause: cut.error }), outcome: 'unknown' };
@@ -95,13 +98,13 @@ function cancelled(failures: readonly AttemptFailure[], cut: AttemptFailure | nu
   }
   const last = failures.at(-1);
   const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;
-  // A model that we cut off may respond the next time, so we don't tell the caller to wait.
+  // A model that we cut off may well finish in time if the caller retries, so don't ask the caller to wait.
   return upstreamFailed(failures, message, 'deadline', cut === null);
 }
 
 /**
- * Returns a 503 with `retry-after` if the vendors limited the rate, a 503 if none could be reached, and otherwise a
- * 502.
+ * Returns a 503 with `retry-after` if the vendors sent 429s, a 503 if we couldn't reach any vendor, and a 502 for
+ * everything else.
  */
 function upstreamFailed(failures: readonly AttemptFailure[], message: string, outcome: Outcome, mayNameWait = true): ChainFailure {
   const waitMs = mayNameWait ? waitOfLimitedChain(failures) : null;

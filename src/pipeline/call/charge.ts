@@ -1,4 +1,4 @@
-/** Computes what a vendor charges for a response, from what it reported or else from estimates. */
+/** Computes what a vendor charges for a response. This is based on what the vendor reported, or else on estimates. */
 import type { Call, Outcome } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { tokenCost } from '../../core/cost.ts';
@@ -15,16 +15,14 @@ interface Charge {
   readonly tokens: Tokens;
   /** Null if the price is unknown. */
   readonly costNanos: number | null;
-  /** Null if the call is charged only by tokens. */
+  /** What the call is charged for other than tokens, if anything. */
   readonly units: CallUnits | null;
   readonly isEstimated: boolean;
 }
 
 interface ResponseEnd {
   readonly outcome: Outcome;
-  /**
-   * The time before the first content. The model may have generated reasoning during this time that it doesn't show.
-   */
+  /** The time before the first content, during which the model may have generated reasoning that it doesn't show. */
   readonly hiddenMs: number;
 }
 
@@ -38,7 +36,7 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
     searches === undefined && reportedCostNanos === undefined && extra === null
       ? null
       : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
-  // The vendor keeps generating after we've seen the last byte, and bills that too.
+  // The vendor goes on after the last byte that we see, and bills that too. So charge the whole reservation.
   if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
   const { tokens, isEstimated } = resolveTokens(call, candidate, summary, end);
   const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
@@ -46,9 +44,9 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
 }
 
 /**
- * Returns the vendor's final token counts. If there are none, it estimates the tokens that we sent and those that the
- * vendor generated, whether or not the caller received them. If the response ended early, that includes the reasoning
- * that the model may have generated before its first content.
+ * Returns the vendor's final token counts. If there are none, this estimates what we sent and what the vendor
+ * generated, whether or not the caller received it. If the response ended early, this includes reasoning that the model
+ * may have generated before its first content.
  */
 function resolveTokens(
   call: Call,

@@ -14,9 +14,7 @@ import { hidesAscii, parsePositiveInteger, parseStringMember } from '../../diale
  * (`max_tool_calls`).
  */
 const defaultToolUses = 10;
-/**
- * Tier names that vendors report or accept for the standard price. `scale` is here because it is paid for in advance.
- */
+/** Tiers without a surcharge. `scale` is here because it's paid in advance. */
 const standardTiers: ReadonlySet<string> = new Set([
   ...['auto', 'default', 'standard', 'standard_only', 'on_demand', 'scale', 'global', 'not_available'],
 ]);
@@ -34,14 +32,14 @@ function isOtherTier(name: string): boolean {
 }
 
 /**
- * Returns the most uses that the request allows of each priced tool. Most calls have no tools, so we avoid parsing
- * where we can.
+ * Returns how often the request allows each priced tool to be used. Most calls have no tools, so we avoid parsing if
+ * possible.
  */
 export function requestedTools({ route, body, spans: { members } }: Call, price: Price): Readonly<Record<string, number>> {
   const { perToolUseNanos } = price;
   const uses: Record<string, number> = {};
   if (perToolUseNanos === undefined) return uses;
-  // The search models on the chat route search once per call.
+  // On the chat route, search models run exactly one search per call.
   if (route === 'chat' && members.get('web_search_options')?.kind === 'object' && Object.hasOwn(perToolUseNanos, 'web_search')) {
     uses.web_search = 1;
   }
@@ -66,8 +64,8 @@ function toToolName(type: string): string {
 }
 
 /**
- * Returns what a response is billed for besides tokens, or null, as for most calls. `isPriced` says whether the
- * catalog has all of the prices.
+ * Returns what a response is billed for besides tokens. Null for most calls. `isPriced` is true if the catalog has
+ * prices for everything.
  */
 export function extraUnits(
   call: Call,
@@ -98,9 +96,9 @@ export function extraUnits(
 }
 
 /**
- * Returns the tiers of a response. For `service_tier` we trust the vendor, because it may have used the standard tier
- * instead. Speed and region come from the request, because vendors either serve them or refuse the call. Translated
- * requests contain none of the three.
+ * Returns the service tiers that apply to a response. The vendor's report counts for `service_tier`, because it may
+ * have fallen back to the standard tier. For speed and region we can rely on the request, since a vendor that can't
+ * serve them rejects the call. None of these survive a translation.
  */
 function usedTiers(call: Call, { dialect, responses }: Candidate, reported: string | undefined): readonly string[] {
   const { route, body, spans } = call;

@@ -1,11 +1,13 @@
-/** The project's settings that we need to handle its calls. */
+/** The project settings that matter while we handle a call. */
 import type { Limits, ProjectLimits } from '../../ceilings/counters.ts';
 import type { Call, MediaCall } from '../../core/call.ts';
 import type { CompiledRules } from '../../guardrails/rules.ts';
 import type { ProjectRouting } from '../../routing/rules.ts';
 import type { CacheSettings } from '../cache/response-cache.ts';
 
-/** This is an intersection because routing and ceilings both have a member `applications`. */
+/**
+ * An intersection type, because an interface can't extend both: routing and ceilings each have an `applications` field.
+ */
 export type ProjectContext = ProjectRouting &
   ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings; readonly errorCodes: 'gateway' | 'vendor' };
 

@@ -1,4 +1,4 @@
-/** Inserts recalled memories into the body of a call and leaves all other bytes unchanged. */
+/** Adds recalled memories to a call's body without touching any other byte. */
 import { type Call, isDialect } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { scanObject, splice } from '../../core/json/spans.ts';
@@ -15,7 +15,7 @@ interface RecallStepOptions {
   readonly recall: Recall;
   readonly budget: BudgetReservation;
   readonly candidates: readonly Candidate[];
-  /** The time until the deadline of the call. Null if it has no deadline. */
+  /** The time until the call's deadline. Null if the call has no deadline. */
   readonly remainingMs: number | null;
 }
 
@@ -25,10 +25,10 @@ export interface RecalledCall {
 }
 
 /**
- * Returns the call with recalled memories, or null if nothing is recalled and the call continues unchanged. Never
- * fails. On responses, recall works like write (docs/api/reference.md#memory).
+ * Adds recalled memories to a call. Returns null if there's nothing to recall, in which case the call continues
+ * unchanged. Never throws. On the responses route, recall works like write (docs/api/reference.md#memory).
  *
- * We reserve the call's budget first, and recall nothing if the longer prompt would exceed a ceiling.
+ * We reserve the call's budget first. If the longer prompt would exceed a ceiling, we don't recall anything.
  */
 export async function recallIntoCall({ call, recall, budget, candidates, remainingMs }: RecallStepOptions): Promise<RecalledCall | null> {
   const { id: callId, route, body, spans, caller, projectSlug, memory } = call;

@@ -31,13 +31,16 @@ interface RespondFromCacheDeps {
 export function createRespondFromCache({ clock, checkBytes, record }: RespondFromCacheDeps) {
   return respondFromCache;
 
-  /** Returns a cached response. It has no attempts and costs nothing, and the journal only gets the settled record. */
+  /**
+   * Returns a cached response. Such a call makes no attempts and costs nothing, so the journal only gets its final
+   * record.
+   */
   async function respondFromCache({ call, project, cancellation, plan, recalled }: CachedCall, hit: CacheHit): Promise<CallResponse> {
     cancellation.clearDeadline();
     const { bytes, contentType, model, summary, changes = null } = hit;
     const metadata = toTextCallMetadata(call, plan);
     const end = (): CallEnd => ({ call, sent: call, recalled, metadata, failed: [], endedAt: clock.now() });
-    // The current rules may be stricter than the rules when the response was stored.
+    // The current rules may be stricter than the ones that applied when the response was stored.
     const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
     if (error) {
       await record(call, settleCacheHit(end(), hit, { outcome: 'refused', error }));

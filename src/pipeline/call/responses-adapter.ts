@@ -21,13 +21,13 @@ import { translateJson, translateStream, withBody, withTurn } from './translate-
 export interface ResponsesTarget {
   readonly candidate: Candidate;
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
-  /** The form in which a chat vendor accepts the reasoning of earlier turns. */
+  /** How the chat vendor wants to receive the reasoning of earlier turns. */
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
-  /** Used for a messages vendor if the caller set no limit. */
+  /** The output limit for a messages vendor if the caller didn't set one. */
   readonly maxTokens: number;
-  /** Whether we may leave out tools that OpenAI runs. */
+  /** True if we can leave out tools that OpenAI runs. */
   readonly mayOmitTools: boolean;
-  /** Used for a chat vendor if the caller set no limit. If this is null, we don't send a limit. */
+  /** The output limit for a chat vendor if the caller didn't set one. If this is null, we don't send a limit. */
   readonly addedLimit: number | null;
 }
 
@@ -68,7 +68,7 @@ export function responsesAdapterFor(call: Call, responsesTarget: ResponsesTarget
   };
 }
 
-/** Returns the member of the responses request from which this member of the chat request was translated. */
+/** Maps a field of the chat request to the field of the responses request that it was translated from. */
 function toResponsesName(name: string): string {
   return name
     .replace(/^reasoning_effort$/, 'reasoning.effort')

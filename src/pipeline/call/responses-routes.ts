@@ -7,13 +7,13 @@ import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 
-/** Whether a request to `/v1/responses` is sent as it is or translated. */
+/** Says whether a request to `/v1/responses` is translated or sent unchanged. */
 export type ResponsesForm = 'native' | 'translated';
 
 const retryMs = 3_600_000;
 
 export function createResponsesRoutes(clock: Clock) {
-  /** When we found out that a provider doesn't have the route, by provider. */
+  /** Providers without this route, and when we found out. */
   const missing = new Map<string, number>();
 
   const isMissing = (provider: string): boolean => clock.now() - (missing.get(provider) ?? Number.NEGATIVE_INFINITY) < retryMs;
@@ -42,7 +42,10 @@ export function createResponsesRoutes(clock: Clock) {
   };
 }
 
-/** Reports whether the vendor doesn't know the path. A 404 that's caused by the model mentions the model. */
+/**
+ * Returns true if the vendor doesn't know the path. If a 404 is about the model instead, its message mentions the
+ * model.
+ */
 function lacksRoute({ kind, status, vendorMessage, report }: VendorError): boolean {
   if (kind !== 'status' || report.code === 'model_not_found') return false;
   return status === 405 || status === 501 || (status === 404 && !/\bmodel\b/i.test(vendorMessage ?? ''));

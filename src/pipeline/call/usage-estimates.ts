@@ -1,23 +1,33 @@
 /**
- * Estimates how many tokens the next call of a key to a model will use, based on recent calls. Ceilings of tokens per
- * minute reserve this estimate. If they reserved the model's maximum, a key could only run one call at a time. See
- * docs/architecture/ceilings.md#estimates.
+ * Estimates how many tokens the next call to a model will use, based on recent calls of the same key. This is what we
+ * reserve on tokens-per-minute ceilings. If we reserved the model's maximum, a key could only run one call at a time.
+ * See docs/architecture/ceilings.md#estimates.
  *
- * Each process keeps its estimates in memory, and uses defaults for keys and models that it hasn't seen.
+ * Each process keeps its own estimates in memory, and uses defaults for keys and models that it hasn't seen yet.
  */
 import { LRUCache } from 'lru-cache';
 import type { CallResult } from '../../core/call.ts';
 
-/** Used for a key and model without recent calls. */
+/** The output tokens that we expect if a key hasn't used a model recently. */
 const defaultOutputTokens = 4_096;
-/** Keeps small calls from shrinking the estimate so far that thousands of large calls are admitted at once. */
+/**
+ * Without this lower bound, small calls could shrink the estimate so far that we admit thousands of large calls at
+ * once.
+ */
 const minOutputTokens = 1_024;
 const minTokensPerByte = 0.2;
-/** We ignore bodies below this ratio. They are mostly encoded media and tell us nothing about text. */
+/**
+ * Bodies with fewer tokens per byte than this are ignored. They mostly consist of encoded media and tell us nothing
+ * about text.
+ */
 const minSampleTokensPerByte = 0.02;
-/** The weight of a sample below the current estimate. A larger sample replaces the estimate immediately. */
+/**
+ * The weight of a sample that is lower than the current estimate. A higher sample replaces the estimate immediately.
+ */
 const decay = 1 / 32;
-/** Enough for a few megabytes. We evict the key that hasn't been used for the longest time. */
+/**
+ * The maximum number of keys with estimates, which take up a few megabytes. We evict the least recently used key first.
+ */
 const maxKeys = 10_000;
 
 interface Entry {
@@ -26,7 +36,7 @@ interface Entry {
 }
 
 export interface UsageEstimate {
-  /** The output tokens of one choice. */
+  /** Estimated output tokens, per choice. */
   readonly outputTokens: number;
   readonly tokensPerByte: number;
 }
@@ -34,7 +44,7 @@ export interface UsageEstimate {
 export interface UsageEstimates {
   estimate(keyId: string, model: string): UsageEstimate;
   /**
-   * Learns from a finished call that had `choices` choices. Ignores keys and models that have not been estimated
+   * Updates the estimates with a finished call. Does nothing if `estimate` hasn't been called for this key and model
    * before.
    */
   observe(keyId: string, call: { readonly bodyBytes: number; readonly choices: number }, result: CallResult): void;
@@ -43,7 +53,7 @@ export interface UsageEstimates {
 export const defaultEstimate: UsageEstimate = { outputTokens: defaultOutputTokens, tokensPerByte: 1 };
 
 export function createUsageEstimates(): UsageEstimates {
-  /** We look up the key and then the model, because joining the two names for every call takes longer. */
+  /** Nested maps, because two lookups are cheaper than concatenating the key and the model for each call. */
   const entriesOfKeys = new LRUCache<string, Map<string, Entry>>({ max: maxKeys });
 
   return {
@@ -72,7 +82,10 @@ export function createUsageEstimates(): UsageEstimates {
   };
 }
 
-/** Returns a decaying maximum, so that a few small calls after a large one hardly change the estimate. */
+/**
+ * Returns the higher value, or a slowly decaying one. That way, a few small calls after a large one hardly change the
+ * estimate.
+ */
 function decayTo(sample: number, current: number): number {
   return sample >= current ? sample : current + (sample - current) * decay;
 }

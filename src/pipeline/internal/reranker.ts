@@ -1,6 +1,6 @@
 /**
- * Makes the rerank calls of project memory. They're routed, recorded and charged like any other call, under the
- * application `gateway-memory`. They use the tier `memory-rerank`, and if it has no chain we don't rerank.
+ * Makes rerank calls for project memory. They're routed, recorded and charged like any other call, under the
+ * application `gateway-memory`. They use the `memory-rerank` tier. If this tier has no chain, we don't rerank.
  */
 import { type Caller, memoryApplication } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -23,9 +23,12 @@ interface RerankRequest {
   readonly project: MemoryProject;
   readonly query: string;
   readonly texts: readonly string[];
-  /** Set if another call of the same key uses up the ceiling `calls`, so that this call doesn't count for it. */
+  /**
+   * Set if this call is part of another call with the same key. The other call already counts against the `calls`
+   * ceiling, so this one doesn't count.
+   */
   readonly isExemptFromCallCeiling?: true;
-  /** The time for all attempts together. */
+  /** The timeout for all attempts together. */
   readonly timeoutMs: number;
 }
 
@@ -37,14 +40,17 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
   return {
     hasRoute: (project: ProjectContext): boolean =>
       findTierWithChain({ catalog: catalog(), project, source: memoryApplication }, [tier]) !== null,
-    /** Returns the relevance of each of `texts`, or null where the model gave none. Throws the errors of the call. */
+    /**
+     * Returns the relevance of each text, or null for a text that the model didn't rate. Throws the same errors as any
+     * call.
+     */
     async rerank({ caller, project, query, texts, timeoutMs, ...options }: RerankRequest): Promise<(number | null)[]> {
       const now = clock.now();
       const call = buildInternalCall({
         ...options,
         id: newId(now),
         route: 'rerank',
-        // As for embeddings, the project decides which model memory uses.
+        // The project decides which model memory uses, so the key's list of models doesn't matter.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: tier,
@@ -62,8 +68,8 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
 }
 
 /**
- * Finds the relevances by the index of the document. The list is called `results`, or `data` at Voyage
- * (docs/vendors.md#rerank).
+ * Parses the response. The index in each entry says which document it's about. The list is called `results`, or `data`
+ * in Voyage's case (docs/vendors.md#rerank).
  */
 function parseRelevances(bytes: Buffer, count: number): (number | null)[] {
   const { results, data } = asObject(parseJson(bytes.toString('utf8')));

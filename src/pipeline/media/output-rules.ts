@@ -9,12 +9,12 @@ export interface CheckedOutput {
   readonly error: GatewayError | null;
 }
 
-/** The same as the maximum size of a plain response. */
+/** The maximum number of bytes that we hold back until they're checked. Plain responses have the same limit. */
 const maxHeldBytes = 64 * 1024 * 1024;
 
 /**
- * Checks the text of a response. If there are blocking rules, we hold the response until its text has been checked.
- * Otherwise we check it at its end. Calls `check` once. `check` doesn't throw if the rules only observe.
+ * Checks the text of a response. If there are blocking rules, we hold the response until its text has been checked. If
+ * not, the check runs when the response ends. Calls `check` once, which never throws if the rules only observe.
  */
 export async function checkOutput(rules: PlaceRules, chunks: Chunks, check: () => Promise<GatewayError | null>): Promise<CheckedOutput> {
   if (!rules.blocks) return { chunks: tap(chunks, check), error: null };
@@ -31,7 +31,7 @@ async function* tap(chunks: Chunks, check: () => Promise<unknown>): Chunks {
   }
 }
 
-/** Reads a response to its end, and returns it again with the same chunks and error. */
+/** Reads a response to its end. The result replays it with the same chunks and error. */
 async function hold(chunks: Chunks): Promise<Chunks> {
   const held: Buffer[] = [];
   let heldBytes = 0;

@@ -1,6 +1,6 @@
 /**
- * Polls running videos at their vendor and settles their results. Callers and the polling workflow share one vendor
- * request per video.
+ * Polls running videos at their vendor and settles their results. If a caller and the polling workflow poll the same
+ * video, they share a request to the vendor.
  */
 import type { VideoPollResult } from '../../../workflows/contract.ts';
 import { VendorError } from '../../core/errors.ts';
@@ -23,19 +23,18 @@ interface VideoPollerDeps {
 export type VideoPoller = ReturnType<typeof createVideoPoller>;
 
 /**
- * Vendors keep operations and files for about two days. If we don't know the state of a video by the end of that time,
- * we'll never know it.
+ * Vendors keep operations and files for about two days. If we don't know the state of a video by then, we never will.
  */
 const vendorRetentionMs = 48 * 3_600_000;
 const minWaitMs = 2_000;
 const maxWaitMs = 10 * 60_000;
 
 export function createVideoPoller({ videos, vendor, findProvider, clock, logger }: VideoPollerDeps) {
-  // This can't grow beyond the number of concurrent polls.
+  // This map stays small, because the number of concurrent polls is limited.
   const running = new Map<string, Promise<VideoState>>();
 
   async function pollOnce(video: Video, provider: MediaProvider): Promise<VideoState> {
-    // `video` may have been read before another poll ended.
+    // Read the state again, because another poll may have been faster.
     const current = await videos.get(video.callId);
     if (current?.state === 'running' && current.polledAt !== video.polledAt) return { kind: 'running' };
     const state = await vendor.poll(provider, video.operation);
@@ -49,10 +48,7 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
     logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video');
   }
 
-  /**
-   * Polls the vendor. If the state is final, it's settled before this resolves. Throws VendorError and
-   * `budget_unavailable`.
-   */
+  /** Polls the vendor. A final state is settled before this resolves. Throws VendorError and `budget_unavailable`. */
   function poll(video: Video, provider: MediaProvider): Promise<VideoState> {
     const pending = running.get(video.callId);
     if (pending) return pending;
@@ -63,7 +59,10 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
 
   return {
     poll,
-    /** Polls once for the workflow. Also returns `wait` if the vendor is unreachable or doesn't know the operation. */
+    /**
+     * Polls once, for the workflow. Returns `wait` while the video is running, and also if the vendor is unreachable or
+     * doesn't know the operation.
+     */
     async pollForWorkflow(callId: string, signal: AbortSignal): Promise<VideoPollResult> {
       const video = await videos.get(callId);
       if (video === null) return { kind: 'gone' };
@@ -94,11 +93,14 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
   }
 }
 
-/** The codes of gRPC and our own. */
+/** Matches gRPC's codes and our own. */
 const knownCodes =
   /^(?:FILTERED|NO_VIDEO|CODE_\d{1,3}|CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS)$/;
 
-/** We don't pass any other code of the vendor to Temporal, because it could be a word from the prompt. */
+/**
+ * Replaces an unknown error code by `FAILED` before the code is passed to Temporal, because the vendor might have
+ * copied a word from the prompt into it.
+ */
 function toSettled(state: VideoResult['kind'], code: string | null): VideoPollResult {
   const outcomes = { done: 'completed', failed: 'vendor_failed', unknown: 'unknown' } as const;
   return { kind: 'settled', outcome: outcomes[state], code: code === null || knownCodes.test(code) ? code : 'FAILED' };

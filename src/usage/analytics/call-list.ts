@@ -1,4 +1,4 @@
-/** Lists the calls of a range, newest first, with keyset pagination. The text of a call isn't read. */
+/** Lists the calls in a time range, newest first, with keyset pagination. Doesn't read their text. */
 import type { Outcome, Route } from '../../core/call.ts';
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -35,28 +35,28 @@ export interface CallSummary {
 }
 
 export interface CallPageRequest extends CallSelection {
-  /** Lists only calls older than this id. */
+  /** Only lists calls that are older than this id. */
   readonly before?: string | null;
   readonly limit: number;
   /**
-   * The maximum number of call rows to read if no index covers the filters. We throw `TooManyCalls` if it takes more.
+   * How many call rows we read at most if no index covers the filters. If that isn't enough, we throw `TooManyCalls`.
    */
   readonly maxRows?: number;
 }
 
 export interface CallPage {
   readonly calls: readonly CallSummary[];
-  /** Pass this as `before` to get the next page. Null on the last page. */
+  /** Pass this as `before` to get the next page. Null if this is the last page. */
   readonly next: string | null;
 }
 
 export async function readCallPage(queries: Queries, { before = null, limit, ...selection }: CallPageRequest): Promise<CallPage> {
-  // Read one extra row to find out whether there is a next page.
+  // Read one extra row to find out if there's another page.
   const wanted = limit + 1;
   const { from, to, filter = {}, maxRows } = selection;
   const range = { from, to: before === null ? to : Math.min(to, timeOf(before) + 1) };
   const names = namesOf(filter);
-  // An index yields the calls in order if there are no filters, or if we only filter by one of these.
+  // Without filters, or with just one of the indexed ones, the index returns calls in the right order.
   const isIndexed = names.length === 0 || (names.length === 1 && indexedFilters.has(names[0] ?? ''));
   const isWhole = isIndexed && (names.length > 0 || filter.own !== 'hide');
   const matching = isWhole ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);
@@ -64,7 +64,7 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
   if (matching) {
     let candidates = 0;
     for await (const { periods, calls } of matching) {
-      // The other filters may leave out almost all of the calls that we find.
+      // Filters that the aggregates don't support may reject nearly every row, so limit how many rows we scan.
       if (maxRows !== undefined && candidates > maxRows)
         throw new TooManyCalls(await countCalls(queries, { ...selection, periods: [range] }));
       candidates += calls;
@@ -81,7 +81,7 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
 
 const indexedFilters: ReadonlySet<string> = new Set(['source', 'task', 'subject']);
 
-/** Reads the newest calls of the periods, up to `limit`. */
+/** Reads the newest calls in the given periods, up to `limit`. */
 function readPeriods(
   queries: Queries,
   { projectId, filter = {} }: CallSelection,
@@ -119,7 +119,7 @@ function readPeriods(
   );
 }
 
-/** Reads single calls. Ids that the project has no stored call for are missing from the result. */
+/** Reads calls by id. Calls that aren't stored in this project are missing from the result. */
 export async function readCallsById(
   queries: Queries,
   projectId: string,
@@ -134,12 +134,12 @@ export async function readCallsById(
 }
 
 /**
- * The number of calls per statement. It's limited because the embedded database has a single session, which a
- * statement blocks.
+ * How many calls we read per statement. The embedded database has only one session, so a long statement would block all
+ * others.
  */
 const streamedPage = 250;
 
-/** Yields all calls of the selection, newest first, and reads them page by page. */
+/** Yields all selected calls, newest first. Reads them page by page. */
 export async function* streamCalls(queries: Queries, selection: CallSelection): AsyncGenerator<CallSummary> {
   let before: string | null = null;
   do {

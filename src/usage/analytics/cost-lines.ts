@@ -1,6 +1,6 @@
 /**
- * Itemizes the cost of a stored call at the prices that were in force when it started, and compares the sum with the
- * stored cost.
+ * Itemizes the cost of a stored call, using the prices that were in force when it started, and compares the total with
+ * the stored cost.
  */
 import type { Route } from '../../core/call.ts';
 import { ratesFor } from '../../core/cost.ts';
@@ -20,46 +20,41 @@ export interface CostLine {
     | 'images'
     | 'characters'
     | 'seconds'
-    /** Attempts that got no response but that the vendor bills. */
+    /** Failed attempts that the vendor bills anyway. */
     | 'earlier attempts'
-    /** The number of times the vendor ran a tool, e.g. `tool web_search`. */
+    /** How many times the vendor ran a tool, e.g. `tool web_search`. */
     | `tool ${string}`;
   readonly count: number;
-  /**
-   * Nano-dollars per `per` units of the item. Null for earlier attempts, because each of them was priced on its own.
-   */
+  /** The price in nano-dollars for `per` units. Null for earlier attempts, because each of them had its own price. */
   readonly priceNanos: bigint | null;
   readonly per: 1 | 1_000_000;
-  /** The exact amount in nano-dollars. We only round the sum. */
+  /** This isn't rounded, because we only round the total. */
   readonly costNanos: { readonly whole: bigint; readonly millionths: bigint };
 }
 
-/** The result of comparing the lines with the stored cost. */
+/** The result of comparing the total with the stored cost. */
 export type CostComparison =
   | 'equal'
-  /**
-   * The stored cost differs, because a price or the call was corrected, or because the vendor reported the usage
-   * later.
-   */
+  /** The stored cost isn't the total, e.g. because a price was corrected or the vendor reported its usage late. */
   | 'different'
-  /** The response came from the response cache, so there is no charge. */
+  /** The response came from our cache, so nothing is charged. */
   | 'cache_hit'
-  /** No vendor responded. */
+  /** no response, so there's nothing to compare */
   | 'no_response'
   | 'price_unknown'
-  /** The price is per unit (e.g. per image), but the number of units isn't stored. */
+  /** Priced per unit, e.g. per image, but the number of units wasn't stored. */
   | 'units_not_kept'
-  /** We charge videos by the second once they are ready. */
+  /** Videos are charged by the second once they're ready. */
   | 'video';
 
 export interface CostBreakdown {
   readonly lines: readonly CostLine[];
-  /** The sum of the lines, rounded to whole nano-dollars. Null if we can't compute it. */
+  /** The sum of all lines in whole nano-dollars. Null if it can't be computed. */
   readonly sumNanos: number | null;
   readonly comparison: CostComparison;
-  /** The threshold in tokens if the input exceeds it, so that the prices for long input apply. Null otherwise. */
+  /** The threshold in tokens if the prices for long input were applied. */
   readonly aboveTokens: number | null;
-  /** The vendor's service tier, or null for the standard tier. The prices already include its factor. */
+  /** The vendor's service tier. Null for the standard tier. The prices already include the tier's factor. */
   readonly serviceTier: string | null;
 }
 
@@ -71,7 +66,7 @@ export interface ChargedCall {
   readonly units: CallUnits | null;
   /** Null if the cost is unknown. */
   readonly costNanos: number | null;
-  /** The costs of all billed attempts except the last one, whose tokens are in `tokens`. */
+  /** The costs of all billed attempts except the last one. `tokens` only has the tokens of that last attempt. */
   readonly earlierNanos: readonly number[];
 }
 
@@ -136,7 +131,7 @@ function toAttemptsLine(count: number, nanos: number): CostLine {
 }
 
 function toLine(item: CostLine['item'], count: number, priceNanos: bigint, per: 1 | 1_000_000): CostLine {
-  // Three decimals are enough, because no vendor reports seconds with more precision than milliseconds.
+  // Vendors count seconds in milliseconds at best, so keep three decimals.
   const millionths = (BigInt(Math.round(count * 1_000)) * priceNanos * 1_000n) / BigInt(per);
   return { item, count, priceNanos, per, costNanos: { whole: millionths / 1_000_000n, millionths: millionths % 1_000_000n } };
 }

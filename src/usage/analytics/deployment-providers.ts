@@ -1,6 +1,6 @@
 /**
- * Reads the attempts of several projects by provider. Hours and days with hourly aggregates are read from these. For the
- * other hours, which are the current one and those in which a call was stored or changed since, we read call rows.
+ * Reads attempts by provider, across several projects. If an hour or day has aggregates, we use these. For all other
+ * hours, i.e. the current one and those in which calls have been stored or changed recently, we read call rows.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -11,7 +11,7 @@ import { type DeploymentRequest, deploymentSums, type NamedFigures, toNamedFigur
 import type { Period } from './range.ts';
 import { TooManyCalls } from './row-limit.ts';
 
-/** Throws `TooManyCalls` if more than `maxRows` call rows would have to be read. */
+/** Throws `TooManyCalls` if this would have to read more than `maxRows` call rows. */
 export async function readDeploymentProviders(
   queries: Queries,
   request: DeploymentRequest & { readonly maxRows: number },
@@ -41,15 +41,15 @@ interface Mark {
   readonly start: number;
 }
 
-/** The aggregates and the call rows that add up to the period. */
+/** Covers the period, partly with aggregates and partly with call rows. */
 interface Parts {
   readonly projectIds: readonly string[];
   readonly days: readonly Period[];
   readonly hours: readonly Period[];
-  /** Days and hours of single projects whose aggregates can't be used. */
+  /** Days and hours for which a project's aggregates are outdated. */
   readonly outdatedDays: readonly Mark[];
   readonly outdatedHours: readonly Mark[];
-  /** Periods whose calls are read for all projects. */
+  /** Periods for which we read the call rows of all projects. */
   readonly edges: readonly Period[];
 }
 
@@ -73,7 +73,7 @@ async function findParts(queries: Queries, { projectIds, from, to }: DeploymentR
   };
 }
 
-/** Reads the hours whose aggregates are missing or outdated, and the time before which there are none. */
+/** Reads which hours have missing or outdated aggregates, and how far back the aggregates go. */
 async function readMarks(queries: Queries, { projectIds, from, to }: DeploymentRequest): Promise<{ marks: Mark[]; filledFrom: number }> {
   const rows = await queries.query<{ filledFrom: number; projectId: string | null; span: string | null; start: Date | null }>(
     `select extract(epoch from filled_from)::float8 * 1000 as "filledFrom", mark.project_id as "projectId", mark.span, mark.start
@@ -103,7 +103,7 @@ function isCovered({ segments }: Cover, span: 'day' | 'hour', at: number): boole
   return segments.some((segment) => segment.span === span && segment.from <= at && at < segment.to);
 }
 
-/** `offset 0` makes PostgreSQL scan a range of the index for each project and period. */
+/** Because of `offset 0`, PostgreSQL scans one index range per project and period. */
 function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParameters): string {
   const hours = outdatedHours.map(({ start }) => ({ from: start, to: start + hourMs }));
   const ids = (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`;
@@ -119,7 +119,10 @@ function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParam
       ) as c`;
 }
 
-/** Selects the days, then the hours outside of these days and in outdated days, and then the calls of the rest. */
+/**
+ * Selects daily aggregates, then hourly aggregates for the remaining time and for outdated days, and then the call rows
+ * for what's left.
+ */
 function selectAttempts(parts: Parts, parameters: SqlParameters): string {
   const { projectIds, days, hours, outdatedDays, outdatedHours } = parts;
   const { add } = parameters;
@@ -147,17 +150,17 @@ function selectAttempts(parts: Parts, parameters: SqlParameters): string {
      cross join lateral (select a.* from attempts a where a.call_id = c.id offset 0) as a`;
 }
 
-/** The attempts of the last calls by provider. */
+/** Recent attempts at one provider. */
 export interface RecentAttempts {
   readonly provider: string;
   readonly attempts: number;
   readonly failed: number;
 }
 
-/** Reads at most this many calls for the health of providers. */
+/** A provider's health is computed from at most this many of the latest calls. */
 const maxRecentCalls = 5_000;
 
-/** Returns the attempts since then, of the latest calls of all projects. */
+/** Returns the attempts of the latest calls in all projects, as far back as `since`. */
 export function readRecentAttempts(queries: Queries, since: number): Promise<RecentAttempts[]> {
   return queries.query<RecentAttempts>(
     `select a.provider, count(*) as attempts, count(*) filter (where ${isErrorSql('a')}) as failed

@@ -1,6 +1,6 @@
 /**
- * Formats figures as table rows for export. There is one row for each unit of time and group, with every figure in a
- * column.
+ * Formats figures as table rows for export. Each row is for one unit of time and group, and has a column for every
+ * figure.
  */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import type { Figures } from './figures.ts';
@@ -44,8 +44,8 @@ export function figureHeader({ zone, unit, group }: FigureRowsOptions): string[]
 }
 
 /**
- * If there is a group, we leave out units in which it has no calls. The name is empty for calls without a value, and
- * `(others)` for the groups after the top ones.
+ * Yields the rows. With groups, rows without calls are left out. The name is empty for calls without a value, and
+ * `(others)` for everything outside of the top groups.
  */
 export function* figureRows(report: FiguresReport, { unit, group, formatStart, formatUsd }: FigureRowsOptions): Generator<readonly Cell[]> {
   const labels = report.groups.map(({ kind, name }) => (kind === 'others' ? '(others)' : name));

@@ -1,8 +1,8 @@
 /**
- * Decides where figures are read from. We prefer the rollups, which can filter or group by a single attribute. If a
- * request combines several attributes, we read the hourly aggregates, and if these can't answer it either, we read the
- * call rows. The figures are the same, except that percentiles over more than `exactCalls` calls are only accurate to
- * within 5 %.
+ * Decides which tables we read figures from. We prefer the rollups, which support one attribute to filter or group by.
+ * If a request combines several attributes, we try the hourly aggregates. If they don't have these attributes either,
+ * we read the call rows. All sources give the same figures, except that percentiles over more than `exactCalls` calls
+ * have an error of up to 5 %.
  */
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import { monthAt } from '../../core/time.ts';
@@ -26,28 +26,29 @@ import { type FiguresRequest, type Group, groupColumns, isOfAttempts } from './f
 import type { Period } from './range.ts';
 import { assertRowsAtMost, countCalls } from './row-limit.ts';
 
-/** Up to this number of calls, we compute percentiles exactly from the call rows. */
+/** With more calls, we estimate percentiles instead of reading all of the rows. */
 const exactCalls = 10_000;
 
 const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonly (Group & Scope)[];
 
 export interface SourceRequest extends Omit<FiguresRequest, 'zone'> {
-  /** Each period begins where the previous one ends. */
+  /** The periods to read. Each one begins where the previous one ends. */
   readonly periods: readonly Period[];
-  /** If there is no filter, only these groups are read from the rollups. */
+  /** Limits the rollups to these groups. Ignored if a filter already picks the group. */
   readonly names?: readonly (string | null)[] | undefined;
 }
 
 export interface FigureSource {
-  /** True if the figures come from call rows, which give exact percentiles. */
+  /** True if the figures come from call rows, so percentiles are exact rather than approximated. */
   readonly isRows: boolean;
   readonly addends: (parameters: Parameters) => readonly Addends[];
 }
 
 /**
- * Throws `TooManyCalls` if more than `maxRows` call rows would have to be read.
+ * Throws `TooManyCalls` if this would have to read more than `maxRows` call rows.
  *
- * If the filter leaves out an application or a key, we read the sums of all calls and of those left out, and subtract.
+ * If the filter excludes an application or a key, we read the sums of all calls and subtract those of the excluded
+ * calls.
  */
 export async function findSource(queries: Queries, request: SourceRequest): Promise<FigureSource> {
   const split = splitExclusion(request.filter ?? {});
@@ -58,7 +59,7 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const part = excluded && toPart({ ...request, filter: excluded }, split.isOwn);
   if (part === null) return whole;
   const { addends } = await findSource(queries, part);
-  // Sums without a group may be named after the filter.
+  // If there's no group, the sums to subtract may still have the filter's name, so set all names to null.
   const name = (each: Addends): string => ((part.group ?? null) === null ? 'null::text' : each.name);
   return {
     isRows: false,
@@ -73,12 +74,15 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   };
 }
 
-/** The gateway's own calls have no correlation, so we don't need the attributes to select or group them. */
+/**
+ * Attributes that the gateway's own calls never have. So we can ignore filters and groups by these when we sum up its
+ * calls.
+ */
 const withoutCorrelation = ['task', 'turn', 'agent', 'trigger'] as const;
 
 /**
- * Returns the request for the sums that we subtract, or null if nothing has to be subtracted. Percentiles of all calls
- * come from histograms, so we never need those of the part exactly.
+ * Returns the request for the calls that have to be subtracted, or null if there are none. It doesn't ask for
+ * percentiles, because we compute those from the histograms of the remaining calls.
  */
 function toPart(request: SourceRequest, isOwn: boolean): SourceRequest | null {
   const { filter = {}, group = null, costly = [], names } = request;
@@ -87,7 +91,7 @@ function toPart(request: SourceRequest, isOwn: boolean): SourceRequest | null {
   if (withoutCorrelation.some((name) => filter[name] !== undefined && filter[name] !== noValue)) return null;
   if (group === 'task' && names !== undefined && !names.includes(null)) return null;
   const { task: _task, turn: _turn, agent: _agent, trigger: _trigger, ...others } = filter;
-  // Without a group, the name of all calls is null, and so is their task.
+  // When nothing is grouped, the name of every call is null. These calls have no task, so the same goes for them.
   return { ...part, filter: others, group: group === 'task' ? null : group, names: undefined };
 }
 
@@ -98,7 +102,7 @@ async function findSummedSource(queries: Queries, request: SourceRequest): Promi
   const aggregates = aggregateScopeOf(filter, group);
   const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || aggregates !== null);
   if (!isSummed) {
-    // A chart by minute covers such a short time that it doesn't have many rows.
+    // A chart by minute can't cover enough time to need a limit.
     if (maxRows !== undefined && unit !== 'minute') await assertRowsAtMost(queries, { ...request, periods: [request] }, maxRows);
     return rowsOf(request);
   }
@@ -137,8 +141,9 @@ async function findRollups(
 }
 
 /**
- * Extends the last period to the end of its month if there are no later calls, so that we can read the rollup of the
- * month. Task rollups have no span shorter than a day, and reading today's call rows would take longer.
+ * Extends the last period to the end of its month if there are no calls after the period. We can then use the sum of
+ * the whole month. Otherwise we'd have to read today's call rows, which takes longer, because task rollups have no sums
+ * for less than a day.
  */
 async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
   const last = periods.at(-1);
@@ -150,8 +155,8 @@ async function withoutLateEdge(queries: Queries, projectId: string, periods: rea
 }
 
 /**
- * Reads call rows. We repeat the range of call ids for the attempts, so that PostgreSQL only reads the partitions in
- * that range.
+ * Reads call rows. The condition on the range of call ids is repeated for the attempts, so that PostgreSQL only reads
+ * the partitions in that range.
  */
 function rowsOf(request: SourceRequest): FigureSource {
   const { from, to, group = null, costly = [] } = request;
@@ -175,7 +180,10 @@ function rowsOf(request: SourceRequest): FigureSource {
   return { isRows: true, addends };
 }
 
-/** Returns null if the request combines several attributes, or uses one that the rollups don't have. */
+/**
+ * Returns the scope of the rollups that can answer a request. Null if the request combines several attributes, or uses
+ * an attribute that the rollups don't have.
+ */
 export function rollupScopeOf(filter: CallFilter, group: Group | null): Scope | null {
   const names = new Set([...namesOf(filter), ...(group === null ? [] : [group])]);
   if (names.size === 0) return 'project';

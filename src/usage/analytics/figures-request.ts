@@ -1,9 +1,12 @@
-/** Requests for figures about calls. */
+/** What callers can request figures for. */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import { type CallSelection, personSql } from './call-filter.ts';
 import type { CostlyFigure } from './figures.ts';
 
-/** The SQL expression of each group. `provider` and `attempted` group attempts, and all other groups are of calls. */
+/**
+ * The SQL expression for each kind of group. With `provider` and `attempted` we group attempts, and with all others we
+ * group calls.
+ */
 export const groupColumns = {
   model: 'c.model',
   source: 'c.source',
@@ -19,7 +22,7 @@ export const groupColumns = {
   person: personSql,
 } as const;
 
-/** Reports whether the figures of a group count attempts instead of calls. */
+/** Returns true if figures for this kind of group count attempts instead of calls. */
 export function isOfAttempts(group: Group | null): boolean {
   return group === 'provider' || group === 'attempted';
 }
@@ -27,23 +30,23 @@ export function isOfAttempts(group: Group | null): boolean {
 export type Group = keyof typeof groupColumns;
 export const groupNames = Object.keys(groupColumns).filter((name): name is Group => Object.hasOwn(groupColumns, name));
 
-/** Groups are ranked by this. We show the top groups and sum up the rest as "others". */
+/** What we sort groups by. The top groups are shown, and the rest is summed up as "others". */
 export type Rank = 'cost' | 'calls' | 'errors' | 'tokens';
 
 export interface FiguresRequest extends CallSelection {
   readonly zone: string;
   readonly unit?: CalendarUnit | null;
   readonly group?: Group | null;
-  /** The number of groups to return. The rest are summed up in one group. The default is 7. */
+  /** Groups to show, 7 by default. All others are summed up. */
   readonly top?: number;
-  /** The default is `cost`. */
+  /** The figure that ranks the groups. Defaults to `cost`. */
   readonly rank?: Rank;
   readonly costly?: readonly CostlyFigure[];
-  /** The maximum number of call rows to read. We throw `TooManyCalls` if it takes more. */
+  /** How many call rows we read at most. If that isn't enough, we throw `TooManyCalls`. */
   readonly maxRows?: number | undefined;
 }
 
 export interface TopRequest extends CallSelection, Pick<FiguresRequest, 'top' | 'rank' | 'maxRows'> {
-  /** Leaves out the calls that have no value for the group. */
+  /** If true, calls that have no value for the group are left out. */
   readonly isNamed?: boolean;
 }

@@ -1,25 +1,23 @@
-/** The figures that we report for a set of calls, or for a set of attempts. */
+/** The figures that we report about a set of calls or attempts. */
 
 export interface Figures {
-  /** The number of calls, or the number of attempts if the figures are grouped by provider. */
+  /** The number of calls, or of attempts when grouped by provider. */
   readonly calls: number;
-  /** The number of calls that didn't succeed, not counting calls whose caller disconnected. */
+  /** Failed calls. It isn't a failure if the caller disconnects. */
   readonly errors: number;
   /** The sum of all known costs in nano-dollars. */
   readonly costNanos: bigint;
   /** The number of calls whose cost is unknown because their model has no price. */
   readonly unpriced: number;
   readonly tokens: { readonly input: number; readonly cachedInput: number; readonly cacheWrite: number; readonly output: number };
-  /** The duration of successful calls in milliseconds. Null if there are no such calls. */
+  /** The duration of successful calls in milliseconds. Null if there were none. */
   readonly latency: Percentiles | null;
-  /** The time to the first chunk of successful streams in milliseconds. Null if there are no such calls. */
+  /** The time to the first chunk of successful streams, in milliseconds. Null if there were none. */
   readonly firstChunk: Percentiles | null;
   readonly cacheHits: number;
-  /** The number of calls that the response cache could have served. */
+  /** The number of calls that could have been served from the response cache. */
   readonly cacheLookups: number;
-  /**
-   * The number of calls with more than one attempt. If we count attempts, the number of attempts after the first one.
-   */
+  /** Calls with a second attempt. When we count attempts, all of them except the first ones. */
   readonly failovers: number;
 }
 
@@ -42,16 +40,16 @@ export const noFigures: Figures = {
 };
 
 /**
- * Figures that take more than a pass over the rows, because we have to sort them or look up the attempts of each call.
- * They are zero or null unless requested.
+ * Figures that need more than one pass over the rows, because we have to sort the rows or look up the attempts of each
+ * call. Unless requested, these are zero or null.
  */
 export type CostlyFigure = 'latency' | 'firstChunk' | 'failovers';
 
-/** A row of sums as the database returns it. */
+/** A row of sums, as returned by the database. */
 export interface FiguresRow {
   readonly calls: number;
   readonly errors: number;
-  /** We read the sum as text, because it may exceed the safe integers. */
+  /** A string, because the sum can be larger than a safe integer. */
   readonly cost: string;
   readonly unpriced: number;
   readonly input: number;

@@ -1,4 +1,4 @@
-/** Reads what single keys have spent, from the rollups. Each key and span is a lookup in the index. */
+/** Reads how much individual keys have spent, from the rollups. This takes one index lookup per key and span. */
 import type { Queries } from '../../db/database.ts';
 import { selectRollupSums } from '../rollups/rollup-sums.ts';
 import { createParameters } from './call-filter.ts';
@@ -10,7 +10,7 @@ export interface KeyUse {
   readonly costNanos: bigint;
 }
 
-/** Maps key ids to their use in the period. Keys without calls are missing. */
+/** Returns the usage per key id. Keys without calls are missing. */
 export async function readKeyUse(
   queries: Queries,
   projectId: string,

@@ -1,4 +1,4 @@
-/** The metrics of the usage views, with their names, how they are computed, and how groups are ranked by them. */
+/** The metrics that usage views offer: their names, how they're computed, and how groups are ranked by them. */
 import type { CostlyFigure, Figures } from './figures.ts';
 import type { Group, Rank } from './figures-request.ts';
 
@@ -8,13 +8,13 @@ export interface Metric {
   readonly name: string;
   readonly label: string;
   readonly unit: MetricUnit;
-  /** True if the values of all groups add up to the total. */
+  /** True if the total is the sum of the values of all groups. */
   readonly isAdditive: boolean;
   readonly rank: Rank;
   readonly costly?: CostlyFigure;
-  /** The metric only applies to calls, not to attempts. */
+  /** Set if the metric can't be computed for attempts. */
   readonly callsOnly?: true;
-  /** Returns null if there is no value, such as the latency if there are no calls. */
+  /** Null if there's nothing to compute, e.g. a latency without calls. */
   readonly value: (figures: Figures) => number | null;
 }
 
@@ -83,12 +83,12 @@ export function totalTokens({ tokens: { input, cachedInput, cacheWrite, output }
   return input + cachedInput + cacheWrite + output;
 }
 
-/** Returns which part of the input tokens the vendors read from their prompt caches. Null if there are no input tokens. */
+/** Returns the share of input tokens that vendors read from their prompt caches. Null if there are no input tokens. */
 export function cachedInputShare({ tokens: { input, cachedInput, cacheWrite } }: Figures): number | null {
   return share(cachedInput, input + cachedInput + cacheWrite);
 }
 
-/** Returns null if the whole is 0. */
+/** Returns `part / whole`, or null if `whole` is 0. */
 export function share(part: number, whole: number): number | null {
   return whole === 0 ? null : part / whole;
 }

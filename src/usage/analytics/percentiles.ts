@@ -1,7 +1,7 @@
 /** Computes percentiles from histograms. */
 import { valueOfSlot } from '../sums.ts';
 
-/** The number of calls in a slot of the histogram of one unit of time and group. */
+/** How many calls are in a slot. Every unit and group has a histogram of its own. */
 export interface SlotRow {
   readonly unit: number | null;
   readonly place: number | null;
@@ -17,10 +17,7 @@ export function percentileOf(percentiles: Percentiles, { unit, place }: Pick<Slo
   return percentiles.get(positionOf(unit, place)) ?? null;
 }
 
-/**
- * Computes the 50th and the 95th percentile for each unit of time and group, and also for each unit over all groups,
- * for each group over all units, and for everything together.
- */
+/** Computes the 50th and 95th percentile for each combination of unit and group, each unit, each group, and overall. */
 export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
   const histograms = new Map<string, Map<number, number>>();
   for (const { unit, place, slot, n } of rows) {
@@ -38,7 +35,7 @@ export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
   );
 }
 
-/** Returns the slot that contains the call with this number, if calls are numbered from the fastest. */
+/** Returns the histogram slot that contains the nth fastest call. */
 function slotAt(slots: readonly (readonly [number, number])[], number: number): number {
   let counted = 0;
   for (const [slot, n] of slots) {

@@ -1,19 +1,22 @@
-/** Reads the recent usage of keys and applications, from which the console predicts when they will reach a ceiling. */
+/**
+ * Reads how much keys and applications have used recently. The console uses this to predict when they will reach a
+ * ceiling.
+ */
 import type { Queries } from '../../db/database.ts';
 import { type Scope, selectRollupSums } from '../rollups/rollup-sums.ts';
 import { createParameters } from './call-filter.ts';
 import type { Period } from './range.ts';
 
 export interface Use {
-  /** The number of calls that count against ceilings. */
+  /** How many calls count against ceilings. */
   readonly calls: number;
-  /** The cost in nano-dollars. */
+  /** In nano-dollars. */
   readonly cost: number;
 }
 
 export interface RecentUse {
   readonly project: Use;
-  /** The usage by quota key. Keys that share a quota are counted under the same id. */
+  /** Usage by quota key. Keys that share a quota share an entry. */
   readonly keys: ReadonlyMap<string, Use>;
   readonly applications: ReadonlyMap<string, Use>;
 }

@@ -1,14 +1,17 @@
-/** Limits how many call rows a page reads for figures that are neither in the rollups nor in the hourly aggregates. */
+/**
+ * Limits how many call rows a page reads if the figures it needs are neither in the rollups nor in the hourly
+ * aggregates.
+ */
 import type { Queries } from '../../db/database.ts';
 import { selectRollupSums } from '../rollups/rollup-sums.ts';
 import { createParameters, fromFilterValue, whereCalls } from './call-filter.ts';
 import type { FiguresRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
 
-/** Reading this many rows takes about 0.1 s. */
+/** The maximum number of call rows that a page reads. Reading this many takes about 0.1 s. */
 export const maxPageRows = 50_000;
 
-/** Thrown if more calls would have to be read than the request allows. */
+/** Thrown if we would have to read more calls than the request allows. */
 export class TooManyCalls extends Error {
   override readonly name = 'TooManyCalls';
   readonly calls: number;
@@ -23,16 +26,15 @@ interface CallRows extends Pick<FiguresRequest, 'projectId' | 'filter'> {
   readonly periods: readonly Period[];
 }
 
-/** Throws `TooManyCalls` if more than `maxRows` rows would have to be read. */
+/** Throws `TooManyCalls` if we would have to read more than `maxRows` rows. */
 export async function assertRowsAtMost(queries: Queries, rows: CallRows, maxRows: number): Promise<void> {
   const calls = await countCalls(queries, rows);
   if (calls > maxRows) throw new TooManyCalls(calls);
 }
 
 /**
- * Returns the number of rows that we have to read to find the calls that match the filters. PostgreSQL can scan an
- * index of the whole project, of the application or of the task, and we assume that it takes the one with the fewest
- * rows.
+ * Estimates how many rows PostgreSQL reads to find the matching calls. We assume that it scans the most selective of
+ * the indexes on project, application and task.
  */
 export async function countCalls(queries: Queries, { projectId, filter = {}, periods }: CallRows): Promise<number> {
   const { subject } = filter;
@@ -54,7 +56,7 @@ export async function countCalls(queries: Queries, { projectId, filter = {}, per
   return Math.min(...counts);
 }
 
-/** Counts the calls of an end user in the index, and stops when there are more than a page may read. */
+/** Counts the calls of an end user in the index. Stops counting once there are more calls than a page is allowed to read. */
 async function countCallsOfSubject(queries: Queries, projectId: string, subject: string, periods: readonly Period[]): Promise<number> {
   const parameters = createParameters();
   const period = { from: Math.min(...periods.map(({ from }) => from)), to: Math.max(...periods.map(({ to }) => to)) };

@@ -2,21 +2,22 @@
 import { type CallFilter, namesOf } from '../analytics/call-filter.ts';
 import type { Group } from '../analytics/figures-request.ts';
 
-/** The aggregates of the scope `provider` count attempts. All others count calls. */
+/** `provider` aggregates are about attempts, all others about calls. */
 export type AggregateScope = 'project' | 'key' | 'source' | 'agent' | 'provider';
 
 const owners = ['key', 'source', 'agent', 'provider'] as const;
-/** Filters and groups that work in every scope, with their columns. */
+/** The filters and groups that every scope supports, with the columns that they use. */
 const everywhere = {
   ...{ model: 'model', status: 'status', code: 'code', outcome: 'outcome', result: 'outcome' },
   ...{ not_model: 'model', not_status: 'status', not_code: 'code' },
 } as const;
-/** Filters and groups that work in the scope `project`. */
+/** Filters and groups that the `project` scope supports. */
 const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
 
-/** Returns the scope whose aggregates have all of the filters and the group, or null if there is no such scope. */
+/** Returns a scope whose aggregates support all of the filters and the group. Null if there is none. */
 export function aggregateScopeOf(filter: CallFilter, group: Group | null): AggregateScope | null {
-  // The filter is about calls, and the aggregates that have the model of an attempt are about attempts.
+  // Only the aggregates by provider know which models were tried. But they count attempts, while this filter selects
+  // calls.
   if (filter.attempted !== undefined) return null;
   const names = [...new Set([...namesOf(filter), ...(group === null ? [] : group === 'attempted' ? ['provider'] : [group])])];
   const [scope = 'project', ...others] = owners.filter((owner) => names.includes(owner));
@@ -25,8 +26,8 @@ export function aggregateScopeOf(filter: CallFilter, group: Group | null): Aggre
 }
 
 /**
- * Returns the filters that the aggregates of one scope support. Calls that match all filters also match these, but not
- * the other way round.
+ * Returns the scope and those filters that the scope's aggregates support. Without the other filters, additional calls
+ * may match.
  */
 export function aggregateFilterOf(filter: CallFilter): { readonly scope: AggregateScope; readonly filter: CallFilter } {
   const scope = owners.find((owner) => owner !== 'provider' && filter[owner] !== undefined) ?? 'project';

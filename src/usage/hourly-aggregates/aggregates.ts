@@ -1,6 +1,6 @@
 /**
- * Builds SQL that selects rows which add up to the calls that match the filters. We read hourly and daily aggregates
- * where they exist, and call rows for the rest of the time.
+ * Builds SQL for the rows that add up to the calls matching a filter. We use hourly and daily aggregates where they
+ * exist, and call rows for the rest of the time.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -12,13 +12,15 @@ import { type Cover, coverPeriods, splitSegments } from '../rollups/spans.ts';
 import type { Addends } from '../sums.ts';
 import type { AggregateScope } from './aggregate-scope.ts';
 
-/** If we have to read call rows for a longer time than this, we count them first. */
+/** If we have to read call rows for a longer time than this, we first check how many there are. */
 const maxUncoveredMs = 6 * hourMs;
 
 /**
- * Finds the hours and days within adjacent periods that we can read from aggregates. We read the rest from call rows,
- * which is less than an hour at each end, outdated hours, and the time before the aggregates begin. The figures are
- * read by a later statement, so if the calls of an hour change in between, we get the sums before the change.
+ * Finds the hours and days in adjacent periods for which we can use aggregates. For the rest we have to read call rows.
+ * This is less than an hour at each end, outdated hours, and the time before the aggregates begin.
+ *
+ * A later statement reads the figures. If the calls of an hour change in between, it still uses the sums from before
+ * the change.
  */
 export async function coverByAggregates(queries: Queries, projectId: string, periods: readonly Period[]): Promise<Cover> {
   const [from, to] = [periods[0]?.from ?? 0, periods.at(-1)?.to ?? 0];
@@ -41,7 +43,7 @@ export async function coverByAggregates(queries: Queries, projectId: string, per
   return coverPeriods(periods, ['day', 'hour'], (span, at) => at >= filledFrom && !outdated.has(`${span} ${at}`));
 }
 
-/** Reports whether we would have to read so many call rows that using aggregates may not help. */
+/** Checks whether the aggregates cover so little of the range that we may have to read a lot of call rows. */
 export function isMostlyRows({ edges }: Cover): boolean {
   return edges.reduce((sum, { from, to }) => sum + to - from, 0) > maxUncoveredMs;
 }
@@ -50,7 +52,7 @@ export interface AggregateRequest {
   readonly projectId: string;
   readonly scope: AggregateScope;
   readonly filter: CallFilter;
-  /** The SQL returns the value of this attribute as `name`. */
+  /** The attribute to group by. The SQL returns its value as `name`. */
   readonly group: Group | null;
   readonly cover: Cover;
 }
@@ -59,7 +61,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
   const { add } = parameters;
   const project = `${add(projectId)}::uuid`;
   const { [scope as keyof CallFilter]: name, ...attributes } = filter;
-  // If there is a name, we look up each span in the index.
+  // If there's a filter by name, look up each span separately, because that's faster with this index.
   const segments = name === undefined ? cover.segments : splitSegments(cover.segments);
   const inSegment =
     name === undefined
@@ -67,7 +69,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
       : `aggregate.start = segment.first and ${matchesValue('aggregate.name', name, parameters)}`;
   const times = (side: keyof Period): string => `${add(segments.map((segment) => new Date(segment[side])))}::timestamptz[]`;
   const ids = (side: keyof Period): string => `${add(cover.edges.map((edge) => minIdAt(edge[side])))}::uuid[]`;
-  // See rollups/rollup-sums.ts for why we use `offset 0`.
+  // `offset 0` is explained in rollups/rollup-sums.ts.
   return [
     {
       row: 'stored',

@@ -1,8 +1,9 @@
 /**
- * Sums up calls into `usage_cells` (migration 0037) in the background. We start with the hours that are over and marked
- * as outdated, continue with their days, and then go back through the hours before the aggregates existed, latest day
- * first. We remove the mark before we read the calls, so if another call is stored in the meantime, its hour is marked
- * again. Figures never wait for this, because they read the call rows of outdated hours.
+ * Builds the hourly aggregates in `usage_cells` (migration 0037) in the background. First we process past hours that
+ * are marked as outdated, and then their days. After that we continue with the time before aggregates existed, starting
+ * with the latest day. We remove the mark of an hour before we read its calls, so if another call is stored in the
+ * meantime, the hour is marked again. Figures never have to wait for this, because they use the call rows of outdated
+ * hours.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -10,26 +11,28 @@ import type { Database, Queries } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
 import { attemptMeasures, callMeasures, type Histogram, type Measure } from '../sums.ts';
 
-/**
- * The maximum number of hours that we sum up in one transaction. Erasures have to wait for the transaction, so we
- * don't begin another hour after `maxWorkMs`.
- */
+/** Hours per transaction. Erasures wait for the transaction, so we also stop starting new hours after `maxWorkMs`. */
 const maxHours = { server: 6, embedded: 1 };
 const maxWorkMs = 500;
 /**
- * The maximum number of calls that a statement sums up, which takes about two seconds. Meanwhile the embedded database
- * blocks the event loop.
+ * How many calls we process per statement, which takes about two seconds. The embedded database blocks the event loop
+ * during that time.
  */
 const maxCalls = { server: 200_000, embedded: 2_000 };
-/** If an hour has been marked this many times, we replace the marks with a single one. */
+/**
+ * Transactions mark the hours whose aggregates become outdated. If an hour has this many marks, we merge them into one.
+ */
 const maxNotes = 50;
 /**
- * By this time, most calls of an hour have been stored. Each call that is stored later makes us sum up its hour again.
- * This uses the database's clock.
+ * How long after the end of an hour we process it. Most of its calls have been stored by then, and each later call
+ * makes us process the hour again. This uses the database's clock.
  */
 const margin = `interval '5 minutes'`;
 
-/** Performs one step. Resolves with true if there is nothing to do, or if another process is working on it. */
+/**
+ * Does one step of the work on aggregates. Resolves with true if there's nothing left to do, or if another process is
+ * working on it.
+ */
 export async function buildAggregates(database: Database, max = maxCalls[database.kind]): Promise<boolean> {
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usage'))) return true;
@@ -41,8 +44,8 @@ export async function buildAggregates(database: Database, max = maxCalls[databas
 }
 
 /**
- * Merges repeated marks of the same hour. Each transaction that stores calls adds one, so there may be a hundred
- * thousand before the hour is over, and every reader has to read them.
+ * Merges the marks that say that an hour is outdated. Every transaction that stores calls adds one, so an hour can have
+ * a hundred thousand of them before it's over. Every reader would have to read them all.
  */
 async function mergeNotes(tx: Queries): Promise<void> {
   await tx.query(
@@ -58,7 +61,7 @@ async function mergeNotes(tx: Queries): Promise<void> {
   );
 }
 
-/** Sums up the latest outdated hours of one project. */
+/** Builds the aggregates of the latest outdated hours of one project. */
 async function buildHours(tx: Queries, max: number, callsOfPart: number): Promise<boolean> {
   const startedAt = performance.now();
   const hours = await tx.query<{ projectId: string; start: Date }>(
@@ -74,8 +77,8 @@ async function buildHours(tx: Queries, max: number, callsOfPart: number): Promis
   );
   const [latest] = hours;
   if (!latest) return false;
-  // PostgreSQL expects that a range of ids has a single row. With a nested loop it would compare every call with every
-  // attempt of the hour.
+  // Turn off nested loops. PostgreSQL expects just one row in a range of ids, and would compare every call with every
+  // attempt in that hour.
   await tx.query('set local enable_nestloop = off');
   for (const [index, { projectId, start }] of hours.entries()) {
     if (index > 0 && performance.now() - startedAt > maxWorkMs) break;
@@ -95,7 +98,8 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
     values,
   );
   const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
-  // We sum up the parts separately. Several aggregates may then have the same attributes, but readers add them up.
+  // Split large hours, and build each part separately. Two parts may produce aggregates with the same attributes.
+  // Readers just add them up.
   const parts = await tx.query<{ id: string }>(
     `select id from (
        select id, row_number() over (order by id) as number from calls where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
@@ -109,7 +113,7 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
   }
 }
 
-/** Sums up the latest outdated day that is over and has no outdated hours. */
+/** Builds the aggregates of the latest outdated day. The day has to be over, and none of its hours may be outdated. */
 async function buildDay(tx: Queries): Promise<boolean> {
   const [day] = await tx.query<{ projectId: string; start: Date }>(
     `select d.project_id as "projectId", d.start
@@ -140,7 +144,9 @@ async function buildDay(tx: Queries): Promise<boolean> {
   return true;
 }
 
-/** Marks the hours of the latest day that has calls but no aggregates yet. */
+/**
+ * Finds the latest day that has calls but no aggregates yet, and marks its hours as outdated, so that we build them.
+ */
 async function noteOlderDay(tx: Queries): Promise<boolean> {
   const [fill] = await tx.query<{ at: number | null; isDone: boolean }>(
     `select case when isfinite(filled_from) then extract(epoch from filled_from)::float8 * 1000 end as at, filled_from = '-infinity' as "isDone"
@@ -181,8 +187,8 @@ const sums = (measures: Readonly<Record<Measure | Histogram, string>>): string =
   [...summed.map((name) => `sum(${measures[name]})`), histogram(measures.durations), histogram(measures.first_chunks)].join(', ');
 
 /**
- * Returns the SQL of a histogram. A large histogram has one element for each slot, and a small one has an element for
- * each call.
+ * Returns the SQL for a histogram. A large histogram has one element per slot, and a small one has one element per
+ * call.
  */
 function histogram(time: string): string {
   const elements = `array_agg(usage_slot(${time}) + 1024) filter (where ${time} is not null)`;
@@ -190,7 +196,7 @@ function histogram(time: string): string {
 }
 
 /**
- * Returns statements that sum up calls by hour. They cover the calls with ids from $2 (inclusive) to $3 (exclusive).
+ * Returns statements that build hourly aggregates from the calls with ids from $2 (inclusive) to $3 (exclusive).
  * @param condition an SQL condition on `calls c`, followed by `and`
  */
 export function insertHours(condition: string): readonly string[] {
@@ -228,8 +234,8 @@ export function insertHours(condition: string): readonly string[] {
 }
 
 /**
- * Returns a statement that sums up hours by day.
- * @param hours the SQL after `from`, which selects the aggregates of the hours
+ * Returns a statement that builds daily aggregates from hourly ones.
+ * @param hours the SQL after `from`, which selects the hourly aggregates
  */
 export function insertDays(hours: string): string {
   const merged = (column: string): string => `usage_add_histograms(usage_concat(${column}), null)`;

@@ -1,4 +1,4 @@
-/** Finds the hours that have calls which match the filters, so that a list reads only these and not the whole range. */
+/** Finds the hours that contain matching calls, so that a list doesn't have to read the whole range. */
 import { hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { type CallSelection, createParameters, onlyOwnCalls } from '../analytics/call-filter.ts';
@@ -10,13 +10,14 @@ import { aggregatesOf, coverByAggregates, isMostlyRows } from './aggregates.ts';
 
 export interface MatchingPeriods {
   readonly periods: readonly Period[];
-  /** The number of calls that match the filters that aggregates support, without those of incomplete hours. */
+  /** How many calls match the filters, as far as aggregates support them. Incomplete hours aren't included. */
   readonly calls: number;
 }
 
 /**
- * Yields lists of periods, latest first. The periods of each list have at least `wanted` calls that match the filters
- * that aggregates support, except for the last list. Returns null if aggregates don't help.
+ * Yields lists of periods that may contain matching calls, starting with the latest periods. Each list except the last
+ * contains at least `wanted` calls that match those filters that aggregates support. Returns null if aggregates don't
+ * help.
  */
 export async function findMatchingPeriods(
   queries: Queries,
@@ -24,7 +25,8 @@ export async function findMatchingPeriods(
   wanted: number,
 ): Promise<AsyncGenerator<MatchingPeriods> | null> {
   const { scope, filter: known } = aggregateFilterOf(filter);
-  // The aggregates of applications tell us how many of the calls are the gateway's own, if they have the other filters.
+  // To hide the gateway's own calls, we have to subtract them from the counts. Only the aggregates by application know
+  // how many there are, so the other filters have to work with these aggregates too.
   const own = filter.own === 'hide' && scope === 'project' ? onlyOwnCalls(known) : null;
   const subtracted = own !== null && aggregateScopeOf(own, null) === 'source' ? own : null;
   if (Object.keys(known).length === 0 && subtracted === null) return null;
@@ -50,10 +52,10 @@ export async function findMatchingPeriods(
   };
 
   return (async function* () {
-    // We don't know how many matching calls there are at the edges, so we count them as 0.
+    // Edges have no aggregates, so we don't know how many calls match there. Assume 0.
     const edges = cover.edges.map((edge) => ({ ...edge, calls: 0, span: 'hour' as const }));
     const left = [...(await readMatching(cover.segments)), ...edges].toSorted((one, other) => other.from - one.from);
-    /** Removes the latest spans that together have enough matching calls, and returns them. */
+    /** Removes the latest spans from `left` until we have at least `wanted` matching calls. */
     const take = (): typeof left => {
       let calls = 0;
       const after = left.findIndex((span) => {

@@ -1,6 +1,6 @@
 /**
- * Corrects `model_prices` for a time in the past for which the recorded price was wrong, by replacing it with the
- * current price.
+ * Corrects the price history in `model_prices` if wrong prices were recorded for some time in the past. The current
+ * prices replace them.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Queries } from '../../db/database.ts';
@@ -8,12 +8,12 @@ import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { insertPrices, type PriceRow, periodColumns } from './price-history.ts';
 
-/** Each model has few rows, so with this batch size a statement returns fewer than 500 rows. */
+/** Models per statement. Each model only has a few price rows, so a statement returns fewer than 500. */
 const batchSize = 50;
 
 /**
- * Corrects the history from `from` to `to` (exclusive). Returns the models whose history changed, and the models that
- * have no current price, whose history stays as it is.
+ * Corrects the history from `from` to `to` (exclusive). Returns the models whose history has changed, and the models
+ * without a current price, whose history we can't correct.
  */
 export async function correctHistory(
   tx: Queries,
@@ -44,8 +44,8 @@ export async function correctHistory(
 }
 
 /**
- * Returns the rows that replace the history between `from` and `to`. The result is empty if the history is already
- * correct, or if the model has no current price. `rows` have to be sorted by time.
+ * Returns the rows that replace the history between `from` and `to`. Empty if the history is already correct, or if the
+ * model has no current price. `rows` have to be sorted by time.
  */
 function correctedRows(rows: readonly PriceRow[], from: number, to: number): PriceRow[] {
   const now = rows.at(-1);

@@ -1,22 +1,22 @@
 /**
- * Reads and writes the imported catalog rows in `catalog_models`. They are validated before they are stored, and again
- * when they are read.
+ * Reads and writes imported catalog rows (`catalog_models`). Rows are validated before we store them, and again when we
+ * read them.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 
-/** The NOTIFY channel for changes of the imported rows. */
+/** The NOTIFY channel on which processes announce changes to imported models. */
 export const catalogChannel = 'gateway_catalog';
 
-/** Returns the rows by model, sorted by name. */
+/** Returns the rows by model id, sorted by id. */
 export async function readImportedModels(database: Database): Promise<JsonObject> {
   const rows = await database.query<{ model: string; content: unknown }>('select model, content from catalog_models order by model');
   return Object.fromEntries(rows.map(({ model, content }) => [model, content]));
 }
 
-/** Upserts `rows`, deletes `removed` and notifies every process in one transaction. */
+/** In one transaction, upserts `rows`, deletes `removed` and notifies all processes. */
 export async function storeImportedModels(
   database: Database,
   { rows, removed, now }: { readonly rows: JsonObject; readonly removed: readonly string[]; readonly now: number },

@@ -1,10 +1,9 @@
 /**
- * Keeps the price history of each model in `model_prices`, for repricing and audits. We price the calls themselves
- * from memory.
+ * Keeps the price history of each model in `model_prices`, for repricing and audits. (Calls are priced from memory.)
  *
- * Writes are idempotent across processes. While holding a lock, we compare each price with the latest row of the model
- * and only add a row if it differs. If the clock of a process is behind, its row gets a time just after the latest
- * row.
+ * If several processes record the same price, only one row is written. While holding a lock, we compare each price with
+ * the model's latest row, and only add a row if it differs. If a process's clock is behind, its row is dated just after
+ * the latest row.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../core/json/narrow.ts';
@@ -15,12 +14,12 @@ import { type ModelPrices, parseStoredPrice } from './stored-price.ts';
 
 export interface PriceEntry {
   readonly model: string;
-  /** The return value of `toStoredPrice`. */
+  /** In the format of `toStoredPrice`. */
   readonly price: JsonObject | null;
   readonly source: string;
 }
 
-/** Adds a row for each entry that differs from the latest row of its model. Returns the models that got a new row. */
+/** Adds a row for each model whose price has changed since its latest row. Returns these models. */
 export async function recordPrices(database: Database, entries: readonly PriceEntry[], now: number): Promise<string[]> {
   const added: string[] = [];
   for (const batch of toBatches(entries)) added.push(...(await database.transaction((tx) => recordBatch(tx, batch, now))));
@@ -59,7 +58,7 @@ export async function insertPrices(tx: Queries, rows: readonly PriceRow[]): Prom
 export interface PricePeriod {
   readonly model: string;
   readonly effectiveFrom: number;
-  /** Null if the price has been unknown since this time. */
+  /** The prices from then on, or null if nobody knows them. */
   readonly prices: ModelPrices | null;
   readonly source: string;
 }
@@ -103,7 +102,7 @@ function toPeriod({ model, effectiveFrom, price, source }: PriceRow): PricePerio
   return { model, effectiveFrom: effectiveFrom.getTime(), prices: price === null ? null : parseStoredPrice(price), source };
 }
 
-/** Returns the prices of a model that were in force at the given time, or null if none were known. */
+/** Returns the prices that were in force for a model at the given time. Null if none were known. */
 export async function priceAt(database: Queries, model: string, at: number): Promise<ModelPrices | null> {
   const [row] = await database.query<{ price: unknown }>(
     `select price from model_prices where model = $1::text and effective_from <= $2::timestamptz order by effective_from desc limit 1`,

@@ -1,4 +1,4 @@
-/** Recalculates the cost of a stored call or attempt at given prices, from its stored tokens and units. */
+/** Recalculates what a stored call or attempt costs at given prices, based on its stored tokens and units. */
 import type { Route } from '../../core/call.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
@@ -7,14 +7,14 @@ import type { ModelPrices } from './stored-price.ts';
 export type RecalculatedCost =
   | { readonly kind: 'cost'; readonly nanos: number }
   /**
-   * `price_unknown` means that the model has no price, `units_not_kept` that it's priced by units that we didn't
-   * store, and `video` that `src/videos` settles the cost.
+   * Reasons why a cost can't be recalculated. `price_unknown`: the model has no price. `units_not_kept`: the price is
+   * per unit, but we didn't store the units. `video`: the cost is settled by `src/videos`.
    */
   | { readonly kind: 'price_unknown' | 'units_not_kept' | 'video' };
 
 /**
- * `units` is null if the call has no units, or was stored before we kept them. `prices` is null if no prices were
- * known.
+ * Recalculates the cost of a call or an attempt. `units` is null if the call has no units, or if it was stored before
+ * we kept them. `prices` is null if no prices were known.
  */
 export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   switch (route) {
@@ -38,8 +38,8 @@ export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits |
 }
 
 /**
- * Follows the same rules as `pipeline/media/media-record.ts`. Units take precedence over tokens, and tokens that the
- * vendor didn't report are estimated.
+ * Recalculates the cost of an image or audio call, in the same way as `pipeline/media/media-record.ts`. We charge units
+ * instead of tokens if there's a price for them, and estimate tokens that the vendor didn't report.
  */
 function recalculateMedia(tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   const hasUnitPrice =

@@ -1,18 +1,19 @@
 /**
  * Converts a model's prices to and from the JSON in `model_prices`. Amounts are whole nano-dollars, and token prices
- * are per million tokens. We store them as decimal strings, because JSON numbers would be parsed as binary fractions.
+ * are per million tokens. We store them as decimal strings, because JSON numbers are parsed as floats and could lose
+ * precision.
  */
 
 import { asArray, asObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Price, TokenPrice, UnitPrices } from '../../core/pricing.ts';
 
-/** All prices that may apply to a call of the model. */
+/** All prices that a call to this model can incur. */
 export interface ModelPrices extends UnitPrices {
-  /** The price of tokens and searches. Null if it's unknown. */
+  /** The price for tokens and searches. Null if it's unknown. */
   readonly price: Price | null;
 }
 
-/** Returns null if no price is known. */
+/** Returns null for models without any price. */
 export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): JsonObject | null {
   const stored = {
     ...(price && toTokensJson(price)),
@@ -74,7 +75,9 @@ function parseTokens(stored: JsonObject): TokenPrice {
   };
 }
 
-/** Formats the factors of service tiers as whole millionths, and tool prices as whole nano-dollars. */
+/**
+ * Formats amounts as strings. Service tier factors are in whole millionths, and tool prices are in whole nano-dollars.
+ */
 function formatAmounts(amounts: Readonly<Record<string, bigint>>): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, String(amount)]));
 }

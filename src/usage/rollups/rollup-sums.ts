@@ -1,11 +1,11 @@
 /**
- * Builds SQL that selects rows which add up to the calls of a project, or of several projects. They are rollups, the increments that
- * transactions have appended to them, and call rows. We read call rows where a period begins or ends within a span, or
- * where the rollups haven't been filled in yet. A single statement reads everything, so each call is counted exactly
- * once.
+ * Builds SQL for rows that add up to the calls of one or more projects. These are rollups, increments to them that
+ * transactions have appended, and call rows. We need call rows where a period begins or ends in the middle of a span,
+ * or if the rollups haven't been filled in yet. Everything is read by a single statement, so each call is counted
+ * exactly once.
  *
- * Each rollup is by a single attribute of calls (`Scope`). For a combination such as a key and a model, you have to
- * read the call rows.
+ * Each rollup is by a single attribute (`Scope`). For combinations, such as a key and a model, the call rows have to be
+ * read.
  */
 import { minIdAt } from '../../core/ids.ts';
 import type { Parameters } from '../analytics/call-filter.ts';
@@ -13,20 +13,20 @@ import type { Period } from '../analytics/range.ts';
 import { type Addends, type Measure, selectSums } from '../sums.ts';
 import { coverPeriods, joinAdjacent, splitSegments } from './spans.ts';
 
-/** `project` sums up all calls. */
+/** The attribute by which a rollup sums up calls. `project` sums up all calls of the project. */
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface RollupRequest {
-  /** With several ids, the sums of the scope `project` have the id of their project as their name. */
+  /** With several projects and the scope `project`, the name of each sum is a project id. */
   readonly projectId: string | readonly string[];
   readonly scope: Scope;
-  /** Each period begins where the previous one ends. No row belongs to two periods. */
+  /** The periods to sum up. Each period begins where the previous one ends, and no row can belong to two periods. */
   readonly periods: readonly Period[];
-  /** Reads only these names. Null stands for calls without a value. Each name is a lookup in the index. */
+  /** Only read the sums with these names. Each name takes one index lookup. Null stands for calls without a value. */
   readonly names?: readonly (string | null)[];
-  /** Names keys by their prefix instead of their id. */
+  /** If true, keys are identified by their prefix instead of their id. */
   readonly byPrefix?: boolean;
-  /** Returns a condition on the SQL expression of the name. */
+  /** An extra condition on the rows. It's passed the SQL expression for the name. */
   readonly condition?: (name: string) => string;
 }
 
@@ -38,7 +38,10 @@ const nameColumns: Readonly<Record<Scope, string>> = {
   task: 'c.task_id',
 };
 
-/** There are many tasks, and most of them are short, so shorter spans wouldn't help. */
+/**
+ * The kinds of spans for which we store sums by task. There are many tasks and most of them are short, so shorter spans
+ * wouldn't reduce the number of rows.
+ */
 const taskSpans = ['month', 'day'] as const;
 
 export function selectRollupSums(request: RollupRequest, wanted: readonly Measure[], parameters: Parameters): string {
@@ -53,7 +56,7 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const covered = joinAdjacent(cover.segments);
   const isSingle = typeof projectId === 'string';
   const project = isSingle ? `${add(projectId)}::uuid` : 'project.id';
-  /** For each project, PostgreSQL scans the same ranges of the index. */
+  /** With this join, PostgreSQL scans the same index ranges once per project. */
   const ofProjects = isSingle ? '' : `unnest(${add(projectId)}::uuid[]) as project (id) cross join `;
   const times = (ranges: readonly Period[], side: keyof Period): string =>
     `${add(ranges.map((period) => new Date(period[side])))}::timestamptz[]`;

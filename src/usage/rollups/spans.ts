@@ -1,8 +1,8 @@
-/** Splits periods into whole spans, for which we have stored sums, and the remaining parts at their ends. */
+/** Splits periods into segments with stored sums and the edges around them. */
 import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
-/** A span of time in UTC. Each stored sum covers one span. */
+/** What a stored sum covers. Days and months are those of UTC. */
 export type Span = keyof typeof lengths | 'month';
 
 export interface Segment extends Period {
@@ -10,18 +10,22 @@ export interface Segment extends Period {
 }
 
 export interface Cover {
-  /** Whole spans. Adjacent spans of the same kind are combined into one segment. */
+  /**
+   * The segments that consist of whole spans with stored sums. Adjacent spans of the same kind are merged into one
+   * segment.
+   */
   readonly segments: readonly Segment[];
-  /** The parts that have no stored sum, so we read their call rows. */
+  /** Time without stored sums, for which call rows have to be read. */
   readonly edges: readonly Period[];
 }
 
 const lengths = { quarter: 15 * minuteMs, hour: hourMs, day: dayMs } as const;
 
 /**
- * Covers adjacent periods with segments that don't extend from one period into the next.
- * @param spans the kinds of spans from coarse to fine
- * @param isStored returns false if the sum of a span is missing or outdated
+ * Splits adjacent periods into segments and edges, using the coarsest spans that fit. A segment never extends from one
+ * period into the next.
+ * @param spans the kinds of spans, from coarse to fine
+ * @param isStored returns false if the sum for a span is missing or outdated
  */
 export function coverPeriods(
   periods: readonly Period[],
@@ -44,7 +48,7 @@ export function coverPeriods(
   return { segments, edges };
 }
 
-/** Appends a period, or extends the last one if they are adjacent. */
+/** Appends a period. If it's adjacent to the last one, that one is extended. */
 function addPeriod<Item extends Period>(items: Item[], added: Item): void {
   const last = items.at(-1);
   if (last?.to === added.from) items[items.length - 1] = { ...last, to: added.to };
@@ -57,7 +61,7 @@ export function joinAdjacent(periods: readonly Period[]): Period[] {
   return joined;
 }
 
-/** Splits segments into single spans. This helps with indexes in which the start is followed by the name. */
+/** Splits segments into single spans. This speeds up lookups in indexes where the name comes after the start. */
 export function splitSegments(segments: readonly Segment[]): Segment[] {
   return segments.flatMap(({ span, from, to }) => {
     const spans: Segment[] = [];
@@ -70,7 +74,7 @@ function startOf(span: Span, at: number): number {
   return span === 'month' ? monthAt(at).start : at - (at % lengths[span]);
 }
 
-/** Returns the end of the span that contains this time. */
+/** Returns the end of the span that contains `at`. */
 function endOf(span: Span, at: number): number {
   return span === 'month' ? monthAt(at).end : startOf(span, at) + lengths[span];
 }

@@ -1,4 +1,4 @@
-/** Gets AWS credentials from the default chain of AWS's SDK, and optionally a role that we assume with them. */
+/** Gets AWS credentials from the default chain of the AWS SDK, and optionally assumes a role with them. */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { AwsIdentitySettings } from '../../core/cloud-identity.ts';
@@ -7,7 +7,10 @@ import { type Credential, createBearerCredential, type LoadCredential } from './
 import type { ServerClock } from './server-clock.ts';
 import { type AwsCredentials, createSigner, mintBedrockToken, signRequest } from './sign-request.ts';
 
-/** The longest that AWS allows. A token also ends with the credentials it's derived from. */
+/**
+ * The lifetime that we request, which is the maximum that AWS allows. A token expires earlier if the credentials that
+ * it was derived from do.
+ */
 const tokenSeconds = 43_200;
 
 export function createAwsLoader(settings: AwsIdentitySettings, clock: ServerClock): LoadCredential {
@@ -39,7 +42,10 @@ interface ExpiringCredentials extends AwsCredentials {
   readonly expiration?: Date;
 }
 
-/** Creates everything anew each time, because the SDK would otherwise keep credentials until they nearly expire. */
+/**
+ * Creates a new provider each time, because the SDK would otherwise return the same credentials until they nearly
+ * expire.
+ */
 async function loadAwsCredentials(
   { region, profile, roleArn, externalId, sessionName }: AwsIdentitySettings,
   clock: ServerClock,
@@ -75,7 +81,7 @@ async function loadAwsCredentials(
   };
 }
 
-/** Reads the time in the responses of STS, including the errors that it returns if our clock is wrong. */
+/** Sets our clock from the responses of STS. We also read the errors, because STS returns one if our clock is wrong. */
 function createDatePlugin(clock: ServerClock): ClientPlugin {
   return {
     applyToStack(stack) {
@@ -92,5 +98,5 @@ function createDatePlugin(clock: ServerClock): ClientPlugin {
 const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 function ignore(): void {
-  // The SDK would otherwise print warnings to the console.
+  // A logger that does nothing. Otherwise the SDK prints warnings to the console.
 }

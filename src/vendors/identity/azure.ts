@@ -15,9 +15,9 @@ export function createAzureLoader(settings: AzureIdentitySettings): LoadCredenti
 }
 
 /**
- * Chooses the credential by the variables that Azure's own tools use, in the order of its default chain. We create it
- * anew each time, because it would otherwise return the same token until it nearly expires, and because secrets and
- * certificates are replaced from time to time.
+ * Chooses a credential based on the same environment variables as Azure's own tools, in the order of the default chain.
+ * We create a new one each time, because an existing one would return the same token until it nearly expires, and
+ * because secrets and certificates can be replaced at any time.
  */
 async function createCredential(settings: AzureIdentitySettings, env: NodeJS.ProcessEnv): Promise<TokenCredential> {
   const azure = await import('@azure/identity');

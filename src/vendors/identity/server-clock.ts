@@ -1,11 +1,11 @@
 /**
- * A clock that is corrected by the `Date` header of a cloud's responses, because AWS rejects requests that are signed
+ * A clock that we correct with the `Date` header of a cloud's responses, because AWS rejects requests that are signed
  * with a wrong time.
  */
 import type { Clock } from '../../core/time.ts';
 
 export interface ServerClock extends Clock {
-  /** Sets the clock by a `Date` header that has just arrived. Returns whether this changed the time. */
+  /** Sets the clock from a `Date` header that has just arrived. Returns true if this changed the time. */
   setByDate(date: string | null): boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Tests personal tokens on the account page in a browser, up to their use at `/mcp`. */
+/** Tests personal tokens in a browser, from the account page to their use at `/mcp`. */
 import { expect, test } from '@jest/globals';
 import { addPerson, callTool, issueToken, withClient } from '../../mcp/people.ts';
 import { sharedChromium } from '../../support/chromium.ts';

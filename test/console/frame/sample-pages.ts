@@ -1,4 +1,4 @@
-/** Pages with every component and one action of each kind, for the tests of the frame. */
+/** Sample pages that have every component and one action of each kind. */
 import {
   actionButton,
   badge,

@@ -1,4 +1,4 @@
-/** Tests `/my-key` over HTTP and in a browser: what a key holder sees, and what ends the view. */
+/** Tests `/my-key` over HTTP and in a browser, i.e. what a key holder sees, and what ends their access. */
 import { describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible, signIn } from '../../support/console.ts';

@@ -1,4 +1,4 @@
-/** Tests the layout of the graph picture. */
+/** Tests the layout of the graph. */
 import { expect, test } from '@jest/globals';
 import { layoutGraph, type Point } from '../../../src/console/memory/graph-layout.ts';
 

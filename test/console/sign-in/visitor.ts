@@ -1,4 +1,4 @@
-/** A browser without a session: keeps the cookies of the console and submits forms with their hidden fields. */
+/** A browser without a session. It keeps the console's cookies, and submits forms with their hidden fields. */
 
 export interface Visitor {
   readonly cookies: Map<string, string>;

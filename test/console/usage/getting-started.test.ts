@@ -1,4 +1,4 @@
-/** Tests the steps that get a new project started. */
+/** Tests the page with the first steps in a new project. */
 import { expect, test } from '@jest/globals';
 import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible, type SignedIn, signIn } from '../../support/console.ts';

@@ -1,6 +1,6 @@
 /**
- * Random JSON as people and libraries write it, with white space anywhere, escaped keys, unusual numbers and deep
- * nesting.
+ * Generates random JSON like people and libraries write it, with white space in any place, escaped keys, unusual
+ * numbers and deep nesting.
  */
 import fc from 'fast-check';
 

@@ -4,7 +4,7 @@ import { parseVendorError } from '../../../src/dialects/contract/vendor-error.ts
 const nothing = { message: null, code: null, type: null, param: null, windowTokens: null };
 
 test.each<[string, object]>([
-  // OpenAI and compatible vendors.
+  // OpenAI and compatible vendors
   [
     '{"error":{"message":"Unsupported value","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}',
     { message: 'Unsupported value', type: 'invalid_request_error', param: 'temperature', code: 'unsupported_value' },
@@ -20,13 +20,13 @@ test.each<[string, object]>([
     '{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too large","details":{"error_code":"e_1"}}}',
     { message: 'max_tokens: too large', type: 'invalid_request_error', code: 'e_1', details: { error_code: 'e_1' } },
   ],
-  // Google and its chat endpoint.
+  // Google and its chat endpoint
   [
     '{"error":{"code":400,"message":"x","status":"INVALID_ARGUMENT","details":[{"fieldViolations":[{"field":"seed"}]},{"reason":"BAD_SEED"}]}}',
     { message: 'x', type: 'INVALID_ARGUMENT', param: 'seed', code: 'BAD_SEED' },
   ],
   ['[{"error":{"code":404,"message":"x","status":"NOT_FOUND"}}]', { message: 'x', type: 'NOT_FOUND' }],
-  // FastAPI, ElevenLabs, Cloudflare and NVIDIA.
+  // FastAPI, ElevenLabs, Cloudflare and NVIDIA
   [
     '{"detail":[{"type":"missing","loc":["body","messages",0],"msg":"Field required"}]}',
     { message: 'Field required', code: 'missing', param: 'messages.0' },
@@ -34,7 +34,7 @@ test.each<[string, object]>([
   ['{"detail":{"status":"quota_exceeded","message":"x"}}', { message: 'x', type: 'quota_exceeded' }],
   ['{"errors":[{"message":"x","code":5006}],"success":false}', { message: 'x', code: '5006' }],
   ['{"type":"about:blank","title":"HTTP 422","status":422,"detail":"x"}', { message: 'x' }],
-  // Plain texts, and bodies without information.
+  // Plain text, and bodies without any information
   ['{"error":"text"}', { message: 'text' }],
   ['{"message":"no such document"}', { message: 'no such document' }],
   ['{"detail":"not authorised"}', { message: 'not authorised' }],

@@ -1,5 +1,6 @@
 /**
- * Thinking without a signature does not reach models that check signatures, while all other bytes reach them unchanged.
+ * Tests that models which check signatures don't get thinking without a signature, and that all other bytes stay
+ * unchanged.
  */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';

@@ -1,15 +1,15 @@
-/** Writes JSON bodies that contain a secret and that different parsers read differently. */
+/** Creates JSON bodies that contain a secret. Parsers disagree on how to read them. */
 import type { TextRoute } from '../../../src/core/call.ts';
 import type { Random } from '../../support/random.ts';
 
 export interface JsonBody {
   readonly route: TextRoute;
   readonly bytes: Buffer;
-  /** Describes the body in failure messages. */
+  /** Describes the body if a test fails. */
   readonly how: string;
 }
 
-/** The planted secrets. Rules of the classes `email` and `card_number` detect them. */
+/** The planted secrets. They match rules of the classes `email` and `card_number`. */
 export const secretText = 'ada@example.com';
 export const secretNumber = '4111111111111111';
 
@@ -17,7 +17,7 @@ type Writer = (random: Random) => string;
 
 const string = (text: string): string => JSON.stringify(text);
 
-/** Returns the text as a JSON string with some of its characters escaped. */
+/** Returns the text as a JSON string in which some characters are escaped. */
 const escaped = (random: Random, text: string): string =>
   `"${[...text]
     .map((character) =>
@@ -53,7 +53,7 @@ const secretValue: Writer = (random) =>
 
 const keyNames = ['id', 'status', 'type', 'role', 'name', 'content', 'text', 'object', 'signature', 'data', 'logprobs', 'model'] as const;
 
-/** Message members that may hide the secret. */
+/** Fields of a message in which the secret can be hidden. */
 const members: readonly Writer[] = [
   (random) => `"content":${secretValue(random)}`,
   (random) => `"content":[{"type":"text","text":${secretValue(random)}}]`,
@@ -108,7 +108,7 @@ const pickOf = <Item>(random: Random, items: readonly Item[]): Item => {
 
 const routes: readonly TextRoute[] = ['chat', 'messages', 'responses', 'embeddings', 'moderations', 'rerank'];
 
-/** Changes to the whole body that make some parsers read a different value. */
+/** Changes to the whole body. They make some parsers read a different value. */
 const mutations: readonly ((random: Random, json: string) => Buffer | string)[] = [
   (_random, json) => `\ufeff${json}`,
   (_random, json) => Buffer.from(`\ufeff${json}`, 'utf16le'),

@@ -1,6 +1,7 @@
 /**
- * The gateway forwards bodies byte by byte, and the vendor's parser may read them differently than the gateway's own
- * parser. So the content rules have to check everything that any parser might read, and the bounds have to count it.
+ * The gateway forwards bodies byte by byte, and the vendor's parser may read them in a different way than ours. These
+ * tests make sure that the content rules check everything that any parser might read, and that the upper bounds count
+ * it.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { TextRoute } from '../../../src/core/call.ts';
@@ -30,7 +31,7 @@ const { input: rules } = compileRules(
 );
 if (!rules) throw new Error('no rules');
 
-/** Only output has a price, so the cost bound tells us how many output tokens the gateway counted. */
+/** Only output has a price, so we can tell from the cost bound how many output tokens the gateway counted. */
 const price: Price = { inputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n, outputNanos: 1_000_000n };
 const candidate: Candidate = { id: 'one/echo', provider: 'one', model: 'echo', price, dialect: 'chat', maxOutputTokens: 1_000_000 };
 
@@ -38,7 +39,7 @@ const template = buildInternalCall({
   ...{ id: newId(0), route: 'chat', caller: backgroundCaller('one'), slug: 'one', model: 'one/echo', members: {}, timeoutMs: 1, now: 0 },
 });
 
-/** The gateway either refuses a body, or evaluates its rules and reserves its cost. */
+/** The gateway either rejects a body, or checks it against the rules and reserves its cost. */
 type Handling = { readonly isRefused: true } | { readonly isRefused: false; readonly isBlocked: boolean; readonly costNanos: number };
 
 async function handle({ route, bytes }: JsonBody): Promise<Handling> {
@@ -59,7 +60,7 @@ async function handle({ route, bytes }: JsonBody): Promise<Handling> {
   return { isRefused: false, isBlocked: blockedBy !== null, costNanos };
 }
 
-/** What one parser read from a body. `limits` contains all top-level numbers, by name. */
+/** What a parser read from a body. `limits` has all top-level numbers by name. */
 interface Reading {
   readonly parser: string;
   readonly texts: readonly string[];
@@ -76,7 +77,7 @@ function isNumber(value: LenientValue): value is { readonly number: string } {
   return typeof value === 'object' && value !== null && 'number' in value;
 }
 
-/** Decodes the body with each of the encodings that parsers guess. */
+/** Decodes the body with each encoding that parsers might guess. */
 function decodings(bytes: Buffer): string[] {
   return [bytes.toString('utf8'), bytes.toString('latin1'), bytes.toString('utf16le')];
 }
@@ -100,20 +101,20 @@ function readAll({ bytes }: JsonBody): Reading[] {
   );
 }
 
-/** Tells whether the text contains the secret. We ignore invisible characters because some parsers drop them. */
+/** Reports whether the text contains the secret. Invisible characters are ignored, because some parsers drop them. */
 function hasSecret(text: string): boolean {
   const visible = text.replace(/[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\ufffd]/gu, '');
   return visible.includes(secretText) || visible.replace('.', '').includes(secretNumber);
 }
 
-/** The members that limit output on each route. Vendors ignore all others. */
+/** The fields that limit the output on each route. Vendors ignore all other fields. */
 const limitNames: Readonly<Record<string, readonly string[]>> = {
   chat: ['max_tokens', 'max_completion_tokens', 'n'],
   messages: ['max_tokens'],
   responses: ['max_output_tokens'],
 };
 
-/** Returns the cost of the largest output that the vendor may generate if it reads these limits. */
+/** Returns the cost of the most output that the vendor can generate if it reads these limits. */
 function costOfLimit({ limits }: Reading, route: TextRoute): number {
   const numberOf = (name: string): number => {
     const value = limitNames[route]?.includes(name) ? Number(limits.get(name)) : 0;

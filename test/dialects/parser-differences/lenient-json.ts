@@ -1,16 +1,16 @@
 /**
- * A JSON parser that accepts everything that some real parser accepts beyond RFC 8259: comments, trailing commas,
- * single quotes, unquoted keys, `NaN`, control characters and unknown escapes in strings, nonstandard numbers, and
- * text after the value.
+ * A JSON parser that is as lenient as all real parsers together. In addition to RFC 8259, it accepts comments, trailing
+ * commas, single quotes, unquoted keys, `NaN`, control characters and unknown escapes in strings, nonstandard numbers,
+ * and text after the value.
  */
 export interface LenientOptions {
-  /** Which value wins if a key is repeated. */
+  /** Decides which value wins if a key is repeated. */
   readonly duplicates: 'first' | 'last';
-  /** Treats keys that differ only in case as the same key, like Go does. */
+  /** Treats keys that only differ in case as equal, like Go does. */
   readonly ignoreCase: boolean;
 }
 
-/** Numbers are kept as text so that no digits are lost. */
+/** Numbers stay text, so that they don't lose any digits. */
 export type LenientValue = string | null | { readonly number: string } | readonly LenientValue[] | ReadonlyMap<string, LenientValue>;
 
 /** Throws a `SyntaxError` if not even this parser can read the text. */

@@ -1,4 +1,4 @@
-/** Writes multipart bodies that contain a secret and that different parsers read differently. */
+/** Creates multipart bodies that contain a secret. Parsers disagree on how to read them. */
 import type { Random } from '../../support/random.ts';
 import { secretText } from './json-bodies.ts';
 

@@ -1,4 +1,4 @@
-/** The content rules have to check everything that any parser might read from the fields of an upload. */
+/** Tests that the content rules check everything that any parser might read from the fields of an upload. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { GatewayError } from '../../../src/core/errors.ts';
 import { createPartScanner } from '../../../src/dialects/media/multipart.ts';
@@ -16,7 +16,7 @@ const contentType = `multipart/form-data; boundary=${boundary}`;
 
 const { input: rules } = compileRules([{ class: 'email', place: 'input', action: 'block' }]);
 
-/** Tells whether a rule blocks the body, or returns null if the gateway refuses it. */
+/** Reports whether a rule blocks the body. Null if the gateway rejects it. */
 async function isBlocked({ bytes }: MultipartBody, chunkBytes: number): Promise<boolean | null> {
   const texts: string[] = [];
   try {
@@ -31,7 +31,7 @@ async function isBlocked({ bytes }: MultipartBody, chunkBytes: number): Promise<
   return (await evaluateTexts(rules, texts, { project: 'one' })).blockedBy !== null;
 }
 
-/** Reads the body with the parser of Node's own `fetch`. */
+/** Parses the body like Node's own `fetch`. */
 async function readWithNode({ bytes }: MultipartBody): Promise<string[]> {
   const form = await new Response(new Uint8Array(bytes), { headers: { 'content-type': contentType } }).formData().catch(() => null);
   return [...(form ?? [])].flatMap(([name, value]) => {
@@ -41,7 +41,8 @@ async function readWithNode({ bytes }: MultipartBody): Promise<string[]> {
 }
 
 /**
- * Accepts boundaries after any line break and headers in any order, and undoes percent-encoding and backslash escapes.
+ * A lenient parser. It accepts boundaries after any line break and headers in any order, and undoes percent-encoding
+ * and backslash escapes.
  */
 function readCarelessly({ bytes }: MultipartBody): string[] {
   const texts: string[] = [];

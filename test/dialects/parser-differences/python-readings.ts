@@ -1,4 +1,4 @@
-/** Reads bodies with Python's parsers. */
+/** Parses bodies with Python's parsers. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,9 +12,9 @@ export type PythonCase =
 
 export interface PythonReading {
   readonly texts: readonly string[];
-  /** For JSON only: the top-level strings and numbers, once for each way in which Python reads the body. */
+  /** Only for JSON. The top-level strings and numbers, once for each way in which Python can read the body. */
   readonly limits?: readonly Readonly<Record<string, string>>[];
-  /** For multipart only: the names and values of the fields. */
+  /** Only for multipart. The names and values of the fields. */
   readonly fields?: readonly (readonly [string, string])[];
 }
 

@@ -5,7 +5,7 @@ const count = (body: unknown): number => countLeastTokens(Buffer.from(JSON.strin
 const says = (content: unknown) => ({ messages: [{ role: 'user', content }] });
 
 describe('the estimated minimum of tokens', () => {
-  /** Token counts of o200k_base, which is OpenAI's tokenizer with the fewest tokens per text. */
+  /** Token counts of o200k_base. Of OpenAI's tokenizers, this one produces the fewest tokens. */
   test.each<[string, string, number, number]>([
     ['English', "It isn't the length of a prompt that matters most; it's what the model was asked to do with it.", 20, 22],
     ['code', 'for (const [row, character] of [...left].entries()) { const current = [row + 1]; }', 11, 25],

@@ -127,7 +127,7 @@ describe('the last user text', () => {
   });
 });
 
-/** JSON as clients write it, with any white space, escapes, and numbers that parsing would change. */
+/** Generates JSON like clients write it, with any white space, escapes, and numbers that parsing would change. */
 const space = fc.constantFrom('', ' ', '\n  ', '\t');
 const scalar = fc.constantFrom('1.0', '1e5', '12345678901234567890', '-0.10', '"\\u0041\\/"', 'null', 'true', '[ 1 ,2.50]', '{"b" : {} }');
 const said = fc

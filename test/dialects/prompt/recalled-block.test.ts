@@ -1,4 +1,6 @@
-/** Tests that recalled memories are recognized in a prompt. Text that only resembles them belongs to the user. */
+/**
+ * Tests that recalled memories are recognized in a prompt, while text that only looks similar counts as the user's own.
+ */
 import { expect, test } from '@jest/globals';
 import { stripRecalled, wrapRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
 

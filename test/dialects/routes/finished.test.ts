@@ -1,4 +1,4 @@
-/** Tests whether all choices of a response have a finish reason, because we may only cache such responses. */
+/** Tests that we know if all choices of a response have a finish reason. Other responses can't be cached. */
 import { expect, test } from '@jest/globals';
 import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import { readStream, streamOf } from '../events.ts';

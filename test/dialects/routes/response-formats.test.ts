@@ -1,4 +1,7 @@
-/** Tests that a response that was cached in one format keeps its meaning in the other, or is not converted at all. */
+/**
+ * Tests that a cached response keeps its meaning when it's converted to the other format, and that it isn't converted
+ * if that's impossible.
+ */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Dialect } from '../../../src/core/call.ts';
@@ -8,7 +11,7 @@ import { streamOf as eventsOf } from '../events.ts';
 import { readChatResponse, readChatStream, readMessagesResponse, readMessagesStream } from '../translate/callers.ts';
 import { chatAnswer, chatStream, isSigned, messagesAnswer, messagesStream, said } from '../translate/vendors.ts';
 
-// The SDKs cannot parse responses without ids.
+// The SDKs can't parse responses that have no ids.
 const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
 function plain(dialect: Dialect, stream: string): unknown {

@@ -1,4 +1,4 @@
-/** Tests that content rules evaluate all text of a request as a model reads it. */
+/** Tests that content rules check all text of a request in the form in which a model reads it. */
 import { expect, test } from '@jest/globals';
 import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';
 import { readRequestTexts } from '../../../src/dialects/routes/rule-texts.ts';
@@ -72,7 +72,7 @@ test('checks long numbers, even if they look like an identifier', () => {
   ];
   const expected = [...values, `user/${card}`, 'user-4111-1111-1111-1111', card];
   expect(extractRequestTexts({ messages })).toEqual(expected);
-  // Ids and names that real vendors use are left out, whatever digits they contain.
+  // Ids and names that real vendors use are left out, no matter which digits they contain.
   const ids = ['call_1234567', '12345678-1234-4123-8123-123456789012', 'toolu_01A09q90qw90lq917835lq9'];
   expect(extractRequestTexts({ messages: ids.map((id) => ({ id, type: 'text_editor_20250429', role: 'tool' })) })).toEqual([]);
 });

@@ -1,23 +1,23 @@
-/** The callers' side for translation tests, where the vendors' own SDKs read the streams. */
+/** The callers in translation tests. They read the streams with the vendors' own SDKs. */
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { createSseParser } from '../../../src/core/sse.ts';
 import type { StreamTranslator } from '../../../src/dialects/translate/stream.ts';
 
-/** What a caller reads from a response, in a form in which you can compare plain and streamed responses. */
+/** What a caller reads from a response. You can compare this for plain and streamed responses. */
 export interface Received {
   readonly id: unknown;
   readonly model: unknown;
-  /** Texts and tool calls in order. Adjacent texts are merged. */
+  /** Text and tool calls in order. Consecutive text is merged. */
   readonly blocks: readonly unknown[];
-  /** The text of the reasoning, and its signed and encrypted parts as blocks of the messages dialect. */
+  /** The reasoning as text, and its signed and encrypted parts as blocks of the messages dialect. */
   readonly reasoning: { readonly text: string; readonly signed: readonly unknown[] };
   readonly end: unknown;
   readonly usage: unknown;
 }
 
 /**
- * Returns everything that the translator produces for the stream `text`, whose bytes arrive in chunks of these sizes.
+ * Returns everything that the translator outputs for the stream `text` if the bytes arrive in chunks of these sizes.
  */
 export function translateStream(translator: StreamTranslator, text: string, sizes: readonly number[] = [text.length * 4 + 1]): string {
   const parser = createSseParser();
@@ -39,7 +39,7 @@ function answering(text: string): () => Promise<Response> {
 export async function readChatStream(text: string): Promise<Received> {
   const client = new OpenAI({ apiKey: 'k', baseURL: 'http://vendor.example/v1', fetch: answering(text), maxRetries: 0 });
   const stream = client.chat.completions.stream({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
-  // The SDK only keeps the last delta of members that it doesn't know.
+  // If the SDK doesn't know a field, it only keeps the field's last delta.
   const chunks = createSseParser().push(Buffer.from(text)).events;
   const deltas: Reasoned[] = chunks.flatMap(({ data }) => (data === '[DONE]' ? [] : (JSON.parse(data || '{}').choices?.[0]?.delta ?? [])));
   return { ...readChatResponse(await stream.finalChatCompletion()), reasoning: joinReasoning(deltas) };
@@ -88,7 +88,7 @@ function isSignedBlock({ type, signature }: { type: string; signature?: string }
   return type === 'redacted_thinking' || (type === 'thinking' && Boolean(signature));
 }
 
-// The vendors' types promise more than their responses contain, so we read responses as plain JSON.
+// The types of the vendors' SDKs promise more than there is in responses, so we read them as plain JSON.
 interface ChatJson {
   id: string;
   model: string;

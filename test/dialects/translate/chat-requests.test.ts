@@ -1,4 +1,4 @@
-/** Tests the translation of chat requests for messages vendors, member by member. */
+/** Tests the translation of chat requests for messages vendors, field by field. */
 import { describe, expect, test } from '@jest/globals';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
 import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
@@ -121,7 +121,7 @@ describe('a chat request for a messages vendor', () => {
       { messages: [{ role: 'user', content: [text('Hi')] }] },
     ],
   ])('translates %s', (_name, members, expected) => {
-    // Expected in every row that doesn't override it. No other members may be sent.
+    // Expected in every row that doesn't override it. There can't be any other fields in the request.
     const max_tokens = 'max_tokens' in members ? (members.max_tokens ?? 4096) : 4096;
     const tools = 'tools' in members ? [nativeTool] : undefined;
     const messages = [{ role: 'user', content: [text('Hi')] }];

@@ -54,7 +54,7 @@ describe('from chat to messages', () => {
   ];
 
   const translate = (...datas: unknown[]) => run(createStreamToMessages(names), datas);
-  /** Returns the output for each chunk after the first. */
+  /** Returns the output for each chunk except the first. */
   const steps = (...datas: unknown[]): unknown[][] => run(createStreamToMessages(names), [first, ...datas], false).steps.slice(1);
 
   test('converts a text response', () => {

@@ -1,4 +1,4 @@
-/** Tests legacy completions of chat streams. */
+/** Tests the conversion of chat streams to legacy completions. */
 import { expect, test } from '@jest/globals';
 import { createSseParser } from '../../../src/core/sse.ts';
 import { createCompletionStream } from '../../../src/dialects/translate/completions.ts';

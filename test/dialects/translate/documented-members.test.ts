@@ -1,6 +1,7 @@
 /**
- * Tests that no documented member of a request disappears silently. A request with the member is passed on, translated,
- * rejected because of it, or gets a response that lists it in `x-gateway-dropped` or `x-gateway-adjusted`.
+ * Tests that no documented field of a request disappears silently. If a request has the field, it's either forwarded,
+ * translated, or rejected because of the field, or the response lists the field in `x-gateway-dropped` or
+ * `x-gateway-adjusted`.
  */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -70,7 +71,7 @@ function send(route: PromptRoute, dialect: Dialect, request: JsonObject, traits:
   }
 }
 
-/** Returns what happened to a member of an object in the request. `without` is the same request without it. */
+/** Returns what happened to a field of an object in the request. `without` is the same request without this field. */
 function fateOf(member: string, sent: Sent | VendorError, without: Sent | VendorError): string {
   const isNamed = (path: string): boolean => path.split('.').includes(member);
   if (sent instanceof VendorError) {
@@ -81,9 +82,9 @@ function fateOf(member: string, sent: Sent | VendorError, without: Sent | Vendor
   return without instanceof VendorError || sent.body !== without.body ? 'translated' : 'silently dropped';
 }
 
-/** Members whose value identifies the object, or that the gateway itself acts on, whatever the vendor is. */
+/** Fields whose value identifies the object, or which the gateway uses itself for every vendor. */
 const structural: ReadonlySet<string> = new Set(['type', 'role', 'model', 'stream', 'call_id', 'tool_call_id', 'tool_use_id']);
-/** Members that affect the response rather than the vendor's request, and names that are only labels. */
+/** Fields that affect the response rather than the request to the vendor, and names that are just labels. */
 const honouredElsewhere: readonly string[] = [
   ...[
     'ChatCompletionStreamOptions.include_usage',
@@ -115,7 +116,7 @@ function find(request: unknown, at: Place['at']): Record<string, unknown> {
   return at.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], request) as Record<string, unknown>;
 }
 
-/** Returns the request with the member and without it. */
+/** Returns the request with the field and without it. */
 function requestsOf({ request, at, values }: Place, member: string): [JsonObject, JsonObject] {
   const having = structuredClone(request);
   find(having, at)[member] = values[member];
@@ -127,7 +128,7 @@ function requestsOf({ request, at, values }: Place, member: string): [JsonObject
 describe.each(ways)('a request of $route for a vendor of $vendor with $traits', ({ route, vendor, places, traits }) => {
   test.each(places.map((place) => ({ name: place.type[1], place })))('keeps or reports every member of $name', ({ name, place }) => {
     const documented = documentedMembers(...place.type);
-    // If the SDK adds a member, it needs a value here and, unless it may be dropped, a rule.
+    // If the SDK adds a field, it needs a value here. It also needs a rule unless it can be dropped.
     expect(Object.keys(place.values)).toEqual(expect.arrayContaining(documented));
     const fates = Object.keys(place.values)
       .filter((member) => !structural.has(member) && !honouredElsewhere.includes(`${name}.${member}`))

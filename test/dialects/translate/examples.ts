@@ -1,4 +1,4 @@
-/** Requests for translation tests, and helpers that translate one. */
+/** Requests for translation tests, and functions that translate a request. */
 
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';

@@ -1,4 +1,4 @@
-/** External input may be anything. We translate or reject it, and it never breaks the call. */
+/** Tests that any external input is either translated or rejected, and never breaks the call. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
@@ -117,7 +117,7 @@ const responsesRequest = {
   text: { format: { type: 'json_schema', name: 'n', schema: { type: 'object' } } },
 };
 
-/** The value with some of its members replaced by other JSON or removed, at any depth. */
+/** Generates the value with some of its fields (at any depth) replaced by other JSON or removed. */
 function damaged(value: unknown): fc.Arbitrary<string> {
   const places = JSON.stringify(value, (_key, member) => member).length;
   const damage = fc.tuple(
@@ -140,8 +140,8 @@ function countMembers(value: unknown): number {
 }
 
 /**
- * JSON text in which the member with that number (as counted by `countMembers`) is replaced, or removed if it is
- * undefined.
+ * Returns JSON text in which the field with this number (as counted by `countMembers`) is replaced. If it's undefined,
+ * the field is removed.
  */
 function replaceMember(value: unknown, place: number, replacement: string | null): string {
   let at = -1;
@@ -170,7 +170,7 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
   expect(JSON.parse(JSON.stringify(result))).toEqual(result === null ? null : expect.any(Object));
 }
 
-/** A run of all tests tries a quarter of the cases, each time with another seed. */
+/** Tries a quarter of the cases, unless all of them are requested. The seed is different in each run. */
 const upTo = (numRuns: number) => ({ numRuns: isExhaustive ? numRuns : numRuns / 4 });
 
 describe('the translator with damaged input', () => {

@@ -1,4 +1,4 @@
-/** Tests the translation of messages requests for chat vendors, member by member. */
+/** Tests the translation of messages requests for chat vendors, field by field. */
 import { describe, expect, test } from '@jest/globals';
 import { asArray } from '../../../src/core/json/narrow.ts';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';

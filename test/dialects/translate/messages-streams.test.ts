@@ -38,7 +38,7 @@ describe('from messages to chat', () => {
   };
 
   const translate = (...datas: unknown[]) => run(createStreamToChat(names), datas);
-  /** Returns the output for the events between start and end. */
+  /** Returns the output for all events except the first and the last. */
   const pieces = (...datas: object[]): unknown[] =>
     run(createStreamToChat(names), [start, ...datas], false)
       .steps.slice(1)

@@ -1,4 +1,4 @@
-/** Tests properties that every translated response and request has. */
+/** Tests properties that all translated requests and responses have in common. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { asArray, asObject, asString, isObject } from '../../../src/core/json/narrow.ts';
@@ -29,7 +29,7 @@ const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLo
 const toChat = (answer: Said) => responseToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
 
 describe('a stream assembled by the client', () => {
-  // We forward responses without ids unchanged, but the SDKs cannot parse them.
+  // Responses without ids are forwarded unchanged, but the SDKs can't parse them.
   const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
   test('matches the chat response of a chat vendor', async () => {
@@ -259,7 +259,7 @@ describe('a request translated to the other dialect and back', () => {
     return JSON.stringify(Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Returns the system texts, which are joined into one. Blank ones are dropped. */
+  /** Returns all system text, joined into one. Blank text is dropped. */
   function systemOf(list: unknown): string {
     const texts = asArray(list)
       .map(asObject)
@@ -268,7 +268,7 @@ describe('a request translated to the other dialect and back', () => {
     return texts.filter((text) => text.trim() !== '').join('\n\n');
   }
 
-  /** Returns everything else part by part. Consecutive assistant texts are one part. */
+  /** Returns everything except the system text, part by part. Consecutive text of the assistant is one part. */
   function linesOf(list: unknown): string[] {
     const lines: string[] = [];
     let spoken = false;
@@ -295,7 +295,7 @@ describe('a request translated to the other dialect and back', () => {
   }
 });
 
-/** Adds event names, which the vendor's SDK requires. */
+/** Adds the names of events, because the vendor's SDK requires them. */
 function named(stream: string): string {
   return stream.replaceAll(/^data: \{"type":"([a-z_]+)"/gm, 'event: $1\ndata: {"type":"$1"');
 }

@@ -1,4 +1,4 @@
-/** Tests what the translator guarantees to a relay that uses the stream reader of the vendor's dialect. */
+/** Tests what the translator guarantees to a relay. The relay uses the stream reader for the vendor's dialect. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createSseParser } from '../../../src/core/sse.ts';
@@ -15,7 +15,7 @@ import { chatStream, messagesStream, said } from './vendors.ts';
 const echo = { members: {}, tools: new Map() };
 
 describe('the stream translator', () => {
-  /** Returns the stream as the relay sees it through the reader. */
+  /** Returns the stream in the way in which the relay sees it through the reader. */
   function relayed(rules: RouteCodec, text: string): { begun: boolean; ended: 'whole' | 'broken' } {
     const reader = rules.createStreamReader();
     let begun = false;

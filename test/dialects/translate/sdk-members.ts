@@ -1,4 +1,4 @@
-/** Reads which members the vendors document from the type declarations of the official SDKs. */
+/** Finds out which fields the vendors document. We read this from the type declarations of the official SDKs. */
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
 
@@ -9,23 +9,20 @@ const declarations = {
   messages: '@anthropic-ai/sdk/resources/beta/messages/messages.d.ts',
 } as const;
 
-/**
- * An interface in the SDK's types, the request that contains such an object, and a value for each member that requests
- * something.
- */
+/** An interface in the SDK's types, the request that has such an object, and a value with an effect for each field. */
 export interface Place {
   readonly type: readonly [file: keyof typeof declarations, name: string];
   readonly request: JsonObject;
   /** The path of the object in the request. */
   readonly at: readonly (string | number)[];
   readonly values: JsonObject;
-  /** The path of an object whose members are not listed one by one if all of it is dropped. */
+  /** The path of an object that is dropped as a whole, so that its fields aren't listed one by one. */
   readonly within?: string;
 }
 
 /**
- * Returns the members of an interface that are sent in the body. Anthropic's SDK sends some parameters as headers, and
- * its comments say so.
+ * Returns the fields of an interface that are sent in the body. Anthropic's SDK sends some parameters as headers, which
+ * we can tell from its comments.
  */
 export function documentedMembers(file: keyof typeof declarations, name: string): string[] {
   const source = readFileSync(new URL(`../../../node_modules/${declarations[file]}`, import.meta.url), 'utf8');
@@ -34,7 +31,7 @@ export function documentedMembers(file: keyof typeof declarations, name: string)
   const members: string[] = [];
   let depth = 1;
   let comment = '';
-  // At depth 1, each member consists of a comment and a name that ends with a colon.
+  // At depth 1, each field consists of a comment and a name that ends with a colon.
   const tokens = /\/\*[\s\S]*?\*\/|[{}]|([A-Za-z_]\w*)\??:/g;
   tokens.lastIndex = opening.index + opening[0].length;
   for (let token = tokens.exec(source); token && depth > 0; token = tokens.exec(source)) {

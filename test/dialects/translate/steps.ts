@@ -6,7 +6,7 @@ import { streamOf } from '../events.ts';
 
 export const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
 
-/** Returns the output for each event and at the end: JSON, `[DONE]`, or the text of a comment. */
+/** Returns the output for each event and for the end. This is JSON, `[DONE]`, or the text of a comment. */
 export function run(translator: StreamTranslator, datas: readonly unknown[], ends = true): { steps: unknown[][]; state: StreamState } {
   const events = createSseParser().push(Buffer.from(streamOf(...datas))).events;
   const outputs = [...events.map((event) => translator.push(event)), ...(ends ? [translator.end()] : [])];

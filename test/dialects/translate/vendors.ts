@@ -1,30 +1,30 @@
 /**
- * Vendor responses for translation tests. Each response exists in both dialects, as JSON and as a stream in random
- * chunks.
+ * Vendor responses for translation tests. Each one exists in both dialects, as JSON and as a stream that is split into
+ * random chunks.
  */
 import fc from 'fast-check';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { streamOf } from '../events.ts';
 
-/** The content of a response. */
+/** What a response contains. */
 export interface Said {
   readonly id: string;
   readonly model: string;
-  /** For the dialect with blocks, the text is split at random. */
+  /** In the dialect that has blocks, the text is split at random. */
   readonly text: string;
   readonly thinking: string;
-  /** Encrypted thinking that follows. Only set if the chat vendor's format can carry it. */
+  /** Encrypted thinking that comes next. Only set if the chat vendor's format supports it. */
   readonly sealed: string;
   /** How a chat vendor sends reasoning. */
   readonly form: 'reasoning_content' | 'reasoning' | 'reasoning_details' | 'thinking_blocks';
   readonly tools: readonly { readonly id: string; readonly name: string; readonly arguments: object }[];
   readonly end: 'stop' | 'length' | 'filtered';
   readonly tokens: Tokens;
-  /** The lengths of the vendor's chunks, which repeat cyclically. */
+  /** The lengths of the vendor's chunks. When we reach the last one, we start over with the first. */
   readonly cuts: readonly number[];
-  /** If true, the deltas of the tool calls are interleaved (chat). */
+  /** If true, the deltas of tool calls are interleaved (chat only). */
   readonly interleaved: boolean;
-  /** If true, the vendor sends tool call ids and token counts. */
+  /** If true, the vendor sends token counts, and ids of tool calls. */
   readonly hasToolIds: boolean;
   readonly hasUsage: boolean;
 }
@@ -72,7 +72,7 @@ function finishReason({ end, tools }: Said): string {
   return end === 'stop' && tools.length > 0 ? 'tool_calls' : finishReasons[end];
 }
 
-/** Chat vendors do not report cache writes. */
+/** Chat vendors don't report cache writes. */
 function chatUsage({ input, cachedInput, output }: Tokens): object {
   const prompt = input + cachedInput;
   const details = { prompt_tokens_details: { cached_tokens: cachedInput, audio_tokens: 0 } };
@@ -95,7 +95,7 @@ export function thinkingBlocks({ thinking, sealed }: Said): object[] {
   ];
 }
 
-/** Returns the same in the format of the gateway's chat responses. */
+/** Returns the thinking blocks in the format of the gateway's chat responses. */
 export function reasoningDetails({ thinking, sealed }: Said): object[] {
   const entries = [
     ...(thinking === '' ? [] : [{ type: 'reasoning.text', text: thinking, signature, format }]),
@@ -104,7 +104,7 @@ export function reasoningDetails({ thinking, sealed }: Said): object[] {
   return entries.map(({ type, ...entry }, index) => ({ type, index, ...entry }));
 }
 
-/** Whether the chat vendor sends signatures and encrypted thinking. */
+/** True if the chat vendor sends signatures and encrypted thinking. */
 export function isSigned({ form }: Said): boolean {
   return form === 'reasoning_details' || form === 'thinking_blocks';
 }
@@ -201,7 +201,7 @@ function messagesBlocks(answer: Said): { start: object; whole: object; deltas: o
   };
   const redacted = { type: 'redacted_thinking', data: sealed };
   const ofSealed = { start: redacted, whole: redacted, deltas: [] };
-  // Two blocks of text, like vendors send around citations.
+  // Two blocks of text, like vendors send them before and after a citation.
   const half = Math.floor(text.length / 2);
   const ofText = [text.slice(0, half), text.slice(half)].map((part) => ({
     start: { type: 'text', text: '' },
@@ -210,7 +210,7 @@ function messagesBlocks(answer: Said): { start: object; whole: object; deltas: o
   }));
   const ofTools = tools.map((tool) => {
     const start = { type: 'tool_use', ...(hasToolIds ? { id: tool.id } : {}), name: tool.name, input: {} };
-    // A tool without arguments may send one empty delta.
+    // A tool without arguments may send a single empty delta.
     const pieces = Object.keys(tool.arguments).length === 0 ? [''] : ['', ...cut(JSON.stringify(tool.arguments), cuts)];
     return {
       start,

@@ -7,7 +7,7 @@ import { chatBody, createProject, listConversations, listIdleTimerStarts, record
 const idleMs = 600_000;
 
 describeDatabases('closing idle conversations', (database) => {
-  /** Stores conversations of one call each, whose last turns ended this many milliseconds ago. */
+  /** Stores conversations with a single call, which ended this many milliseconds ago. */
   async function open(projectId: string, ...agoMs: readonly number[]): Promise<void> {
     const existing = (await listConversations(database(), projectId)).length;
     const calls = agoMs.map((_, index) => {

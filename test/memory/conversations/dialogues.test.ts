@@ -1,6 +1,6 @@
 /**
- * Random dialogues in every dialect, split into arbitrary batches and with repeated calls. Each of them becomes one
- * conversation.
+ * Generates random dialogues in every dialect, with repeated calls, and splits them into arbitrary batches. Each
+ * dialogue has to become a single conversation.
  */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -14,7 +14,7 @@ const numRuns = isExhaustive ? 40 : 12;
 
 type Route = 'chat' | 'messages' | 'responses';
 
-/** What the assistant does between two user messages: a loop of tool calls, then text. */
+/** What the assistant does between two user messages, i.e. a loop of tool calls, then text. */
 interface Turn {
   readonly question: string;
   readonly tools: readonly (readonly string[])[];
@@ -43,7 +43,7 @@ const dialogue = fc.record({
   project: fc.constantFrom(0, 1),
   turns: fc.array(turn, { minLength: 1, maxLength: 4 }),
 });
-/** Dialogues differ in their first message, and those with a subject also in their scope. */
+/** The first messages of dialogues are different. Dialogues with a subject also have different scopes. */
 const dialogues = fc
   .array(dialogue, { minLength: 1, maxLength: 5 })
   .map((list) => list.map((one, index) => ({ ...one, turns: one.turns.map((row) => ({ ...row, question: `${index}${row.question}` })) })))
@@ -64,7 +64,7 @@ function callsOf(
   const ask = (answer: string, tools: readonly string[]): void => {
     const toolCalls = tools.map((name, index) => ({ name, arguments: JSON.stringify({ n: index, name }) }));
     const body = route === 'responses' ? { input: [...history] } : { messages: [...history] };
-    // Streamed text often has surrounding white space that clients trim.
+    // Streamed text often has white space at its ends, which clients trim.
     calls.push(
       settledCall({
         projectId,
@@ -90,7 +90,7 @@ function callsOf(
 
 type ToolCalls = readonly { readonly name: string; readonly arguments: string }[];
 
-/** Repeats a response like a client of the dialect does, with tool results. */
+/** Repeats a response like a client of this dialect would, with tool results. */
 const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]> = {
   chat: (answer, toolCalls) => [
     {
@@ -133,7 +133,7 @@ describeDatabases('random dialogues', (database) => {
           ...callsOf(one, projects[one.project] ?? '', index * 100),
         }));
 
-        // Dialogues are interleaved. Calls with a history are delivered twice or repeated later.
+        // Dialogues are interleaved. Calls that have a history are delivered twice or repeated later.
         const queue: SettledCall[] = [];
         const waiting = made.map(({ calls }) => [...calls]);
         while (waiting.some((calls) => calls.length > 0)) {
@@ -142,7 +142,7 @@ describeDatabases('random dialogues', (database) => {
           if (call) queue.push(call);
           const known = queue[next(queue.length)];
           if (known && next(4) === 0) queue.push(known);
-          // Repeats it as a new call. Without a history it would be a new conversation.
+          // Repeats the request as a new call. Without a history, this would be a new conversation.
           const earlier = made[next(made.length)]?.calls.slice(1).find((sent) => queue.includes(sent));
           if (earlier && next(4) === 0)
             queue.push({ ...earlier, metadata: { ...earlier.metadata, id: newId(earlier.metadata.startedAt) } });
@@ -167,12 +167,13 @@ describeDatabases('random dialogues', (database) => {
         const projectId = await createProject(database());
         const { calls, lines } = callsOf({ ...one, subject: null }, projectId, 0);
         const shuffled = calls.map((call) => ({ call, place: Number(numbers.next().value) })).toSorted((a, b) => a.place - b.place);
-        // The last call contains all earlier responses, so the remaining calls are late.
+        // The last call contains all earlier responses, so all remaining calls are late.
         const last = calls.at(-1);
         const late = shuffled.map(({ call }) => call).filter((call) => call !== last);
         for (const call of [...(last ? [last] : []), ...late]) await record(database(), [call]);
         const seen = await listConversations(database(), projectId);
-        // Texts are the ones that the client repeats, except for the last response, which only the gateway has seen.
+        // The text is what the client repeats. Only the last response is different, because the client hasn't repeated
+        // it yet.
         const repeated = lines.map((line, index) =>
           index === lines.length - 1 ? line : line.startsWith('a  ') ? `a ${line.slice(3).trim()}` : line,
         );

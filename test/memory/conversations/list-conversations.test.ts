@@ -1,4 +1,4 @@
-/** Tests conversations as people list and read them. */
+/** Tests conversations in the way in which people list and read them. */
 import { expect, test } from '@jest/globals';
 import {
   type ConversationFilter,
@@ -51,7 +51,7 @@ describeDatabases('lists of conversations', (database) => {
       [2, 'user', 'thr', null],
     ]);
     expect(messages[1]?.textLength).toBe(5);
-    // The drain would store the call rows. Here we only store the prompts.
+    // In production, the drain stores the rows of calls. Here, we only store the prompts.
     expect(await listConversationCalls(database(), id, 10)).toEqual([]);
     expect(await readConversation(database(), await createProject(database()), id, 6)).toBeNull();
     expect(await readConversation(database(), projectId, 'x', 6)).toBeNull();

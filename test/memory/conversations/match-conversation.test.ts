@@ -1,4 +1,7 @@
-/** Tests which conversation a call belongs to. Each case runs in a single batch and in one batch per call. */
+/**
+ * Tests which conversation a call belongs to. Each case runs once with all calls in a single batch and once with a
+ * batch for each call.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { describeDatabases } from '../../db/databases.ts';
 import {
@@ -12,19 +15,19 @@ import {
   settledCall,
 } from '../calls.ts';
 
-/** A call. Its lines are the request messages (`u …`, `a …`), and `answer` is the response. */
+/** A call. The lines are the messages of the request (`u …`, `a …`), and `answer` is the response. */
 interface Step extends Omit<CallOptions, 'projectId' | 'body'> {
   readonly lines: readonly string[];
-  /** All conversations are marked as closed before this call. */
+  /** If true, all conversations are marked as closed before this call. */
   readonly afterReading?: boolean;
 }
 
 interface Case {
   readonly title: string;
   readonly steps: readonly Step[];
-  /** The messages of the resulting conversations, oldest conversation first. */
+  /** The messages of the resulting conversations, starting with the oldest conversation. */
   readonly conversations: readonly (readonly string[])[];
-  /** The index of each call's conversation. */
+  /** For each call, the index of its conversation. */
   readonly filed: readonly number[];
 }
 
@@ -254,7 +257,7 @@ const cases: readonly Case[] = [
 describeDatabases('joining conversations', (database) => {
   describe.each(['in one batch', 'in a batch for each call'])('%s', (how) => {
     const isOne = how === 'in one batch';
-    // A batch orders calls by start time, and no conversation is closed between its calls.
+    // Calls in a batch are ordered by their start, and no conversation can be closed between them.
     const fitting = cases.filter(({ steps }) => !isOne || steps.every((step) => !step.afterReading && step.at === undefined));
 
     test.each(fitting.map((row) => [row.title, row] as const))('%s', async (_title, { title, steps, conversations, filed }) => {
@@ -269,7 +272,7 @@ describeDatabases('joining conversations', (database) => {
       }
       const seen = await listConversations(database(), projectId);
       const ids = await listConversationIds(database(), calls);
-      // Conversations with the same start time are in the order of their calls.
+      // If conversations start at the same time, they are in the order of their calls.
       const order = [...seen.map(({ id }) => id)];
       expect([title, seen.map(({ lines }) => lines)]).toEqual([title, conversations]);
       expect(ids.map((id) => order.indexOf(id ?? ''))).toEqual(filed);

@@ -1,4 +1,4 @@
-/** Tests that a prompt whose pieces were read before is the same as one that is read as a whole. */
+/** Tests that a prompt gives the same result if some of its pieces are cached as if it's read as a whole. */
 import { expect, test } from '@jest/globals';
 import { createKnownPrompts } from '../../../src/memory/conversations/known-prompts.ts';
 import { type MaskedPrompt, readPrompt } from '../../../src/memory/conversations/masked-prompt.ts';
@@ -31,7 +31,8 @@ test.each(['chat', 'messages', 'responses'] as const)('reads %s sessions increme
       const json = seed % 2 === 0 ? JSON.stringify(body) : longJson(body);
       const whole = contentsOf(readPrompt(route, JSON.parse(json), masker));
       const bytes = Buffer.from(json);
-      // Like the request does, except after a restart.
+      // The request scans its body before the prompt is read. After a restart, it may not have done this in this
+      // process.
       if (random(3) > 0) knownPrompts.scan('p', route, bytes);
       expect([seed, contentsOf(reader.readPrompt('p', route, bytes))]).toEqual([seed, whole]);
       expect(JSON.stringify(whole)).not.toContain('very-secret-token');

@@ -1,4 +1,4 @@
-/** Random agent sessions with everything that a prompt may contain. */
+/** Generates random agent sessions that have everything a prompt can contain. */
 import type { PromptRoute } from '../../../src/core/call.ts';
 
 export type Random = (below: number) => number;
@@ -96,7 +96,7 @@ function tool(random: Random): unknown {
   ]);
 }
 
-/** A session in which each body repeats the previous one and adds to it, or changes something. */
+/** A session in which each body repeats the previous one. It then adds something or changes something. */
 export function bodiesOf(random: Random, route: PromptRoute): object[] {
   const list = route === 'responses' ? 'input' : 'messages';
   const body: Record<string, unknown> = {

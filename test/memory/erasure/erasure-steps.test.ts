@@ -1,4 +1,4 @@
-/** Tests that the last step of an erasure finds what the earlier steps left. */
+/** Tests that the last step of an erasure finds everything that earlier steps left behind. */
 import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../../src/core/call.ts';
 import { systemClock } from '../../../src/core/time.ts';
@@ -52,7 +52,7 @@ describeDatabases('the end of an erasure', (database) => {
     );
     const erase = createErase({ database: database(), clock: systemClock });
     const steps = createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined });
-    // This subject is the last one in the order of every locale.
+    // In every locale, this subject comes last.
     const { id } = await erase({ projectId, subject: 'zoe', askedBy: 'key:a' });
     await steps.finish(id);
     await database().query(`update erasures set state = 'waiting' where id = $1::uuid`, [id]);

@@ -1,4 +1,7 @@
-/** If a change makes the deletion period delete more, it waits for a day, during which any member can cancel it. */
+/**
+ * Tests that a change which makes the deletion period delete more only takes effect after a day, and that any member
+ * can cancel it until then.
+ */
 import { expect, test } from '@jest/globals';
 import { dayMs, formatTime } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
@@ -8,7 +11,7 @@ import { createMemorySettings } from '../../../src/memory/records/settings.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, markAllRead, record, settledCall } from '../calls.ts';
 
-/** Thirty days after the first call of `calls.ts`. */
+/** Thirty days after the first call in `calls.ts`. */
 const start = Date.UTC(2026, 11, 20, 10);
 
 describeDatabases('a shorter deletion period', (database) => {
@@ -20,7 +23,7 @@ describeDatabases('a shorter deletion period', (database) => {
     const { periods, conversations } = createRetention({ database: database(), clock });
     for (const step of [periods, conversations]) while ((await step()) > 0);
   };
-  /** Creates a project with one conversation, from which memory has learned unless `isLearned` is false. */
+  /** Creates a project with one conversation. Memory has learned from it, unless `isLearned` is false. */
   const createTalk = async (isLearned = true): Promise<string> => {
     now = start;
     const projectId = await createProject(database());
@@ -46,7 +49,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await countOf(projectId)).toBe(1);
     for (const change of [week, { batch_of: 3 }])
       expect(await settings.update(projectId, change)).toMatchObject({ pending_deletion: planned });
-    // Some clients send back all the settings that they have read.
+    // Some clients send back all settings that they have read.
     expect(await settings.update(projectId, await settings.read(projectId))).toMatchObject({ pending_deletion: planned });
     now += 1;
     await cleanUp();
@@ -74,7 +77,7 @@ describeDatabases('a shorter deletion period', (database) => {
       (await settings.update(projectId, { delete_conversations_after_days: days })).pending_deletion;
     expect(await set(60)).toBeNull();
     expect(await set(31)).toBeNull();
-    // The conversation is thirty days old, so a period of thirty days would delete it within the day.
+    // The conversation is thirty days old, so a period of thirty days would delete it within a day.
     expect(await set(30)).toMatchObject({ delete_conversations_after_days: 30, conversations: 1 });
     expect(await set(90)).toBeNull();
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });

@@ -1,6 +1,6 @@
 /**
- * Tests what people see before they delete: the counts of an erasure, and the conversations that a deletion period
- * affects.
+ * Tests what people see before they delete something, i.e. the counts of an erasure, and the conversations that a
+ * deletion period affects.
  */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
@@ -14,7 +14,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 
 const dayMs = 24 * 3_600_000;
-/** Ten days after the first of the calls in `calls.ts`. */
+/** Ten days after the first call in `calls.ts`. */
 const clock = { now: () => Date.UTC(2026, 10, 30, 10) };
 
 describeDatabases('previews', (database) => {

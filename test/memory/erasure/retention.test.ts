@@ -11,10 +11,10 @@ import { chatBody, createProject, listConversations, markAllRead, putMemorySetti
 
 const dayMs = 24 * 3_600_000;
 const daySeconds = dayMs / 1_000;
-/** One week and one hour after `baseTime`. */
+/** A week and an hour after `baseTime`. */
 const now = Date.UTC(2026, 10, 27, 11);
 
-/** Runs the steps until nothing is left. Returns the number of deleted rows. */
+/** Runs the steps until there's nothing left to delete. Returns the number of deleted rows. */
 async function deleteAll(some: () => Promise<number>): Promise<number> {
   let sum = 0;
   for (let deleted = await some(); deleted > 0; deleted = await some()) sum += deleted;
@@ -43,7 +43,7 @@ describeDatabases('retention', (database) => {
     await markAllRead(database(), projectId);
     await database().query(`update conversations set batched_messages = messages where project_id = $1::uuid`, [projectId]);
   };
-  /** Starts a batch with one group that has all messages of the project's conversations. Returns its id. */
+  /** Starts a batch with a single group that has all messages of the project. Returns its id. */
   const startBatch = async (projectId: string, groupState: string): Promise<string> => {
     const batchId = randomUUID();
     await database().query(`insert into memory_batches (id, project_id, kind) values ($1::uuid, $2::uuid, 'normal')`, [batchId, projectId]);
@@ -58,7 +58,7 @@ describeDatabases('retention', (database) => {
     );
     return batchId;
   };
-  /** Stores a conversation of one call, `days` after `baseTime`. */
+  /** Stores a conversation with a single call, `days` after `baseTime`. */
   const talk = (projectId: string, question: string, days = 0) =>
     settledCall({ projectId, at: days * daySeconds, body: chatBody(`u ${question}`), answer: `about ${question}` });
 
@@ -184,7 +184,8 @@ describeDatabases('retention', (database) => {
 
   test('keeps messages as long as a call refers to them', async () => {
     const projectId = await projectWith(7);
-    // Both start in the same way, so their first two messages are stored once. The third call has no conversation.
+    // Both calls start in the same way, so their first two messages are only stored once. The third call has no
+    // conversation.
     const shared = chatBody('u hello', 'a good day', 'u one');
     const old = settledCall({ projectId, subject: 'ann', body: shared, answer: 'first' });
     const young = settledCall({

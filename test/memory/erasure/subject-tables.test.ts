@@ -1,5 +1,5 @@
 /**
- * Compares the list of subject tables with the schema. A migration that adds a column for subject data has to update
+ * Compares the list of subject tables with the schema. If a migration adds a column for subject data, it has to update
  * the list.
  */
 import { expect, test } from '@jest/globals';
@@ -7,12 +7,12 @@ import { bySubject, subjectTables } from '../../../src/memory/erasure/subject-ta
 import { describeDatabases } from '../../db/databases.ts';
 import { listTables } from '../find-text.ts';
 
-/** Code in `erase.ts` erases these, because they have no subject. */
+/** These have no subject, so there's code in `erase.ts` to erase them. */
 const manuallyErased: readonly string[] = ['parts', 'prompt_texts', 'released_parts', 'memory_words'];
 
 /**
- * Columns and tables that never contain subject data, each with the reason. The list covers every column with a type
- * that could (text, lists, JSON, bytes) in tables whose rows are not deleted.
+ * Columns and tables that never contain subject data, with the reasons. The list has all columns whose type could hold
+ * subject data (text, lists, JSON, bytes) in tables whose rows aren't deleted.
  */
 const notSubjectData: Readonly<Record<string, string>> = {
   projects: 'of the deployment',
@@ -86,7 +86,7 @@ describeDatabases('the list of subject tables', (database) => {
         where table_schema = 'public' and column_name like '%subject%' and table_name = any ($1::text[])`,
       [await listTables(database())],
     );
-    // Except for the tombstone, and for calls, whose rows stay without the subject.
+    // Exceptions are the tombstone, and calls, whose rows are kept without the subject.
     const left = named.map(({ table }) => table).filter((table) => !erased.has(table));
     expect(left.sort()).toEqual(['calls', 'erasures']);
     expect(emptied).toContain('calls.subject_sha256');

@@ -1,4 +1,4 @@
-/** Tests that tombstones reject data from before an erasure, by project, subject and time. */
+/** Tests that tombstones reject data from before an erasure. We check this by project, subject and time. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';

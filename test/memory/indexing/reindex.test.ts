@@ -1,4 +1,4 @@
-/** Tests that texts indexed by an earlier tokenizer version are found after reindexing. */
+/** Tests that texts can be found after reindexing, if they were indexed by an older version of the tokenizer. */
 import { expect, test } from '@jest/globals';
 import { createCleanupSteps } from '../../../src/app/cleanup.ts';
 import { systemClock } from '../../../src/core/time.ts';
@@ -37,7 +37,7 @@ describeDatabases('texts indexed by an earlier tokenizer version', (database) =>
       return [memories.length, facts.length];
     };
     expect(await find()).toEqual([50, 1]);
-    // Simulates the previous version, which did not know the column and left it at its default.
+    // Simulates the previous version, which didn't know the column and left it at its default.
     const old = (column: string) =>
       `lexemes = setweight(to_tsvector('english', lower(${column})), 'A') || setweight(to_tsvector('simple', lower(${column})), 'B'), words_version = default`;
     await database().query(`update memory_passages set ${old('text')} where project_id = $1::uuid`, [projectId]);
@@ -55,7 +55,7 @@ describeDatabases('texts indexed by an earlier tokenizer version', (database) =>
     const counts: (number | undefined)[] = [];
     do counts.push(await step?.run(AbortSignal.timeout(60_000)));
     while (counts.at(-1));
-    // 121 memories and a conversation, and then the fact.
+    // There are 121 memories, a conversation, and a fact.
     expect(counts).toEqual([100, 22, 1, 0]);
     expect(await find()).toEqual([50, 1]);
   });

@@ -1,4 +1,4 @@
-/** Tests that facts end with their last live memory, and that no page contains an ended fact. */
+/** Tests that a fact ends with its last live memory, and that pages don't contain facts that have ended. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
@@ -16,7 +16,7 @@ interface Question {
   readonly facts: readonly { readonly target: string }[];
 }
 
-/** Links one fact to every new memory. */
+/** Links one fact to all new memories. */
 function fileFact(text: string): object {
   const { new: added } = JSON.parse(text) as Question;
   const facts = added.map(({ id }) => ({
@@ -53,7 +53,7 @@ describeDatabases('facts', (database) => {
     const items = await listItems(database(), projectId);
     expect([items.length, await validFacts(projectId)]).toEqual([2, [{ fact: 'Likes tea' }]]);
     const removeAll = () => Promise.all(items.map(({ id }) => itemsOf().remove(projectId, id, agent)));
-    // With several sessions, both transactions are open before one of them can end.
+    // If there are several sessions, both transactions are open before one of them can end.
     if (database().kind === 'embedded') await removeAll();
     else await whilePageIsHeld(database(), projectId, removeAll);
     expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'closed']);
@@ -63,7 +63,7 @@ describeDatabases('facts', (database) => {
   test('leaves a fact out of the page if it ends during consolidation', async () => {
     const { projectId, learning } = await learnTea(['I like tea.']);
     const [tea] = await listItems(database(), projectId);
-    // There are enough more important memories that the model gets the fact, but not its memory.
+    // There are so many more important memories that the model gets the fact, but not the memory it belongs to.
     for (let n = 0; n < 40; n += 1)
       await itemsOf().write(projectId, { text: `Number ${n}`, kind: 'fact', importance: 5, subject: 'ann', pinned: false }, agent);
     learning.respond = async ({ job, text }) => {
@@ -82,7 +82,7 @@ describeDatabases('facts', (database) => {
   });
 });
 
-/** Waits until the transaction that deletes the page of the project waits twice. */
+/** Locks the project's page and starts `work`. The lock is released when two transactions are waiting. */
 async function whilePageIsHeld(database: Database, projectId: string, work: () => Promise<unknown>): Promise<void> {
   let working: Promise<unknown> = Promise.resolve();
   await database.transaction(async (tx) => {

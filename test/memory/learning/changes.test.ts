@@ -1,4 +1,4 @@
-/** Tests changes during a batch: settings, concurrent batches, terminated runs. */
+/** Tests changes while a batch is running, i.e. new settings, concurrent batches and terminated runs. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Queries } from '../../../src/db/database.ts';
@@ -11,7 +11,7 @@ const learned = (...texts: readonly string[]) => ({
 });
 const nothingToMerge = { merges: [], facts: [], page: '' };
 
-/** Returns outbox rows about batches in order. Reading them marks them as delivered. */
+/** Returns outbox rows about batches in order, and marks them as delivered. */
 async function deliver(queries: Queries, projectId: string): Promise<readonly { workflowId: string; signal: string | null }[]> {
   const rows = await queries.query<{ id: number; workflowId: string; signal: string | null }>(
     `delete from outbox where project_id = $1::uuid and workflow = 'learningBatch'
@@ -68,7 +68,7 @@ describeDatabases('a running batch', (database) => {
     await learner.remember(projectId, conversationId, 'names');
     const batches = await learner.batches.list(projectId, 'running');
     expect(batches).toHaveLength(3);
-    // All of them get their response before any can store it.
+    // All of them get a response before any of them can store it.
     let release: () => void = () => undefined;
     const allAsked = new Promise<void>((resolve) => {
       release = resolve;

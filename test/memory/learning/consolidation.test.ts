@@ -1,4 +1,4 @@
-/** Tests the prompt and the parser of the consolidation step. */
+/** Tests the prompt for the consolidation step, and the parser for its response. */
 import { describe, expect, test } from '@jest/globals';
 import { buildConsolidationPrompt, type ConsolidationContext, parseConsolidation } from '../../../src/memory/learning/consolidation.ts';
 
@@ -94,7 +94,7 @@ test('removes page lines with names or numbers that no memory contains', () => {
     '- Likes tea\n- Lives in Bergen',
   );
   expect(read({ page: '1. Likes tea\n2. Likes 2 teas\n3) Lives in Bergen' })?.page).toBe('1. Likes tea\n3) Lives in Bergen');
-  // The rest may refer to what is left out.
+  // The rest of the line may refer to what was left out.
   const paragraph = 'Likes tea. Lives in Bergen with Dr. Bob. He likes tea.';
   expect(read({ page: `${paragraph}\n1. Lives in Oslo with Eve. Likes tea.\nLikes tea. Drinks tea.` })?.page).toBe(
     'Likes tea.\nLikes tea. Drinks tea.',

@@ -1,4 +1,4 @@
-/** Tests the prompt and the parser of the extraction step. */
+/** Tests the prompt for the extraction step, and the parser for its response. */
 import { describe, expect, test } from '@jest/globals';
 import { buildExtractionPrompt, parseExtraction } from '../../../src/memory/learning/extraction.ts';
 import type { GroupMessage } from '../../../src/memory/learning/group-messages.ts';
@@ -87,7 +87,7 @@ describe('a statement', () => {
     expect(learned([assistant, reply], new Map())).toBe(1);
     expect(learned([assistant, reply], new Map([['c1', ['Has a dog called Tea']]]))).toBe(1);
     expect(learned([user, assistant])).toBe(1);
-    // It doesn't count either if the user's message with the same text does not support the statement.
+    // It doesn't count either if the user's message with the same text doesn't support the statement.
     const question = { ...user, text: 'Do others drink oolong tea, as I do?' };
     const claim = { ...statement, text: 'Has tea in Ceylon', names: ['Ceylon'] };
     const known = { ...assistant, text: 'They drink oolong tea, as in Ceylon.' };

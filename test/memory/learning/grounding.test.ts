@@ -1,12 +1,12 @@
-/** Tests which statements are supported by their evidence. */
+/** Tests which statements count as supported by their evidence. */
 import { describe, expect, test } from '@jest/globals';
 import { parseExtraction } from '../../../src/memory/learning/extraction.ts';
 import type { GroupMessage } from '../../../src/memory/learning/group-messages.ts';
 
-/** A Friday. */
+/** A Friday */
 const createdAt = new Date('2026-11-20T10:00:00Z');
 
-/** Returns the messages of one conversation. Those that start with `> ` are the assistant's. */
+/** Returns the messages of a conversation. Lines that start with `> ` are the assistant's. */
 function say(...lines: readonly string[]): GroupMessage[] {
   return lines.map((line) => ({
     conversationId: 'c1',
@@ -16,7 +16,7 @@ function say(...lines: readonly string[]): GroupMessage[] {
   }));
 }
 
-/** Returns why a statement is refused, or null. A list may also contain `said = offset` for a relative date. */
+/** Returns why a statement is refused. Null if it isn't. A list can also have `said = offset` for a relative date. */
 function judge(messages: readonly GroupMessage[], text: string, evidence: string, listed: readonly string[]): string | null {
   const dates = listed.flatMap((each) => (each.includes(' = ') ? [{ said: each.split(' = ')[0], offset: each.split(' = ')[1] }] : []));
   const [names, numbers] = [
@@ -29,7 +29,7 @@ function judge(messages: readonly GroupMessage[], text: string, evidence: string
   return refusals[0] ?? null;
 }
 
-/** The statement, the lists from the model, the message (which is the evidence) and the refusal. */
+/** The columns are the statement, the lists from the model, the message (which is the evidence) and the refusal. */
 type Case = readonly [text: string, listed: readonly string[], said: string, refusal: string | null];
 
 const judgeCase = ([text, listed, said]: Case): string | null => judge(say(said), text, said, listed);

@@ -1,4 +1,4 @@
-/** Tests how far learning is behind. We only count messages that memory should have learned by now. */
+/** Tests how far learning is behind. Only messages that memory should have learned by now count. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { measureLearningLag } from '../../../src/memory/learning/learning-lag.ts';

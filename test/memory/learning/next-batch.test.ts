@@ -1,6 +1,6 @@
 /**
- * Tests that what people see of the next batch agrees with when it starts, and that lists of batches continue after an
- * id.
+ * Tests that the prediction of the next batch agrees with when it actually starts, and that lists of batches can
+ * continue after an id.
  */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';

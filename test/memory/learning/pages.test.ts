@@ -1,4 +1,4 @@
-/** Tests pages after one of their memories has been removed or excluded from recall. */
+/** Tests what happens to pages if one of their memories is removed or excluded from recall. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
@@ -46,7 +46,7 @@ describeDatabases('pages', (database) => {
       { subject: 'ann', state: 'done', messages: 0, merged: 0 },
     ]);
 
-    // Without memories there is no page and no model call.
+    // Without memories, there's no page and the model isn't called.
     for (const item of [c, ...(await listItems(database(), projectId)).filter(({ text }) => text === 'Delta ann.')])
       await items.remove(projectId, item?.id ?? '', { origin: 'agent', author: 'key:x' });
     await learner.runBatches(projectId);
@@ -115,7 +115,7 @@ describeDatabases('pages', (database) => {
     expect(await pagesOf(projectId)).toEqual([]);
     await learner.runBatches(projectId);
     expect(await pagesOf(projectId)).toMatchObject([{ text: 'Opened.' }]);
-    // The page is deleted together with the memory and requested once.
+    // The page is deleted together with the memory, and only requested once.
     expect((await listGroups(database(), projectId)).map(({ messages }) => messages)).toEqual([2, 2, 0]);
   });
 });

@@ -1,4 +1,4 @@
-/** Tests how waiting messages are grouped for one model call each. */
+/** Tests how waiting messages are divided into groups, each of which fits into one model call. */
 import { expect, test } from '@jest/globals';
 import { type MessageSize, planGroups } from '../../../src/memory/learning/plan-groups.ts';
 

@@ -1,4 +1,4 @@
-/** Tests what is not learned again: identical, removed and recalled memories. */
+/** Tests that memories aren't learned again if they are identical to another one, or were removed or recalled. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';

@@ -1,4 +1,4 @@
-/** Tests the import of mem0's export and of plain lists. */
+/** Tests imports of mem0's export and of plain lists. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';

@@ -1,6 +1,6 @@
 /**
- * Sends prompts that try to stall the service. We count their cost and run cases in which a quadratic algorithm would
- * not finish.
+ * Sends prompts that try to stall the service. We count how much work they cause, and run cases in which a quadratic
+ * algorithm wouldn't finish.
  */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -90,8 +90,8 @@ describe('a trimmed history', () => {
 });
 
 /**
- * Returns the index from which a request is new to the conversation `known`, or null if it opens another one. Each
- * letter is a message, and `a` is one by the assistant.
+ * Returns the index from which a request is new to the conversation `known`. Null if it opens a new conversation. Each
+ * letter stands for a message. `a` is a message of the assistant.
  */
 function matchTrimmedHistory(request: string, known: string, subject: string | null): number | null {
   const scope = hashScope('project', 'acme', subject);
@@ -141,7 +141,7 @@ function matchTrimmedHistory(request: string, known: string, subject: string | n
   return match.kind === 'continues' ? match.from : null;
 }
 
-/** Does the same by definition. */
+/** Computes the same result directly from the definition. */
 function matchByDefinition(request: string, known: string, subject: string | null): number | null {
   let best = { end: 0, length: 0 };
   if (!known.endsWith('a')) return null; // Only assistant messages tie a call to a conversation.

@@ -1,11 +1,13 @@
-/** Tests the times that a query names. */
+/** Tests how we find the times that a query mentions. */
 import { expect, test } from '@jest/globals';
 import { findNamedTimes } from '../../../src/memory/search/named-times.ts';
 
-/** A Wednesday. */
+/** A Wednesday */
 const now = new Date('2026-05-20T15:00:00Z');
 
-/** Returns the first and last day of the newest period, without the days on which it is reported. */
+/**
+ * Returns the first and the last day of the newest period. The days in which people still report it aren't included.
+ */
 function newest(query: string): string {
   const [span] = findNamedTimes(query, now);
   if (!span) return '';

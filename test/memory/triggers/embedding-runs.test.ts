@@ -27,7 +27,7 @@ describeDatabases('on connecting to Temporal, embedding', (database) => {
     );
     return projectId;
   };
-  /** Returns the numbers of the enqueued runs if `model` is the current model of the project. */
+  /** Returns the numbers of the runs that were enqueued if the project's current model is `model`. */
   const runsOf = async (projectId: string, model: string | null): Promise<unknown[]> => {
     await database().query('delete from outbox');
     await reenqueueEmbeddings(database(), async (id) => (id === projectId ? model : null));

@@ -1,5 +1,6 @@
 /**
- * Tests the response cache in isolation: which calls share a key, what is stored and for how long, and what is evicted.
+ * Tests the response cache in isolation, i.e. which calls share a key, what is stored and for how long, and what is
+ * evicted.
  */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';

@@ -1,4 +1,4 @@
-/** Tests what we charge for a response beyond its tokens at the standard price. */
+/** Tests what we charge for a response in addition to its tokens at the standard price. */
 import { expect, test } from '@jest/globals';
 import type { Call, CallMetadata, TextRoute } from '../../../src/core/call.ts';
 import type { Candidate, ResponsesSupport } from '../../../src/core/candidate.ts';
@@ -16,7 +16,7 @@ const price: Price = {
   perToolUseNanos: { web_search: 10_000_000n, web_search_preview: 25_000_000n },
 };
 
-/** Settles a response with 1,000 output tokens, which cost $0.001 in the standard tier. */
+/** Settles a response with 1,000 output tokens. In the standard tier, they cost $0.001. */
 function settle(
   members: object,
   summary: Partial<ResponseSummary>,

@@ -1,4 +1,7 @@
-/** The cost bound of a call covers whatever the vendor may bill, while its token bound is only an estimate. */
+/**
+ * Tests that the cost bound of a call covers everything that the vendor can bill, while its token bound is only an
+ * estimate.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { parseImportedRows } from '../../../src/config/catalog.ts';
 import type { Call, CallResult, TextRoute } from '../../../src/core/call.ts';
@@ -140,7 +143,7 @@ describe('media in the body', () => {
   });
 });
 
-/** Creates a call by parsing the body the way its route does. */
+/** Creates a call by parsing the body like its route does. */
 function callOf(route: TextRoute, members: object | string): Call {
   const body = Buffer.from(typeof members === 'string' ? members : JSON.stringify(members));
   const spans = scanObject(body, bodyKeys);
@@ -150,7 +153,7 @@ function callOf(route: TextRoute, members: object | string): Call {
 
 const hello = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }] };
 const dollar = 1_000_000_000;
-/** Output costs $10 per million tokens. Input is free unless `changes` says otherwise. */
+/** Output costs $10 per million tokens. Input is free unless `changes` says something else. */
 const priceOf = (changes: Partial<Price> = {}): Price => ({
   ...{ inputNanos: 0n, outputNanos: 10_000_000_000n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n },
   ...changes,
@@ -260,7 +263,7 @@ describe('the reserved input', () => {
           'audio by its address instead of data',
           { type: 'input_audio', input_audio: { data: 'https://example.com/a.mp3', format: 'mp3' } },
         ],
-        // Pages are compressed, so a document may have a thousand times as many tokens as bytes.
+        // Pages are compressed, so a document can have a thousand times more tokens than bytes.
         ['a small document', { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjc=' } }],
       ] as const
     ).map(([what, part]): [string, TextRoute, object] => [what, 'chat', { messages: [{ role: 'user', content: [part] }] }]),

@@ -1,4 +1,4 @@
-/** Tests the polls of the video workflow: how long they wait, and when they give up. */
+/** Tests the polls of the video workflow, i.e. how long they wait, and when they give up. */
 import { expect, test } from '@jest/globals';
 import { VendorError } from '../../../src/core/errors.ts';
 import { standardFormat } from '../../../src/core/request-format.ts';
@@ -34,7 +34,7 @@ const provider = buildMediaProviders({
   },
 }).get('film');
 
-/** Creates a poller of one video, whose vendor returns the result of `poll`. */
+/** Creates a poller for a single video. Its vendor returns the result of `poll`. */
 function createPoller({ poll, hasProvider = true }: { poll: () => Promise<VideoState>; hasProvider?: boolean }) {
   const clock = clockAt(noon);
   const endings: VideoResult[] = [];

@@ -1,4 +1,4 @@
-/** POST /v1/messages: Anthropic's messages, plain and as the full sequence of events. */
+/** Handles POST /v1/messages like Anthropic, as JSON or as a full sequence of events. */
 
 import {
   type ComposeReply,
@@ -15,7 +15,10 @@ import { type DemoRequest, type DemoResponse, type EventStream, jsonResponse } f
 import { splitArguments, splitText } from '../../../src/demo-vendor/tokens.ts';
 import { anthropic } from './families.ts';
 
-/** Returns a message, or the 400 that Anthropic returns for a missing version header, `max_tokens` or messages. */
+/**
+ * Returns a message. If the version header, `max_tokens` or the messages are missing, returns the same 400 as
+ * Anthropic.
+ */
 export function handleMessages(request: DemoRequest, compose: ComposeReply = composeReply): DemoResponse {
   const { json, headers, requestNumber } = request;
   const fault = findRequestError(json, headers['anthropic-version']);
@@ -31,7 +34,7 @@ export function handleMessages(request: DemoRequest, compose: ComposeReply = com
   });
 }
 
-/** POST /v1/messages/count_tokens. Like Anthropic's, it rejects `max_tokens`. */
+/** Handles POST /v1/messages/count_tokens. Like Anthropic, we reject `max_tokens`. */
 export function handleCountTokens(request: DemoRequest): DemoResponse {
   const { json, headers } = request;
   const fault =
@@ -107,7 +110,7 @@ function messagesStream(request: DemoRequest, reply: Reply): EventStream {
   };
 }
 
-/** Concatenates the most frequent event instead of serializing it. */
+/** Plain concatenation instead of JSON, because no other event is as frequent. */
 function* textEvents(text: string): Iterable<string> {
   for (const delta of splitText(text)) {
     yield `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${JSON.stringify(delta)}}}\n\n`;

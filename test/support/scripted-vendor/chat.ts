@@ -1,6 +1,6 @@
 /**
- * The demo vendor's chat completions, with reasoning, cached tokens and unusual streams if the model's name asks for
- * them.
+ * Extends the demo vendor's chat completions with reasoning, cached tokens and unusual streams, if the model's name
+ * asks for them.
  */
 import { handleChat, mapEach, toUsage } from '../../../src/demo-vendor/chat.ts';
 import type { Reply } from '../../../src/demo-vendor/conversation.ts';
@@ -67,7 +67,7 @@ function changeStream({ opening, deltas, closing }: EventStream, { content, done
   };
 }
 
-/** Alternates between the deltas of the tool calls. */
+/** Reorders the deltas so that they alternate between the tool calls. */
 function interleave(deltas: readonly string[]): readonly string[] {
   const calls = [...Map.groupBy(deltas, (event) => /"tool_calls":\[\{"index":(\d+)/.exec(event)?.[1]).values()];
   const turns = Math.max(...calls.map(({ length }) => length));

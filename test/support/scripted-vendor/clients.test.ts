@@ -1,4 +1,4 @@
-/** The vendors' official client libraries work against the demo vendor. */
+/** Tests the demo vendor with the vendors' official client libraries. */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
@@ -166,7 +166,7 @@ describe('openai client, other routes', () => {
     withVendor(async (vendor) => {
       const { embeddings } = openai(vendor);
       const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
-      // The library requests base64 by default.
+      // The library asks for base64 on its own.
       const packed = await embeddings.create({ model: 'embed', input });
       const floats = await embeddings.create({ model: 'embed', input, encoding_format: 'float' });
       expect(packed.data.map(({ embedding }) => Array.from(embedding))).toEqual(floats.data.map(({ embedding }) => embedding));

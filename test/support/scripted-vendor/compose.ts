@@ -12,7 +12,9 @@ import { bigText, longText } from './filler.ts';
 import { scriptOf } from './response.ts';
 import type { Script } from './scripts.ts';
 
-/** Only the echo respects the caller's limit, because a scripted response is exactly what its test needs. */
+/**
+ * The caller's token limit only applies to the echo, because a scripted response has to be exactly what its test needs.
+ */
 export const composeScripted: ComposeReply = (conversation, request): Reply => {
   const script = scriptOf(request);
   if (script.filtered) return toReply(conversation, { text: '', toolCalls: [], end: 'stop' });
@@ -24,7 +26,7 @@ export const composeScripted: ComposeReply = (conversation, request): Reply => {
   return toReply(conversation, { text, toolCalls: [], end: text.length < whole.length ? 'length' : 'stop' });
 };
 
-/** Returns the model's thinking, or an empty string if it does not think. */
+/** Returns the model's thinking. Empty if the model doesn't think. */
 export function composeReasoning({ userText }: Conversation, { thinks }: Script): string {
   return thinks ? `The user said: ${userText}` : '';
 }

@@ -1,4 +1,4 @@
-/** The responses that scripted faults return in place of a regular response. */
+/** The responses that a scripted fault returns in place of a normal one. */
 
 import { errorResponse, type Family, gemini, rateLimitResponse, unknownPathResponse } from '../../../src/demo-vendor/errors.ts';
 import type { DemoRequest, DemoResponse } from '../../../src/demo-vendor/response.ts';
@@ -8,8 +8,8 @@ import { redirectResponse, type ScriptedResponse } from './response.ts';
 import type { Fault, RetryHint } from './scripts.ts';
 
 /**
- * Returns the response of a scripted fault, or null if the fault does not apply to the request. Retry hints that are
- * dates use `nowMs`.
+ * Returns the response for a scripted fault. Null if the fault doesn't apply to this request. `nowMs` is used for retry
+ * hints that are dates.
  */
 export function failureResponse(fault: Fault, family: Family, request: DemoRequest, nowMs: number): ScriptedResponse | null {
   const { model } = request;
@@ -31,7 +31,7 @@ export function failureResponse(fault: Fault, family: Family, request: DemoReque
         status: 429,
         message: 'You exceeded your current quota, please check your plan and billing details.',
         code: 'insufficient_quota',
-        // OpenAI reports this in the code, Anthropic in the details.
+        // OpenAI reports this in the code, and Anthropic in the details.
         ...(family === anthropic && { details: { error_code: 'enforced_spend_limit_reached' } }),
       });
     case 'spend-limit':

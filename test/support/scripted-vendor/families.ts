@@ -1,4 +1,4 @@
-/** Vendor families that the demo vendor does not have. */
+/** Vendor families that the demo vendor doesn't support. */
 import { byClass, type Family, openai } from '../../../src/demo-vendor/errors.ts';
 
 export const anthropic: Family = {
@@ -12,14 +12,14 @@ export const anthropic: Family = {
   }),
 };
 
-/** NVIDIA's and Stability's images. */
+/** The image format of NVIDIA and Stability. */
 export const artifacts: Family = {
   ...openai,
   keyHeaders: ['authorization'],
   errorBody: ({ status, message }) => ({ type: 'about:blank', title: `HTTP ${status}`, status, detail: message }),
 };
 
-/** ElevenLabs' and Deepgram's voices. */
+/** The speech format of ElevenLabs and Deepgram. */
 export const voice: Family = {
   ...openai,
   keyHeaders: ['xi-api-key', 'authorization'],

@@ -1,4 +1,6 @@
-/** Images as URLs, and the format of NVIDIA's and Stability's images: POST /v1/genai/{publisher}/{model}. */
+/**
+ * Returns images as URLs, and implements the image format of NVIDIA and Stability (POST /v1/genai/{publisher}/{model}).
+ */
 import { badRequest, errorResponse, openai } from '../../../src/demo-vendor/errors.ts';
 import { colourOf, drawPng, handleImages, maxImages, parseSize } from '../../../src/demo-vendor/images.ts';
 import { asCount, asObjects, asString } from '../../../src/demo-vendor/json.ts';
@@ -7,7 +9,7 @@ import { hashText } from '../../../src/demo-vendor/tokens.ts';
 import { artifacts } from './families.ts';
 import { mapJson, scriptOf } from './response.ts';
 
-/** OpenAI's format: base64, or URLs if the request or the model's name asks for them. */
+/** Returns images in OpenAI's format. They're in base64, or URLs if the request or the model's name asks for them. */
 export function handleScriptedImages(request: DemoRequest): DemoResponse {
   const { json, origin } = request;
   const { image } = scriptOf(request);
@@ -44,7 +46,10 @@ export function handleArtifacts(request: DemoRequest): DemoResponse {
   return jsonResponse({ artifacts: files });
 }
 
-/** GET /files/{width}x{height}-{colour}.png, where the URLs in responses point. The name describes the whole file. */
+/**
+ * Handles GET /files/{width}x{height}-{colour}.png, which is where the URLs in responses point. The name is enough to
+ * create the file.
+ */
 export function handleImageFile({ pathParam }: DemoRequest): DemoResponse {
   const parts = /^(\d+x\d+)-(\d+)$/.exec(pathParam);
   const size = parseSize(parts?.[1] ?? '');

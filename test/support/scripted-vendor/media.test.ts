@@ -1,4 +1,4 @@
-/** Tests rerank, images, speech and video: the vendors' formats, and that files match their media type. */
+/** Tests rerank, images, speech and video. We check the vendors' formats, and that files match their media type. */
 import { crc32, inflateSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import type { ScriptedVendor } from './server.ts';
@@ -177,7 +177,7 @@ async function poll(vendor: ScriptedVendor, name: string): Promise<unknown> {
   return (await fetch(`${vendor.url}/v1beta/${name}`, { headers: keyHeaders })).json();
 }
 
-/** Returns width and height. Throws if checksums, pixels or order are wrong. */
+/** Returns the width and height. Throws if the checksums, the pixels or the order of chunks is wrong. */
 function readPng(file: Buffer): { width: number; height: number } {
   const chunks = new Map<string, Buffer>();
   for (let at = 8; at < file.length; ) {

@@ -1,4 +1,4 @@
-/** Anthropic's messages, with thinking, a refusal and cached tokens if the model's name asks for them. */
+/** Extends Anthropic's messages with thinking, a refusal and cached tokens, if the model's name asks for them. */
 import { mapEach } from '../../../src/demo-vendor/chat.ts';
 import { asObject, isObject, type JsonObject } from '../../../src/demo-vendor/json.ts';
 import type { DemoRequest, DemoResponse, EventStream } from '../../../src/demo-vendor/response.ts';
@@ -35,7 +35,9 @@ function changeJson(json: JsonObject, script: Script, reasoning: string): JsonOb
   };
 }
 
-/** The last event of a stream reports the output tokens only. */
+/**
+ * Adds cached tokens to the usage. The last event of a stream doesn't need them, because it only reports output tokens.
+ */
 function withCached(usage: JsonObject, { cachedTokens, cacheWrittenTokens }: Script): JsonObject {
   if (usage.input_tokens === undefined) return usage;
   return {
@@ -46,7 +48,7 @@ function withCached(usage: JsonObject, { cachedTokens, cacheWrittenTokens }: Scr
   };
 }
 
-/** Adds a thinking block at the start. The text block then starts among the deltas. */
+/** Adds a thinking block at the beginning. The start of the text block moves to the deltas. */
 function withThinking({ opening, deltas, closing }: EventStream, reasoning: string): EventStream {
   const isStart = (each: string): boolean => each.startsWith('event: content_block_start');
   const events = [...opening];
@@ -65,7 +67,7 @@ function blockDelta(delta: object): string {
   return event('content_block_delta', { index: 0, delta });
 }
 
-/** The block index is the first member after the type. */
+/** Increases the block index, which is the first field after the type. */
 function nextIndex(text: string): string {
   return text.replace(
     /^(data: \{"type":"content_block_\w+","index":)(\d+)/m,

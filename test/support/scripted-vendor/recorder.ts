@@ -1,9 +1,9 @@
-/** Records the newest requests that the scripted vendor received, up to a number and a size. */
+/** Records the newest requests that the scripted vendor received, up to a maximum number and size. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { DemoRequest } from '../../../src/demo-vendor/response.ts';
 
 export interface RecordedRequest {
-  /** Numbers this vendor's requests from 1, in the order in which their bodies were complete. */
+  /** The number of this request, starting at 1. We count requests in the order in which their bodies were complete. */
   readonly requestNumber: number;
   readonly method: string;
   /** Includes the query. */
@@ -17,7 +17,7 @@ const maxBodyBytes = 64 * 1024 * 1024;
 
 export interface Recorder {
   record(request: DemoRequest): RecordedRequest;
-  /** Oldest first. */
+  /** Returns the recorded requests, oldest first. */
   requests(): readonly RecordedRequest[];
   clear(): void;
 }

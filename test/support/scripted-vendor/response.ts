@@ -1,10 +1,10 @@
-/** The scripted vendor's responses, and ways to change those of the demo vendor. */
+/** The scripted vendor's responses, and functions that modify those of the demo vendor. */
 import { asString, type JsonObject, parseObject } from '../../../src/demo-vendor/json.ts';
 import type { DemoRequest, DemoResponse, EventStream } from '../../../src/demo-vendor/response.ts';
 import { parseScript, type Script } from './scripts.ts';
 
 export interface ScriptedStream extends EventStream {
-  /** The event that reports an error in the middle of the stream, if it differs from the family's. */
+  /** Creates the event for an error in the middle of the stream, if it's different from the family's usual one. */
   error?(): string;
 }
 
@@ -17,7 +17,10 @@ export function redirectResponse(location: string): DemoResponse {
   return { kind: 'body', status: 302, headers: { location }, body: '' };
 }
 
-/** Applies `change` to the JSON object of a plain response, or to those of the opening and closing events of a stream. */
+/**
+ * Applies `change` to the JSON object of a plain response. In a stream, applies it to the objects in the opening and
+ * closing events.
+ */
 export function mapJson(outgoing: DemoResponse, change: (json: JsonObject) => JsonObject): DemoResponse {
   if (outgoing.kind === 'stream') {
     const { opening, deltas, closing } = outgoing.stream;
@@ -36,7 +39,7 @@ export function mapStream(outgoing: DemoResponse, change: (stream: EventStream) 
   return outgoing.kind === 'stream' ? { kind: 'stream', stream: change(outgoing.stream) } : outgoing;
 }
 
-/** Returns the handler with its usage removed if the model's name asks for it. */
+/** Returns a handler that removes the usage if the model's name asks for that. */
 export function withUsageByScript(handle: (request: DemoRequest) => DemoResponse): (request: DemoRequest) => DemoResponse {
   return (request) => {
     const outgoing = handle(request);

@@ -1,4 +1,4 @@
-/** Tests what the demo vendor returns for a model's name, what it rejects, and what it records about its requests. */
+/** Tests what the demo vendor returns for a model's name, what it rejects, and what it records about requests. */
 import { describe, expect, test } from '@jest/globals';
 import { chat, keyHeaders, message, post, withVendor } from './with-vendor.ts';
 

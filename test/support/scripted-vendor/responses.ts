@@ -1,4 +1,4 @@
-/** POST /v1/responses: OpenAI's responses, plain and as named events with rising sequence numbers. */
+/** Handles POST /v1/responses like OpenAI, as JSON or as named events with increasing sequence numbers. */
 
 import { type Conversation, parseToolChoice, type Reply, readContent, readTexts } from '../../../src/demo-vendor/conversation.ts';
 import { errorResponse, openai } from '../../../src/demo-vendor/errors.ts';
@@ -14,7 +14,7 @@ interface ResponsesReply extends Reply {
   readonly script: Script;
 }
 
-/** Returns a response object, or a 400 for a body without input. */
+/** Returns a response object, or a 400 if there's no input. */
 export function handleResponses(request: DemoRequest): DemoResponse {
   const { json } = request;
   if (typeof json.input !== 'string' && !Array.isArray(json.input)) {
@@ -114,7 +114,9 @@ function callItem(requestNumber: number, index: number, status: string, name: st
   };
 }
 
-/** Returns the event stream. Its three parts share one sequence counter and are generated in order while they are sent. */
+/**
+ * Returns the event stream. Its three parts share a sequence counter, so they're generated in order while we send them.
+ */
 function responsesStream(request: DemoRequest, reply: ResponsesReply): ScriptedStream {
   const { requestNumber } = request;
   let sequence = 0;

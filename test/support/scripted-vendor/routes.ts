@@ -1,6 +1,6 @@
 /**
- * The routes of the scripted vendor. They are those of the demo vendor, some of which understand more names, and a few
- * more formats.
+ * The routes of the scripted vendor. It has all routes of the demo vendor, some of which understand more model names,
+ * and adds a few formats.
  */
 import { gemini, openai } from '../../../src/demo-vendor/errors.ts';
 import { handleImageEdits } from '../../../src/demo-vendor/images.ts';
@@ -57,7 +57,7 @@ export function createScriptedRoutes(videos: Videos): FindRoute {
   };
 }
 
-/** URLSearchParams decodes a plus sign as a space. */
+/** Replaces spaces by plus signs, because URLSearchParams decodes a plus sign as a space. */
 function modelInQuery(query: string): string {
   return (new URLSearchParams(query).get('model') ?? '').replaceAll(' ', '+');
 }

@@ -1,4 +1,4 @@
-/** Tests every term listed in scripts.ts from the client's perspective. */
+/** Tests all terms that are listed in scripts.ts from the client's perspective. */
 import { describe, expect, test } from '@jest/globals';
 import { chat, count, message, readUntilBreak, withVendor } from './with-vendor.ts';
 

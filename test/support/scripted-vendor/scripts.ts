@@ -1,51 +1,53 @@
 /**
- * Parses the script of a response from the model's name. A name is a list of terms joined by `+` (`echo+slow-200+crlf`), or by `:` where
- * names may not contain `+` (images, videos). Unknown terms are ignored, so any model name works and `rate-limited-once-1+mine` is a
- * separate model. A term with an invalid number is rejected with 400.
+ * Parses the script of a response from the model's name. A name is a list of terms joined by `+`, e.g.
+ * `echo+slow-200+crlf`. For images and videos, whose names can't contain `+`, the terms are joined by `:`. Unknown terms
+ * are ignored, so any model name works, and `rate-limited-once-1+mine` is a separate model. If a known term has an
+ * invalid number, we respond with 400.
  *
- * Instead of a response
- *   fail-<status>  fail-once-<status>        an error in the dialect's format; `once`: only the first request of this model
+ * These terms replace the response:
+ *   fail-<status>  fail-once-<status>        an error in the dialect's format; with `once`, only the first request of the model fails
  *   refuse-<status>                          an error caused by the request (400, 413, 415, 422)
- *   rate-limited  rate-limited-<seconds>     429 with `retry-after` (1 when not given; fractions allowed)
- *   rate-limited-once-<seconds>              429 for the first request of this model only
+ *   rate-limited  rate-limited-<seconds>     429 with `retry-after` (1 by default, fractions are allowed)
+ *   rate-limited-once-<seconds>              429 for the first request of the model only
  *   rate-limited-ms-<n>                      429 with `retry-after-ms`
  *   rate-limited-date-<seconds>              429 with `retry-after` as an HTTP date
- *   rate-limited-reset-<seconds>             429 with the dialect's reset headers only
+ *   rate-limited-reset-<seconds>             429 that only has the dialect's reset headers
  *   rate-limited-body-<seconds>              429 with the hint in the body (Google's RetryInfo)
  *   rate-limited-bare                        429 without any hint
- *   quota  spend-limit                       429 that does not end by waiting
- *   window-<tokens>                          400 when the request is longer than this context window (four bytes are a token)
- *   not-found                                404: this path does not exist
- *   hang                                     accepts the request, never responds
+ *   quota  spend-limit                       429 that doesn't go away by waiting
+ *   window-<tokens>                          400 if the request is longer than this context window (a token has four bytes)
+ *   not-found                                404 because the path doesn't exist
+ *   hang                                     accepts the request but never responds
  *   redirect                                 302 to another origin
- *   garbage  empty  wrong-type               200 with truncated JSON, with an empty body, with HTML
+ *   garbage  empty  wrong-type               200 with truncated JSON, an empty body, or HTML
  *
- * During the response: `n` counts deltas; a response with fewer deltas is cut at its end, before the closing events
- *   slow-<ms>  pace-<ms>                     first byte after ms; ms between two deltas
- *   held                                     first byte when `release()` is called, which only the vendor's own process can do
- *   break-before-first  break-after-<n>      headers sent, then the socket is closed (a plain response with n >= 1: half of it)
- *   stall-before-first  stall-after-<n>      the same, but the socket stays open and silent
- *   error-before-first  error-after-<n>      an error event, then the end (a plain response: 500)
- *   end-before-first  end-after-<n>          the stream ends cleanly, without its closing events
- *   tiny-bytes  crlf                         events byte by byte; CRLF, comments, and writes that split characters and line ends
- *   no-done                                  a chat stream without `[DONE]`
+ * These terms change how the response is sent. `n` counts deltas. If there are fewer deltas, the response is cut at its
+ * end, before the closing events:
+ *   slow-<ms>  pace-<ms>                     time before the first byte; time between two deltas
+ *   held                                     waits with the first byte until the test calls `release()`
+ *   break-before-first  break-after-<n>      closes the socket after the headers or deltas (a plain response with n >= 1 is cut in half)
+ *   stall-before-first  stall-after-<n>      sends nothing more after the headers or deltas, but keeps the socket open
+ *   error-before-first  error-after-<n>      sends an error event and ends (a plain response is a 500)
+ *   end-before-first  end-after-<n>          ends the stream cleanly, but without its closing events
+ *   tiny-bytes  crlf                         sends events byte by byte; uses CRLF, comments, and writes that split characters and line ends
+ *   no-done                                  sends a chat stream without `[DONE]`
  *
- * Content of the response
- *   echo (any other name)                    "You said: ..."; calls a tool when the user's text names one of `tools`
+ * These terms change the content of the response:
+ *   echo (any other name)                    "You said: ...", or a tool call if the user's text contains the name of one of `tools`
  *   echo-body                                the request body as text
  *   say-<base64url>                          exactly this text
- *   long-<n>  big-<kib>                      n terms; this many KiB
- *   tool  tools-parallel  tools-interleaved  one or two tool calls (interleaved: chat streams alternate between their deltas); text after a tool result
- *   thinks                                   reasoning precedes the response
- *   filtered                                 the vendor's content filter removed the response
- *   cached-<n>  cache-written-<n>            n more input tokens, reported as read from (messages: written to) the cache
- *   no-usage  usage-in-finish                never usage; chat streams: usage in the finishing chunk, requested or not
- *   numbers                                  members with 1.0, 1e5, 12345678901234567890 and odd white space in every JSON object returned
- *   b64-only  image-url                      images: `response_format` is rejected; always a URL
- *   video-polls-<n>  video-fails  video-elsewhere    running for n polls (2); ends as failed; the file redirects to another origin
+ *   long-<n>  big-<kib>                      this many words; this many KiB
+ *   tool  tools-parallel  tools-interleaved  one or two tool calls (chat streams can alternate between their deltas), and text after a tool result
+ *   thinks                                   reasoning before the response
+ *   filtered                                 a response that was removed by the vendor's content filter
+ *   cached-<n>  cache-written-<n>            reports n more input tokens as read from the cache (or written to it, on messages)
+ *   no-usage  usage-in-finish                never reports usage; reports it in the last chunk of a chat stream even if nobody asked for it
+ *   numbers                                  fields with 1.0, 1e5, 12345678901234567890 and odd white space in every JSON object
+ *   b64-only  image-url                      rejects `response_format` for images; always returns a URL
+ *   video-polls-<n>  video-fails  video-elsewhere    runs for n polls (2 by default); fails; the file redirects to another origin
  */
 
-/** The wait that a 429 asks for, and how it is sent. */
+/** How long a 429 asks the client to wait, and in what form. */
 export type RetryHint =
   | { readonly form: 'seconds' | 'milliseconds' | 'date' | 'reset' | 'body'; readonly amount: number }
   | { readonly form: 'none' };
@@ -62,18 +64,18 @@ export type Content =
   | { readonly kind: 'terms' | 'kibibytes'; readonly count: number };
 
 export interface Script {
-  /** The complete name, as the caller sent it. */
+  /** The complete name from the request. */
   readonly model: string;
-  /** A known term with an invalid number, or null if all terms are valid. */
+  /** The first known term with an invalid number. Null if there's none. */
   readonly invalidTerm: string | null;
   readonly fault: Fault | null;
-  /** Only the first request of this model gets the fault. */
+  /** Only fail the first request of this model. */
   readonly once: boolean;
-  /** How the response is cut off and after how many deltas. If `after` is null, it is cut off before the first one. */
+  /** Where to cut the response: after this many deltas, or before the first one if `after` is null. */
   readonly cut: { readonly kind: 'break' | 'stall' | 'error' | 'end'; readonly after: number | null } | null;
   readonly slowMs: number;
   readonly held: boolean;
-  /** Null means the vendor's default pace. */
+  /** The pause between events. Null for the vendor's own pace. */
   readonly paceMs: number | null;
   readonly wire: 'plain' | 'tiny-bytes' | 'crlf';
   readonly done: boolean;
@@ -92,7 +94,7 @@ const maxCachedScripts = 1_000;
 const maxAmount = 10_000_000;
 const scriptsByModel = new Map<string, Script>();
 
-/** Parses a model's name. Returns the same object for the same name while it is cached. */
+/** Parses a model's name. Results are cached, so you may get the same object again. */
 export function parseScript(model: string): Script {
   const cached = scriptsByModel.get(model);
   if (cached !== undefined) return cached;
@@ -132,7 +134,7 @@ function applyTerm(script: Script, term: string): Script {
   if (term.startsWith('say-')) {
     return { ...script, content: { kind: 'text', text: Buffer.from(term.slice(4), 'base64url').toString('utf8') } };
   }
-  // The longest prefix comes first, e.g. `rate-limited-ms-` before `rate-limited-`.
+  // Longer prefixes come first, e.g. `rate-limited-ms-` before `rate-limited-`.
   const prefix = prefixes.find((candidate) => term.startsWith(candidate));
   if (prefix === undefined) return script;
   const rest = term.slice(prefix.length);
@@ -141,7 +143,7 @@ function applyTerm(script: Script, term: string): Script {
   return numbered === undefined || !(amount <= maxAmount) ? { ...script, invalidTerm: term } : { ...script, ...numbered };
 }
 
-/** We use a map instead of an object, because a model may be called `constructor`. */
+/** A map instead of an object, because a model could be called `constructor`. */
 const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial<Script>>(
   Object.entries({
     'rate-limited': { fault: rateLimited('seconds', 1) },
@@ -176,7 +178,7 @@ const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial
   } satisfies Record<string, Partial<Script>>),
 );
 
-/** Parses terms that end in a number. Returns undefined if the number is out of range. */
+/** The terms that end with a number. A function returns undefined if the number is out of range. */
 const numberedTerms: Readonly<Record<string, (amount: number, script: Script) => Partial<Script> | undefined>> = {
   'fail-once-': (status) => (isErrorStatus(status) ? { fault: { kind: 'status', status }, once: true } : undefined),
   'fail-': (status) => (isErrorStatus(status) ? { fault: { kind: 'status', status } } : undefined),

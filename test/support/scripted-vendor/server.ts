@@ -1,6 +1,6 @@
 /**
- * The scripted vendor is the demo vendor as a test double. A model's name says how it responds (see scripts.ts), and it
- * records the requests that it receives. Its memory use is bounded.
+ * The scripted vendor is the demo vendor as a test double. The name of the model determines the response (see
+ * scripts.ts). It also records requests. Its memory use is bounded.
  */
 import type { ServerResponse } from 'node:http';
 import { errorResponse, type Family, unknownPathResponse } from '../../../src/demo-vendor/errors.ts';
@@ -22,24 +22,24 @@ import { createVideos } from './videos.ts';
 import { writeScripted } from './write-scripted.ts';
 
 export interface ScriptedVendor extends DemoVendor {
-  /** The newest 1,000 requests, oldest first. */
+  /** Returns the newest 1,000 requests, oldest first. */
   requests(): readonly RecordedRequest[];
-  /** Responds to the requests that a `held` in the model's name keeps waiting. Returns their number. */
+  /** Responds to all requests that are waiting because of `held` in the model's name. Returns how many there were. */
   release(): number;
   /** Clears the recorded requests, the used `once` faults and the videos. */
   clear(): void;
 }
 
 export interface ScriptedVendorOptions extends DemoVendorOptions {
-  /** Called for each request once its body is complete, before the response. */
+  /** Called for each request when its body is complete, before the response. */
   readonly observe?: (request: RecordedRequest) => void;
-  /** Milliseconds since 1970, for retry hints that are dates. */
+  /** Returns milliseconds since 1970, for retry hints that are dates. */
   readonly now?: () => number;
 }
 
 const maxOnceModels = 1_000;
 
-/** Starts the server and rejects if the port is in use. */
+/** Starts the server. Rejects if the port is in use. */
 export async function createScriptedVendor({
   paceMs = 0,
   observe,

@@ -1,11 +1,14 @@
-/** Speech in more audio formats, and the format of ElevenLabs and Deepgram: POST /v1/text-to-speech/{voice} and /v1/speak?model={voice}. */
+/**
+ * Adds audio formats, and implements the speech format of ElevenLabs and Deepgram (POST /v1/text-to-speech/{voice} and
+ * /v1/speak?model={voice}).
+ */
 import { errorResponse } from '../../../src/demo-vendor/errors.ts';
 import { asString } from '../../../src/demo-vendor/json.ts';
 import { binaryResponse, type DemoRequest, type DemoResponse } from '../../../src/demo-vendor/response.ts';
 import { countSpokenTerms, handleSpeech, makeMp3 } from '../../../src/demo-vendor/speech.ts';
 import { voice } from './families.ts';
 
-/** Supports the audio formats that need no codec. */
+/** Supports those audio formats that don't need a codec. */
 export function handleScriptedSpeech(request: DemoRequest): DemoResponse {
   const { input, response_format: format } = request.json;
   const make = format === 'pcm' ? makeSamples : format === 'wav' ? makeWav : null;
@@ -14,7 +17,7 @@ export function handleScriptedSpeech(request: DemoRequest): DemoResponse {
   return outgoing.kind === 'body' && outgoing.status === 200 ? binaryResponse(`audio/${format}`, make(asString(input))) : outgoing;
 }
 
-/** The voice is in the URL, the text in `text`. */
+/** Handles requests with the voice in the URL and the text in the `text` field. */
 export function handleVoice({ json }: DemoRequest): DemoResponse {
   const text = asString(json.text);
   if (text === '') return errorResponse(voice, { status: 422, message: 'text: Field required', code: 'missing_text' });
@@ -24,7 +27,7 @@ export function handleVoice({ json }: DemoRequest): DemoResponse {
 const sampleRate = 24_000;
 const samplesPerTerm = 480;
 
-/** Returns 16-bit mono samples of silence. */
+/** Returns silence as 16-bit mono samples. */
 function makeSamples(text: string): Buffer {
   return Buffer.alloc(2 * samplesPerTerm * countSpokenTerms(text));
 }

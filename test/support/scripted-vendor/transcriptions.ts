@@ -1,4 +1,4 @@
-/** Transcripts as streams, subtitles and verbose JSON. */
+/** Returns transcripts as streams, subtitles and verbose JSON. */
 import { badRequest } from '../../../src/demo-vendor/errors.ts';
 import { binaryResponse, type DemoRequest, type DemoResponse, type EventStream, jsonResponse } from '../../../src/demo-vendor/response.ts';
 import { splitText } from '../../../src/demo-vendor/tokens.ts';

@@ -1,6 +1,6 @@
 /**
- * Google's video format. A start returns an operation, polls report it as running and then return its files, and a file
- * redirects once. The newest 1,000 operations are stored, and any other name returns 404.
+ * Implements Google's video format. A start returns an operation. Polls first report it as running, and then return its
+ * files. A file redirects once. We store the newest 1,000 operations, and return 404 for all other names.
  */
 
 import { errorResponse, gemini } from '../../../src/demo-vendor/errors.ts';
@@ -14,13 +14,13 @@ const maxOperations = 1_000;
 const maxSamples = 4;
 
 export interface Videos {
-  /** POST /v1beta/models/{model}:predictLongRunning */
+  /** Handles POST /v1beta/models/{model}:predictLongRunning. */
   start(request: DemoRequest): DemoResponse;
-  /** GET /v1beta/models/{model}/operations/{id} */
+  /** Handles GET /v1beta/models/{model}/operations/{id}. */
   poll(request: DemoRequest): DemoResponse;
-  /** GET /v1beta/files/{id}:download: redirects to the URL of the bytes. */
+  /** Handles GET /v1beta/files/{id}:download, which redirects to the file. */
   download(request: DemoRequest): DemoResponse;
-  /** GET /v1beta/stored/{id}.mp4 returns the bytes. Like Google's signed URLs, it needs no key. */
+  /** Handles GET /v1beta/stored/{id}.mp4, which returns the file. Like Google's signed URLs, it doesn't need a key. */
   stored(request: DemoRequest): DemoResponse;
   clear(): void;
 }
@@ -31,7 +31,7 @@ interface Operation {
   polls: number;
 }
 
-/** The operations of one vendor. */
+/** Creates the store for the operations of one vendor. */
 export function createVideos(): Videos {
   const operations = new Map<string, Operation>();
 

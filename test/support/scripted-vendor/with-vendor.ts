@@ -1,4 +1,4 @@
-/** Starts a demo vendor on a free port for one test and sends requests to it without a client library. */
+/** Starts a demo vendor on a free port for a single test, and sends requests to it without a client library. */
 import { createScriptedVendor, type ScriptedVendor, type ScriptedVendorOptions } from './server.ts';
 
 export async function withVendor<Result>(
@@ -13,7 +13,7 @@ export async function withVendor<Result>(
   }
 }
 
-/** Keys for every vendor family, and the version header that the messages dialect requires. */
+/** Contains the key headers of all vendor families, and the version header that the messages dialect requires. */
 export const keyHeaders = {
   authorization: 'Bearer any',
   'x-api-key': 'any',
@@ -43,7 +43,7 @@ export function message(vendor: ScriptedVendor, model: string, members: object =
   return post(vendor, '/v1/messages', { model, max_tokens: 1_000, messages, ...members });
 }
 
-/** Reads a body until it ends or breaks off. */
+/** Reads a body until it ends or is cut off. */
 export async function readUntilBreak(response: Response): Promise<{ text: string; chunks: number; broken: boolean }> {
   const decoder = new TextDecoder();
   let text = '';
@@ -55,7 +55,7 @@ export async function readUntilBreak(response: Response): Promise<{ text: string
     }
     return { text, chunks, broken: false };
   } catch {
-    // fetch throws if a response breaks off.
+    // fetch throws if a response is cut off.
     return { text, chunks, broken: true };
   }
 }

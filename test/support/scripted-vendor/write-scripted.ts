@@ -1,6 +1,6 @@
 /**
- * Writes a response to the socket and applies the script's faults to it. It ends when everything is written or the
- * client has disconnected, and buffers at most one event for a slow client.
+ * Writes a response to the socket, with the faults in its script. It's done when everything has been written, or when
+ * the client disconnects. If the client is slow, we buffer at most one event.
  */
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTick } from 'node:timers/promises';
@@ -17,7 +17,7 @@ export interface ScriptedDelivery {
   readonly family: Family;
   /** The vendor's default time between two deltas. */
   readonly paceMs: number;
-  /** Headers of every response of the family. */
+  /** Headers that every response of this vendor family has. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -45,7 +45,7 @@ export async function writeScripted(response: ServerResponse, delivery: Scripted
 
 function writeBody(response: ServerResponse, status: number, headers: Record<string, string>, body: Buffer, { cut }: Script): void {
   response.writeHead(status, { ...headers, 'content-length': String(body.length) });
-  // We only cut off successful responses. An error response arrives complete.
+  // Only cut off successes. Errors have to arrive in full.
   if (cut === null || cut.kind === 'end' || status !== 200) {
     response.end(body);
     return;
@@ -75,7 +75,7 @@ function errorEvent(family: Family): string {
   return `data: ${JSON.stringify(family.errorBody({ status: 500, message: 'The server had an error while answering.' }))}\n\n`;
 }
 
-/** Writes at most `limit` events, and none after the client has disconnected. */
+/** Writes at most `limit` events. Stops when the client has disconnected. */
 async function writeEvents(
   response: ServerResponse,
   events: Iterable<string>,
@@ -97,14 +97,14 @@ async function writeEvent(response: ServerResponse, event: string, script: Scrip
   if (script.wire === 'plain') return writePart(response, text);
   for (const part of script.wire === 'crlf' ? crlfParts(text) : byteParts(text)) {
     await writePart(response, part);
-    // One part per iteration of the event loop, so that the client's socket reads them separately.
+    // Write one part per iteration of the event loop, so that the client's socket reads them separately.
     await nextTick();
   }
 }
 
 /**
- * Returns a comment and the event with CRLF, split inside the first multi-byte character of both and inside both
- * closing line endings.
+ * Returns a comment and the event, both with CRLF. They're split inside their first multi-byte character, and inside
+ * both closing line endings.
  */
 function crlfParts(event: string): readonly Buffer[] {
   const bytes = Buffer.from(`: über den Draht\r\n\r\n${event.replaceAll('\n', '\r\n')}`);
@@ -120,7 +120,7 @@ function byteParts(event: string): readonly Buffer[] {
   return Array.from(bytes, (_, index) => bytes.subarray(index, index + 1));
 }
 
-/** Numbers, escapes and white space that parsing and re-serializing would change. */
+/** Fields with numbers, escapes and white space that would change if somebody parsed and serialized them again. */
 const oddMembers =
   '{ "x_odd" : {"one":1.0 , "power" : 1e5,"big":12345678901234567890,"small":-0.10,"escaped":"\\u0041\\/\\ud83d\\ude00"} ,\t';
 

@@ -1,4 +1,7 @@
-/** Tests the recorder of refused calls: what gets a row, what is only counted, and what happens without a database. */
+/**
+ * Tests the recorder for refused calls, i.e. which of them get a row, which are only counted, and what happens without
+ * a database.
+ */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { GatewayError, gatewayError } from '../../../src/core/errors.ts';
 import { newId } from '../../../src/core/ids.ts';

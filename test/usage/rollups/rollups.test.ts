@@ -1,4 +1,7 @@
-/** Tests that rollups always equal the sums of the call rows, however far they have been merged and backfilled. */
+/**
+ * Tests that rollups always equal the sums over the rows of calls, no matter how many of them have been merged or
+ * backfilled.
+ */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { createLeaseStore } from '../../../src/ceilings/lease-store.ts';

@@ -1,7 +1,7 @@
 /**
- * Writes the items of tool calls. Calls may overlap. A call ends when the vendor says so, or when its arguments are
- * complete and another item starts. We send the text for a custom tool as a single delta, because we don't know it
- * until its JSON is complete.
+ * Writes the output items of tool calls. Calls may overlap. A call ends when the vendor says so, or when its arguments
+ * are complete and another item starts. The text for a custom tool is sent as a single delta, because we can't extract
+ * it until the JSON is complete.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { createObjectText, type ObjectText } from '../../json/json-text.ts';
@@ -11,14 +11,14 @@ import type { ItemPlace, OpenItem, OutputItems } from './output-items.ts';
 import { type CallerTool, parseCustomArguments } from './tools.ts';
 
 /**
- * Each function returns the events that are ready to send. `position` is the index of a call among the calls of the
- * response.
+ * Each function returns the events that are ready to be sent. `position` counts the calls of the response, starting at
+ * 0.
  */
 export interface CallItems {
   start(position: number, call: { readonly id: string; readonly name: string }): string;
   add(position: number, argumentText: string): string;
   end(position: number): string;
-  /** Ends the calls whose arguments are complete. */
+  /** Ends every call that has complete arguments. */
   endWhole(): string;
   endAll(): string;
   open(): OpenItem[];
@@ -34,7 +34,7 @@ interface OpenCall extends ItemPlace {
 
 export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>): CallItems {
   const calls = new Map<number, OpenCall>();
-  /** Calls that have received arguments since we last checked whether they are complete. */
+  /** Calls with new arguments that we haven't checked for completeness yet. */
   const changed = new Set<number>();
 
   const end = (position: number): string => {
@@ -44,14 +44,14 @@ export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, C
     const { id, index, isCustom, names, progress } = call;
     const place = { item_id: id, output_index: index };
     const given = isCustom ? parseCustomArguments(call.arguments, parseLossless) : call.arguments;
-    // If there are no arguments, we send `{}`.
+    // Send `{}` if there are no arguments.
     const isEmpty = !isCustom && given.trim() === '';
     const text = isEmpty ? '{}' : given;
     const isSent = isCustom ? text === '' : text === given;
     const name = isCustom ? 'response.custom_tool_call_input' : 'response.function_call_arguments';
     const delta = isSent ? '' : items.event(`${name}.delta`, { ...place, delta: text });
     const members = isCustom ? { input: text } : { name: names.name, arguments: text };
-    // A response may end in the middle of the arguments.
+    // The arguments are incomplete if the response was cut off.
     const status = isEmpty || progress.isComplete() ? 'completed' : 'incomplete';
     return delta + items.event(`${name}.done`, { ...place, ...members }) + items.done(index, toItem(call, status, text));
   };

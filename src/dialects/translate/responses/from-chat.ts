@@ -13,7 +13,7 @@ import type { ResponsesTranslator } from './translator.ts';
 import { toResponsesUsage } from './usage.ts';
 import { createResponsesWriter, type IncompleteReason, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
 
-/** Expects an `answer` from `parseLossless`. Returns null if it isn't a chat response. */
+/** Converts a chat response that was parsed by `parseLossless`. Returns null if `answer` isn't one. */
 export function chatToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {
   const { message, finish_reason: finishReason } = asLosslessObject(asArray(answer.choices)[0]);
   if (!isLosslessObject(message)) return null;
@@ -45,28 +45,29 @@ function toIncompleteReason(finishReason: unknown): IncompleteReason | null {
 }
 
 /**
- * Ends the reasoning if there is any. It becomes an item even if it has no text, because only the vendor can read it.
+ * Ends the reasoning if there is any. It becomes an item even if it has no text, because the vendor may have encrypted
+ * it.
  */
 function endReasoning(writer: ResponsesWriter, reasoning: Reasoning): string {
   const sealed = reasoning.seal(writer.isReasoning());
   return sealed === null ? '' : writer.endReasoning(sealed);
 }
 
-/** The reasoning of a message or of its deltas. */
+/** Collects the reasoning of a message, or of the deltas of a stream. */
 interface Reasoning {
   /** Returns the text of the reasoning in `delta`. */
   add(delta: JsonObject): string;
   /**
-   * Seals what the vendor needs back from the reasoning since the last call. Returns null if there was no reasoning. We
-   * seal an item that has text even if there's nothing to give back, because a vendor that has this route would
-   * otherwise reject an item that it didn't create.
+   * Seals the reasoning that was added since the last call, so that the caller can send it back to the vendor. Returns
+   * null if there was no reasoning. We seal an item that has text even if the vendor needs nothing back, because
+   * vendors that have the responses route reject items that they didn't create.
    */
   seal(hasText: boolean): string | null;
 }
 
 function createReasoning(): Reasoning {
   let content = '';
-  /** The reasoning text so far, no matter which member the vendor sends it in. */
+  /** The reasoning text so far. Vendors send it in different fields. */
   let text = '';
   let details: JsonObject[] = [];
   return {
@@ -80,7 +81,7 @@ function createReasoning(): Reasoning {
         .filter(({ type }) => type === 'thinking');
       const texts = thinking.flatMap((part) => asArray(part.thinking).map((inner) => asString(asLosslessObject(inner).text) ?? ''));
       const detailText = added.map((detail) => asString(detail.text) ?? asString(detail.summary) ?? '').join('');
-      // The entry with the signature may repeat the whole text.
+      // Vendors may repeat the whole text in the entry that contains the signature. Don't add it twice.
       const more = reasoningContent || asString(delta.reasoning) || texts.join('') || (detailText === text ? '' : detailText);
       text += more;
       return more;
@@ -98,7 +99,10 @@ function createReasoning(): Reasoning {
   };
 }
 
-/** Details arrive in pieces that have the same index and type. */
+/**
+ * Adds a piece of an entry in `reasoning_details`. Consecutive pieces with the same index and type belong to the same
+ * entry.
+ */
 function addDetail(details: JsonObject[], piece: JsonObject): void {
   const last = details.at(-1);
   if (!last || last.type !== piece.type || last.index !== piece.index) {
@@ -118,7 +122,7 @@ export function createChatToResponses(identity: ResponsesIdentity, echo: Request
   const source = createChatSource();
   const reasoning = createReasoning();
   const calls = createToolCallReader();
-  /** The arguments of calls whose name hasn't arrived yet. */
+  /** Arguments that arrived before the name of their call. */
   const unnamed = new Map<StreamedCall, string>();
 
   const startCall = (call: StreamedCall, argumentText: string): string => {

@@ -12,7 +12,7 @@ import type { ResponsesTranslator } from './translator.ts';
 import { toResponsesUsage } from './usage.ts';
 import { createResponsesWriter, type IncompleteReason, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
 
-/** Expects an `answer` from `parseLossless`. Returns null if it isn't a messages response. */
+/** Expects an `answer` from `parseLossless`. Returns null if the answer isn't a messages response. */
 export function messagesToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {
   if (!Array.isArray(answer.content)) return null;
   const writer = createResponsesWriter(identity, echo);

@@ -10,21 +10,21 @@ export interface ItemPlace {
   readonly id: string;
 }
 
-/** The current state of an item that hasn't ended yet. */
+/** An item that's still open, as it is so far. */
 export type OpenItem = readonly [index: number, item: JsonObject];
 
 export interface OutputItems {
   event(type: string, members: JsonObject): string;
-  /** Reserves the next position. The `prefix` of the id depends on the type of the item. */
+  /** Starts an item: takes the next position in the output, and creates an id with the prefix of the item's type. */
   next(prefix: string): ItemPlace;
   added(index: number, item: JsonObject): string;
   done(index: number, item: JsonObject): string;
   count(): number;
-  /** Returns all items in order. */
+  /** Returns all items in order. These are the complete ones, plus those in `open`, which haven't ended yet. */
   list(open: readonly OpenItem[]): JsonObject[];
 }
 
-/** `digits` has to be unique to the call. */
+/** Item ids are derived from `digits`, so pass different digits for each call. */
 export function createOutputItems(digits: string): OutputItems {
   const ended: OpenItem[] = [];
   let count = 0;

@@ -1,8 +1,8 @@
 /**
- * Translates a responses request to a chat request, and determines which of its members the response repeats. Bodies
+ * Translates a responses request to a chat request, and determines which of its fields the response repeats. Bodies
  * have to come from `parseLossless`.
  *
- * See `member-rules.ts` for the members that we translate, and for what happens to the others.
+ * See `member-rules.ts` for the fields that we translate, and for what happens to other fields.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';
@@ -12,25 +12,24 @@ import { applyRules, createChanges, type RequestChanges } from '../request-chang
 import { type ReasoningForm, toChatMessages } from './items.ts';
 import { type CallerTool, translateTools } from './tools.ts';
 
-/** What the response needs to know about its request. */
 export interface RequestEcho {
-  /** The members of the response that repeat the request. */
+  /** Fields of the request that the response repeats. */
   readonly members: JsonObject;
-  /** Maps the tool names that we send to the vendor to the caller's tools. */
+  /** The caller's tools, by the name under which the vendor knows them. */
   readonly tools: ReadonlyMap<string, CallerTool>;
 }
 
-/** Options for translating a request. */
+/** How to translate the request. */
 interface ResponsesTranslation {
-  /** Whether we may leave out tools that OpenAI runs, as long as other tools remain. */
+  /** Allows the translation to leave out tools that only OpenAI can run, as long as other tools remain. */
   readonly mayOmitTools?: boolean;
-  /** Collects the members that we drop or adjust. */
+  /** Pass this to collect the fields that were dropped or adjusted. */
   readonly changes?: RequestChanges;
 }
 
 /**
- * Returns the chat request without the model, token limit and `stream`, together with what the response repeats. Throws
- * UntranslatableError if chat can't express the request.
+ * Returns the chat request without the model, token limit and `stream`, together with the fields that the response
+ * repeats. Throws UntranslatableError if chat can't express the request.
  */
 export function translateResponsesRequest(
   body: JsonObject,
@@ -72,8 +71,8 @@ function toResponseFormat(format: unknown): JsonObject | null {
 }
 
 /**
- * Returns the members in which OpenAI repeats the request. `store` and `truncation` have fixed values, because we never
- * store or truncate anything, no matter what the request says.
+ * Returns the fields in which OpenAI repeats the request. `store` and `truncation` have fixed values, because we don't
+ * store or truncate anything even if the request asks for it.
  */
 function echoOf(body: JsonObject, tools: readonly unknown[]): JsonObject {
   const { effort, summary } = asLosslessObject(body.reasoning);

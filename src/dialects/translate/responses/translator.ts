@@ -1,8 +1,8 @@
-/** The contract of the stream translators for responses callers. */
+/** What all stream translators for the responses route have in common. */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { StreamTranslator } from '../stream.ts';
 
 export interface ResponsesTranslator extends StreamTranslator {
-  /** Returns the response as far as we have sent it. */
+  /** The response as far as we've sent it. */
   response(): JsonObject;
 }

@@ -1,6 +1,7 @@
 /**
- * Writes a response of the responses route piece by piece. It returns the events of a stream, and builds the response
- * that goes into the last event. We write JSON responses in the same way and ignore the events, so that both are equal.
+ * Writes a response for the responses route piece by piece. It returns the events of a stream, and also builds the
+ * complete response that the last event contains. For a JSON response we run the same code and ignore the events, so a
+ * stream and a JSON response always have the same content.
  *
  * Items have stable ids that are derived from the call's id. Tool calls may overlap, but text and reasoning end when
  * another item starts.
@@ -11,31 +12,30 @@ import { createOutputItems, type ItemPlace, type OpenItem } from './output-items
 import type { RequestEcho } from './request.ts';
 
 export interface ResponsesIdentity {
-  /** The call's id. */
   readonly id: string;
   readonly model: string;
   readonly createdSeconds: number;
 }
 
-/** Functions that add a piece of the response return its events, which are ready to send. */
+/** All functions add something to the response and return the resulting events, ready to be sent. */
 export interface ResponsesWriter {
-  /** Starts the response. `model` is the vendor's name for the model, if it sent one. */
+  /** Starts the response. `model` is the name that the vendor sent for the model, if any. */
   start(model: string | null): string;
   text(piece: string): string;
   refusal(piece: string): string;
   reasoning(piece: string): string;
   /**
-   * Ends the reasoning, even if it has no text. `sealed` is what the caller has to send back, or null if the vendor
-   * doesn't need anything back.
+   * Ends the reasoning. There may not have been any text. If the vendor needs something back, `sealed` is the encrypted
+   * content that the caller has to send with its next request.
    */
   endReasoning(sealed: string | null): string;
   isReasoning(): boolean;
   startCall: CallItems['start'];
   callArguments: CallItems['add'];
   endCall: CallItems['end'];
-  /** `incomplete` is the reason why the response isn't complete, if any. */
+  /** `incomplete` says why the response is incomplete. It's null if the response is complete. */
   finish(end: { readonly incomplete: IncompleteReason | null; readonly usage: JsonObject | null }): string;
-  /** Ends a stream that broke. */
+  /** Ends the response after the stream broke. */
   fail(message: string, usage: JsonObject | null): string;
   /** Returns the current state of the response. */
   response(): JsonObject;
@@ -45,7 +45,7 @@ export type IncompleteReason = 'max_output_tokens' | 'content_filter';
 
 interface OpenText extends ItemPlace {
   readonly kind: 'message';
-  /** The parts that have ended. */
+  /** The finished parts. */
   readonly parts: JsonObject[];
   part: TextPart | null;
 }
@@ -144,17 +144,17 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
     return events + ended + part + done(index, item);
   };
 
-  /** Ends the text or reasoning that is currently open. */
+  /** Closes the text or reasoning item, if one is open. */
   const endOpen = (): string => {
     if (open === null) return '';
     if (open.kind === 'reasoning') return endReasoning(null);
     const message = open;
     open = null;
-    // If the response is incomplete, so is the text that ends with it.
+    // If the response was cut off, so was its last text.
     return endPart(message) + done(message.index, toMessage(message, incomplete === null ? 'completed' : 'incomplete'));
   };
 
-  /** A response always has a message, even if it has no content. */
+  /** Adds an empty message, because every response has to have one. */
   const emptyMessage = (): string => {
     const { events, message } = openText();
     return events + openPart(message, 'output_text').events + endOpen();

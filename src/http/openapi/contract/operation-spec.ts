@@ -1,4 +1,4 @@
-/** The specification of an operation, and error codes that several routes share. */
+/** The type that describes an operation, and the error codes that several routes share. */
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { PlainTextStatus } from '../../plain-text-error.ts';
@@ -7,29 +7,33 @@ import type { ResponseHeader } from './parameters.ts';
 export interface OperationSpec {
   readonly tag: string;
   readonly summary: string;
-  /** What a caller needs to know beyond the summary, in a sentence or two. */
+  /** One or two sentences about what the summary leaves open. */
   readonly details: string;
-  /** `messages` means a virtual key that may also be sent in `x-api-key`. */
+  /** How callers authenticate. With `messages`, they can send their virtual key in `x-api-key`, too. */
   readonly auth: 'key' | 'messages' | 'admin' | 'none';
   /**
-   * By default the style follows from `auth`. With `either`, errors have the messages style if the request has the
-   * header `anthropic-version`.
+   * By default, the style depends on `auth`. With `either`, errors have the messages style if the request has an
+   * `anthropic-version` header.
    */
   readonly errorStyle?: 'either';
+  /** The parameters in the path don't have to be listed, except for ids. */
   readonly parameters?: readonly string[];
-  /** The request body. `name` refers to its schema. If `optional` is set, callers may omit the body. */
+  /** `name` is the name of the schema. If `optional` is set, the body can be left out. */
   readonly body?: {
     readonly name: string;
     readonly optional?: true;
     readonly mediaType?: 'multipart/form-data' | 'application/x-ndjson';
-    /** A body that the demo configuration of `npm start` accepts. */
+    /** An example that works with the demo configuration of `npm start`. */
     readonly example?: unknown;
   };
-  /** Maps a status to the name of the response schema, or to the content by media type. */
+  /** Maps each status to the name of the response schema, or to a media type object. */
   readonly responses: Readonly<Record<string, string | JsonObject>>;
-  /** Describes the responses. Defaults to the summary. */
+  /** The description of the responses. If this is missing, it's the same as the summary. */
   readonly description?: string;
-  /** Response headers. Error responses only have the ones that end in `-id`. */
+  /**
+   * The headers of successful responses. Error responses only have some of them, namely those whose names end with
+   * `-id`.
+   */
   readonly headers?: readonly ResponseHeader[];
   readonly codes: readonly ErrorCode[];
   readonly plain?: readonly PlainTextStatus[];
@@ -39,7 +43,7 @@ export interface OperationSpec {
 export type OperationSpecs = Readonly<Record<string, OperationSpec>>;
 
 export const keyCodes = ['missing_key', 'invalid_key', 'keystore_unavailable', 'limits_unavailable'] as const;
-/** Error codes of every route that calls a model. */
+/** The error codes of all routes that call a model. */
 export const callCodes = [
   ...keyCodes,
   'no_route',

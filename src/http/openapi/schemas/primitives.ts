@@ -10,7 +10,7 @@ export const windowName = z.enum(['minute', 'day', 'month', 'total']);
 
 export const listSchema = (row: z.ZodType) => z.looseObject({ object: z.literal('list'), data: z.array(row) });
 
-/** Schemas for optional members that we forward unchanged. The vendor rejects invalid values. Null counts as absent. */
+/** Schemas for optional fields that we forward unchanged. Null counts as absent. The vendor checks the values. */
 export const vendorText = z.string().nullable().optional();
 export const vendorInteger = z.int().nullable().optional();
 export const vendorNumber = z.number().nullable().optional();

@@ -21,7 +21,7 @@ const optionalFields = (kind: keyof typeof supportedParams): string =>
     .map((name) => `\`${name}\``)
     .join(', ');
 
-/** Request schemas. Members that aren't listed are ignored. */
+/** Request schemas, which ignore all other fields. */
 export const mediaRequests = {
   ImageBody: z
     .looseObject({
@@ -81,7 +81,7 @@ const base = {
 } as const satisfies Partial<OperationSpec>;
 const imageHeaders = [...base.headers, 'x-gateway-warning'] as const;
 
-/** Transcriptions and translations return whatever the vendor sends, which may be JSON, text, subtitles or events. */
+/** Transcriptions and translations return what the vendor sends, which can be JSON, text, subtitles or events. */
 const transcribed = "The gateway forwards the parts to exactly one provider while they arrive, and returns the provider's response.";
 const transcript = { 'application/json': {}, 'text/plain': {}, 'text/event-stream': {} };
 const transcribe: Pick<OperationSpec, 'body' | 'responses' | 'codes'> = {
@@ -116,7 +116,7 @@ export const mediaOperations: OperationSpecs = {
     summary: 'Turns text into speech',
     details: 'The gateway calls exactly one provider, and forwards the audio while it arrives.',
     body: { name: 'SpeechBody', example: { model: 'standard', input: 'Hello!' } },
-    // The content type comes from the provider's configuration, or else from the vendor. The default is audio/mpeg.
+    // The content type comes from the provider's configuration, or else from the vendor. Defaults to audio/mpeg.
     responses: { 200: { 'audio/*': {} } },
   },
 };

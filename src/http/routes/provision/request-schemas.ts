@@ -1,6 +1,7 @@
 /**
- * Request schemas of the provisioning routes, shared with the modules that parse the bodies. Catalog rows are an
- * exception: the configuration parses them, and this module may not import it. A property test compares both.
+ * Request schemas of the provisioning routes. The modules that parse the bodies use the same schemas. The only
+ * exception are catalog rows, because the configuration parses them and we can't import it here. A property test
+ * compares both.
  */
 import { z } from 'zod';
 import { keyChangeInput, keyInput, rotateInput, windowsNeedCeilings } from '../../../keys/key-input.ts';

@@ -1,4 +1,4 @@
-/** Members of messages requests, with values that request something. */
+/** Fields of messages requests, with values that have an effect. */
 import type { Place } from '../sdk-members.ts';
 
 const hi = { role: 'user', content: 'hi' };

@@ -1,4 +1,4 @@
-/** Members of responses requests, with values that request something. */
+/** Fields of responses requests, with values that have an effect. */
 import type { Place } from '../sdk-members.ts';
 
 const schema = { type: 'object', properties: { city: { type: 'string' } } };

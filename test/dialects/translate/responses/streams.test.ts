@@ -1,6 +1,6 @@
 /**
- * Tests responses and streams of both dialects that are translated for callers of the responses route, both with
- * OpenAI's own SDK and event by event.
+ * Tests the translation of responses and streams from both dialects for callers of the responses route. We use OpenAI's
+ * own SDK, and also check individual events.
  */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -267,7 +267,7 @@ function eventsOf(text: string): JsonObject[] {
     });
 }
 
-/** Replays the events of one complete stream and compares what they build with the final response. */
+/** Replays the events of a complete stream, and compares what they add up to with the final response. */
 function expectValidEvents(events: readonly JsonObject[]): void {
   expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index));
   expect(events.slice(0, 2).map(({ type }) => type)).toEqual(['response.created', 'response.in_progress']);
