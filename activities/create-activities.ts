@@ -1,6 +1,6 @@
 /**
- * Creates all activities. Each passes ids to a function of a module and returns only ids, counts and kinds. When
- * they're registered, `jobs/worker/wrap-activities.ts` makes sure that their errors are safe to store in histories.
+ * Creates all activities. Each activity passes ids to a function elsewhere, and returns only ids, counts and kinds.
+ * `temporal/worker/wrap-activities.ts` makes sure that their errors are safe to store in workflow histories.
  */
 import { activityInfo, Context, cancellationSignal } from '@temporalio/activity';
 import type { CloseIdle } from '../src/memory/conversations/close-idle.ts';
@@ -19,10 +19,10 @@ import type {
   PendingGroup,
   PendingGroups,
   VideoPollResult,
+  Wait,
 } from '../workflows/contract.ts';
 import { type CleanupActivityDeps, createCleanupActivities } from './cleanup.ts';
 import { withHeartbeats } from './heartbeats.ts';
-import { toPollResult } from './poll-result.ts';
 
 export interface ActivityDeps {
   readonly cleanup: CleanupActivityDeps;
@@ -46,13 +46,14 @@ export function createActivities(deps: ActivityDeps): Activities {
 
 export interface ConversationActivityDeps extends Pick<Episodes, 'closeConversation'> {
   readonly closeIdle: CloseIdle;
-  /**
-   * Returns how long a conversation must be without calls before we close it, according to the current configuration.
-   */
+  /** Returns the idle time after which we close a conversation, according to the current configuration. */
   readonly idleMs: () => number;
 }
 
-/** Doesn't send heartbeats, because these are local activities. */
+/**
+ * Creates the activities that check for idle conversations. Workflows run them as local activities, so they don't send
+ * heartbeats.
+ */
 export function createConversationActivities({ idleMs, closeConversation, closeIdle }: ConversationActivityDeps) {
   return {
     readIdleConversations: async ({ project_id: projectId, run }) => {
@@ -67,7 +68,7 @@ export function createConversationActivities({ idleMs, closeConversation, closeI
 }
 
 interface EmbeddingActivityDeps {
-  /** Embeds passages of a project for at most a few minutes. */
+  /** Embeds passages of a project. Returns after a few minutes at most. */
   readonly embedPassages: (projectId: string, run: number, signal: AbortSignal) => Promise<EmbedProgress>;
 }
 
@@ -104,16 +105,16 @@ export interface LearningActivityDeps {
   readonly learnGroup: GroupStep;
   readonly consolidateGroup: GroupStep;
   readonly finishBatch: (run: BatchRun) => Promise<BatchFinish>;
-  /** Replays the failed batches of a project and returns their number. */
+  /** Replays the failed batches of a project and returns how many there were. */
   readonly replayBatches: (projectId: string) => Promise<number>;
-  /** Aborted when activities have to end because the worker is stopping. */
+  /** Aborted when the worker stops, so that running activities end as well. */
   readonly stopping: AbortSignal;
 }
 
 /**
- * Returns a signal that aborts when the worker stops. It doesn't abort if only the run has ended. We've already paid
- * for its call to the model, so we store the response, and the run that replaces it waits for that. The SDK cancels an
- * activity only once, so if the worker stops after that, we only find out from `stopping`.
+ * Returns a signal that aborts when the worker stops, but not when only the run has ended. In that case we've already
+ * paid for the model call, so we store its response, and the run that replaces this one waits for it. The SDK cancels
+ * an activity only once. If the worker stops after the run has ended, only `stopping` tells us.
  */
 function signalOfStep(stopping: AbortSignal): AbortSignal {
   const context = Context.current();
@@ -173,7 +174,7 @@ function toPendingGroup({ position, waitMs, attempts, step, code, blocked }: Pen
 }
 
 export interface VideoActivityDeps {
-  /** Asks the vendor for the state of this call's video, and settles its cost once the video has ended. */
+  /** Asks the vendor for the state of the video that this call started. Settles its cost once the video has ended. */
   readonly pollVideo: (callId: string, signal: AbortSignal) => Promise<VideoPollResult>;
 }
 
@@ -190,4 +191,12 @@ export function createVideoActivities({ pollVideo }: VideoActivityDeps) {
         return { kind: 'settled', outcome: result.outcome, code: result.code };
       }),
   } satisfies Partial<Activities>;
+}
+
+/**
+ * Converts the result of an activity that asks its workflow to wait and call it again. Copies only the kind and the delay (rounded up), so that no other properties of the result end up in the workflow's
+ * history.
+ */
+function toPollResult<Kind extends string>(result: { readonly kind: Kind } | Wait): { readonly kind: Kind } | Wait {
+  return 'waitMs' in result ? { kind: 'wait', waitMs: Math.ceil(result.waitMs) } : { kind: result.kind };
 }

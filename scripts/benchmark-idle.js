@@ -21,11 +21,11 @@ import { systemClock } from '../src/core/time.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { enqueue } from '../src/db/outbox.ts';
 import { openServerDatabase } from '../src/db/pool.ts';
-import { createTemporal } from '../src/jobs/client/temporal.ts';
-import { readRecord } from '../src/jobs/dev-server/dev-server-files.ts';
-import { startDurable } from '../src/jobs/durable.ts';
 import { createCloseIdle } from '../src/memory/conversations/close-idle.ts';
 import { recordCalls } from '../src/memory/conversations/record-calls.ts';
+import { createTemporal } from '../src/temporal/client/temporal.ts';
+import { readRecord } from '../src/temporal/dev-server/dev-server-files.ts';
+import { startDurable } from '../src/temporal/durable.ts';
 import { settledCall } from '../test/memory/calls.ts';
 
 const { values } = parseArgs({
@@ -38,7 +38,10 @@ const { values } = parseArgs({
 const [count, idleSeconds, minutes] = [Number(values.count), Number(values['idle-seconds']), Number(values.minutes)];
 const sliceRows = 500;
 const neighbourId = 'learning/neighbour/batch/benchmark';
-/** The length of a clock tick in /proc in milliseconds. It's 100 ticks per second on every Linux that Node supports. */
+/**
+ * The length of a clock tick in /proc, in milliseconds. On all Linux systems that Node supports, there are 100 ticks
+ * per second.
+ */
 const tickMs = 10;
 
 const adminUrl = process.env.DATABASE_URL;
@@ -51,7 +54,7 @@ const neverCalled = () => Promise.reject(new Error('only runs of older versions 
 /** @param {object} _fields @param {string} message */
 const say = (_fields, message) => console.error(message);
 const logger = { debug: silent, info: silent, warn: say, error: say };
-/** The time at which the conversations become idle, in milliseconds since 1970. */
+/** When the conversations become idle, in epoch milliseconds. */
 let idleAt = Number.POSITIVE_INFINITY;
 const name = `gateway_benchmark_${randomUUID().replaceAll('-', '')}`;
 const admin = openServerDatabase({ connectionString: adminUrl });
@@ -60,7 +63,7 @@ const url = new URL(adminUrl);
 url.pathname = `/${name}`;
 const database = openServerDatabase({ connectionString: url.href });
 const dataDir = await mkdtemp(join(tmpdir(), 'gateway-idle-'));
-/** @type {import('../src/jobs/durable.ts').Durable | null} */
+/** @type {import('../src/temporal/durable.ts').Durable | null} */
 let durable = null;
 try {
   await migrate(database);
@@ -77,7 +80,7 @@ try {
     await database.transaction((tx) => recordCalls(tx, calls));
   }
   const idleMs = idleSeconds * 1_000;
-  // Pretend that every conversation had its only turn just now.
+  // Make it look as if every conversation had just had its last turn.
   await database.query('update conversations set last_turn_at = now()');
   idleAt = Date.now() + idleMs;
   await database.query('update outbox set created_at = now()');
@@ -95,7 +98,7 @@ try {
       ...createConversationActivities({ idleMs: () => idleMs, closeIdle: createCloseIdle({ database }), closeConversation: neverCalled }),
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done', passages: 0 }),
-      // The other project's batch has one group, which is learned immediately.
+      // A batch of the other project consists of a single group, which is learned immediately.
       openBatch: async () => ({ groups: [{ position: 0, waitMs: 0, attempts: 0 }], total: 1 }),
       learnGroup: async () => ({ kind: 'settled', outcome: 'learned', code: null, written: 1 }),
       consolidateGroup: async () => ({ kind: 'settled', outcome: 'done', code: null, written: 1 }),
@@ -123,7 +126,7 @@ process.exit();
 
 /**
  * @param {{ pid: number, address: string, namespace: string }} server
- * @param {import('../src/jobs/durable.ts').Durable} running
+ * @param {import('../src/temporal/durable.ts').Durable} running
  */
 async function measure(server, running) {
   const from = performance.now();
@@ -159,7 +162,7 @@ async function measure(server, running) {
   console.log(`read: ${read} in ${seconds.toFixed(1)} s, ${(read / seconds).toFixed(1)} a second`);
   console.log(`each: ${each(ownMs)} ms CPU of this process, ${each(serverMs)} ms CPU of the dev server`);
   console.log(`each: ${each(((await diskBytes()) - diskBefore) / 1_024)} KiB on the dev server's disk`);
-  await sleep(2_000); // The visibility store lags behind, and the batch may still run.
+  await sleep(2_000); // Wait for Temporal's visibility store to catch up, and for the batch to finish.
   await countActions(server);
   if (read < count) process.exitCode = 1;
 }
@@ -178,7 +181,7 @@ async function startNeighbour() {
 async function countActions({ address, namespace }) {
   const temporal = createTemporal({ address, namespace, logger });
   const counts = { runs: 0, signals: 0, workflowTasks: 0, timers: 0, activities: 0, localActivities: 0, events: 0 };
-  /** The event types that we count, by their numbers in Temporal's API. */
+  /** The event types that we count, by their number in Temporal's API. */
   /** @type {Map<number, keyof typeof counts>} */
   const counted = new Map([
     [1, 'runs'],
@@ -220,7 +223,7 @@ async function countActions({ address, namespace }) {
   );
 }
 
-/** Returns the CPU time of a process, or 0 if the system isn't Linux. @param {number} pid */
+/** Returns a process's CPU time. Returns 0 on systems other than Linux. @param {number} pid */
 async function cpuMsOf(pid) {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');

@@ -1,9 +1,10 @@
 /**
- * Locks a file for the bootstrap. The file contains the pid of its holder, so we can tell if the holder has died. There
- * is also an age limit, in case another program has got the same pid since. The service itself uses a lock that the
- * kernel releases, but Node 20 can't do that without extra packages.
+ * Locks a file for the bootstrap. The file contains the pid of the process that holds the lock, so that we can tell if
+ * that process has died. It also touches the file regularly. If the file hasn't been touched for a while, the lock is
+ * abandoned, even if another program has the same pid now. The service itself uses a lock that the kernel releases, but
+ * Node 20 can't do that without extra packages.
  */
-import { mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -11,22 +12,24 @@ const POLL_MS = 200;
 const STALE_MS = 15 * 60_000;
 
 /**
- * Runs `work` while holding the lock `file`. If another process holds it, calls `onWait` once and waits.
+ * Runs `work` while holding a lock on `file`. If another process holds the lock, calls `onWait` once and waits.
  * @template Result
  * @param {string} file
- * @param {{ onWait: () => void, work: () => Promise<Result> }} options
+ * @param {{ onWait: () => void, work: () => Promise<Result>, touchMs?: number }} options
  * @returns {Promise<Result>}
  */
-export async function withFileLock(file, { onWait, work }) {
+export async function withFileLock(file, { onWait, work, touchMs = 60_000 }) {
   await mkdir(dirname(file), { recursive: true });
   for (let waits = 0; !(await take(file)); waits += 1) {
     if (waits === 0) onWait();
     if (await isAbandoned(file)) await rm(file, { force: true });
     else await sleep(POLL_MS);
   }
+  const touching = setInterval(() => touch(file), touchMs);
   try {
     return await work();
   } finally {
+    clearInterval(touching);
     await rm(file, { force: true });
   }
 }
@@ -45,11 +48,19 @@ async function take(file) {
 }
 
 /** @param {string} file */
+async function touch(file) {
+  const now = new Date();
+  // The file may be gone already, in which case there is nothing to touch.
+  await utimes(file, now, now).catch(() => undefined);
+}
+
+/** @param {string} file */
 async function isAbandoned(file) {
   try {
     const [pid, { mtimeMs }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
     const ageMs = Date.now() - mtimeMs;
-    // The holder creates the file before it writes its pid, so an empty file is only abandoned if it stays empty.
+    // A process first creates the file and then writes its pid. An empty file may be between these two steps, so we
+    // only treat it as abandoned after a few seconds.
     if (pid === '') return ageMs > 5_000;
     return ageMs > STALE_MS || !isAlive(Number(pid));
   } catch (error) {

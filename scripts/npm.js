@@ -1,4 +1,4 @@
-/** Runs npm for the bootstrap. It prints nothing on success and one line on failure. */
+/** Runs npm for the bootstrap. Prints nothing if it succeeds, and a single line if it fails. */
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 
@@ -7,23 +7,22 @@ export class BootstrapError extends Error {}
 
 /** @param {string} text */
 export function say(text) {
-  // Use stderr, so that `gateway … | jq` only gets the output of the command.
+  // Standard error, so that `gateway … | jq` only sees the command's own output.
   process.stderr.write(`gateway: ${text}\n`);
 }
 
 /**
- * Runs npm with `args` in `cwd`. Throws a {@link BootstrapError} with a one-line message if npm can't be started or
- * fails.
+ * Runs npm with `args` in `cwd`. If it can't be started or fails, throws a {@link BootstrapError} with a one-line
+ * message.
  * @param {string[]} args
- * @param {{ cwd: string }} options
+ * @param {{ cwd: string, timeoutMs?: number }} options without `timeoutMs`, npm may take as long as it needs
  * @returns {Promise<void>}
  */
-export async function runNpm(args, { cwd }) {
+export async function runNpm(args, { cwd, timeoutMs }) {
   const { command, leading, shell } = findNpm(process.env['npm_execpath'], process.platform);
-  // We may have been started by a Node that is older than `engines` allows, and npm shouldn't refuse it or warn about
-  // it.
+  // The running Node may be older than `engines` allows, but npm shouldn't refuse it or print warnings.
   const quiet = ['--no-audit', '--no-fund', '--no-progress', '--engine-strict=false', '--loglevel=error'];
-  const child = spawn(command, [...leading, ...args, ...quiet], { cwd, shell, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, [...leading, ...args, ...quiet], { cwd, shell, timeout: timeoutMs, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   const keep = (/** @type {Buffer} */ chunk) => {
     output = (output + chunk.toString()).slice(-64_000);
@@ -38,8 +37,8 @@ export async function runNpm(args, { cwd }) {
 }
 
 /**
- * npm passes its own path to scripts. Running that file with this Node doesn't need a shell on any platform. Yarn and
- * pnpm set the same variable, so we check the file's name.
+ * npm passes its own path to scripts. We can run that file with this Node, and don't need a shell on any platform. Yarn
+ * and pnpm set the same variable, so check the name of the file.
  * @param {string | undefined} execPath
  * @param {NodeJS.Platform} platform
  * @returns {{ command: string, leading: string[], shell: boolean }}
@@ -52,7 +51,7 @@ export function findNpm(execPath, platform) {
 }
 
 /**
- * Condenses npm's output to one line with its first error messages and the path of its log.
+ * Condenses npm's output to a line with its first error messages and the path of its log.
  * @param {string} output
  */
 export function summarize(output) {

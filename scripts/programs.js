@@ -6,22 +6,23 @@ import { request } from 'undici';
 import { root } from './launch.js';
 
 export const adminToken = 'token-for-measurements';
-const startTimeoutMs = 180_000;
+/** It can take minutes until a program listens if the machine is busy. */
+const startTimeoutMs = 600_000;
 
 /** @typedef {{ url: string, pid: number, stderr: () => string }} Program */
 
-/** The caller has to stop the programs with `stopAll`. */
+/** Stop the programs with `stopAll`. */
 export function createPrograms() {
   /** @type {import('node:child_process').ChildProcess[]} */
   const children = [];
-  // Stop the programs even if the script fails.
+  // Also stops the programs if the script crashes.
   process.once('exit', () => {
     for (const child of children) child.kill('SIGTERM');
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   return {
     /**
-     * Starts a command of the gateway and waits until it prints its address.
+     * Starts a command of the gateway, and waits until it prints its address.
      * @param {'start'} command
      * @param {{ env?: NodeJS.ProcessEnv, flags?: string[], cwd?: string }} options `flags` are passed to Node, and
      * `cwd` can be another checkout
@@ -30,7 +31,7 @@ export function createPrograms() {
     async start(command, { env = {}, flags = [], cwd = root }) {
       const own = {
         ...{ PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken },
-        // The program stops when the channel closes, which happens when this process dies, even by `kill -9`.
+        // The program stops when the channel closes. This happens when this process dies, even after a `kill -9`.
         GATEWAY_BOOTSTRAP_IPC: String(process.pid),
       };
       const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
@@ -65,7 +66,7 @@ export function createPrograms() {
 }
 
 /**
- * Creates a key in the project, and the project itself if it doesn't exist.
+ * Creates a key, and also the project if it doesn't exist.
  * @param {string} url
  * @param {string} project
  * @param {object} settings settings of the project

@@ -3,11 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 /**
- * The properties of jest's result that we use.
+ * The properties of jest's results that we use.
  * @typedef {object} JestFileResult
  * @property {string} testFilePath
  * @property {unknown} [testExecError]
  * @property {{ start: number, end: number }} perfStats
+ * @property {number} [cpuSeconds] `test/support/native-runner.ts` adds it
  * @property {{ status: string, fullName: string }[]} testResults
  */
 
@@ -34,12 +35,13 @@ export default class TestReporter {
  * @param {string} path
  * @returns {import('./test-summary.js').FileResult}
  */
-function summarizeFile({ testExecError, perfStats, testResults }, path) {
+function summarizeFile({ testExecError, perfStats, cpuSeconds = 0, testResults }, path) {
   /** @param {string} status */
   const withStatus = (status) => testResults.filter((test) => test.status === status).map((test) => test.fullName);
   return {
     path,
     seconds: (perfStats.end - perfStats.start) / 1000,
+    cpuSeconds,
     passed: withStatus('passed').length,
     failed: withStatus('failed').length,
     broken: testExecError ? 1 : 0,

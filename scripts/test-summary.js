@@ -1,11 +1,12 @@
 /**
- * Creates the summary that `npm test` prints at the end: a line with the counts, the reasons of failures that don't
- * belong to a test, and the slowest files.
+ * Creates the summary that `npm test` prints at the end. It contains a line with the counts, the reasons for failures
+ * outside of tests, and the slowest files.
  */
 
 /**
- * The result of one test file. `broken` is 1 if the file couldn't be loaded and so has no tests that could fail.
- * @typedef {{ path: string, seconds: number, passed: number, failed: number, broken: number, skippedNames: string[] }} FileResult
+ * The result of a test file. `broken` is 1 if the file couldn't be loaded, and therefore has no tests that could fail.
+ * `cpuSeconds` includes the processes that the file has started.
+ * @typedef {{ path: string, seconds: number, cpuSeconds: number, passed: number, failed: number, broken: number, skippedNames: string[] }} FileResult
  */
 
 const shownDurations = 20;
@@ -17,7 +18,7 @@ const shownDurations = 20;
  */
 export function summarizeRun({ files, exitCode, allowSkipped }) {
   if (files === null) {
-    // Options like `--help` and `--listTests` run no tests and succeed.
+    // Options like `--help` and `--listTests` don't run any tests.
     if (exitCode === 0) return { lines: [], exitCode: 0 };
     return { lines: [`jest ended with ${exitCode} before any test had run`, '0 passed, 1 failed'], exitCode: 1 };
   }
@@ -38,11 +39,27 @@ export function summarizeRun({ files, exitCode, allowSkipped }) {
 }
 
 /**
- * Lists the slowest files, slowest first.
+ * Lists the slowest files, and those that take the most CPU time, with the wall-clock and CPU seconds of each file.
  * @param {FileResult[]} files
  * @returns {string[]}
  */
 export function formatDurations(files) {
-  const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, shownDurations);
-  return [`The slowest of ${files.length} files:`, ...slowest.map(({ path, seconds }) => `${seconds.toFixed(1).padStart(8)} s  ${path}`)];
+  /** @param {'seconds' | 'cpuSeconds'} key */
+  const list = (key) =>
+    files
+      .toSorted((a, b) => b[key] - a[key])
+      .slice(0, shownDurations)
+      .map(({ path, seconds, cpuSeconds }) => `${format(seconds)} s ${format(cpuSeconds)} s CPU  ${path}`);
+  const cpuSeconds = files.reduce((sum, file) => sum + file.cpuSeconds, 0);
+  return [
+    `The slowest of ${files.length} files:`,
+    ...list('seconds'),
+    `Those that take the most of ${cpuSeconds.toFixed(0)} seconds of CPU time:`,
+    ...list('cpuSeconds'),
+  ];
+}
+
+/** @param {number} seconds */
+function format(seconds) {
+  return seconds.toFixed(1).padStart(8);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The command line: `gateway start | serve | worker | migrate | check-config | vendors | demo-vendor |
- * fetch-embedder | codec-server`, and the commands in `cli/`. Exits with 0 after an orderly stop and with 1 after an error. Each error
- * is one plain line on standard error.
+ * The command line: `gateway start | serve | worker | migrate | check-config | vendors | demo-vendor | fetch-embedder |
+ * codec-server`, and the commands in `cli/`. The exit status is 0 after an orderly stop and 1 after an error. Errors
+ * are printed to standard error as a single line.
  */
 import { isatty } from 'node:tty';
 import type { ParseArgsConfig } from 'node:util';
@@ -24,7 +24,7 @@ const usage = async (): Promise<string> => `Usage: gateway <command>
   check-config    validate the settings and gateway.yaml without starting
   vendors         list the known vendors, or add a provider to gateway.yaml
   demo-vendor     run only the demo vendor [--port N]
-  fetch-embedder  fetch the files of the local embedder [--to FOLDER]
+  fetch-embedder  fetch the files of the local embedder [--to FOLDER] [--model NAME]
   codec-server    decode payloads in the Temporal UI for people who have the admin token
   payload-key     show which payload keys are still needed, or rotate TEMPORAL_PAYLOAD_KEY
 
@@ -35,20 +35,20 @@ Run gateway <command> --help for details.
 `;
 
 /**
- * We ignore a second stop signal that arrives sooner than this, because a supervisor that signals the whole process
- * group may deliver the same stop twice.
+ * We ignore a second stop signal within this time, because a supervisor that signals the whole process group may
+ * deliver the same signal twice.
  */
 const secondSignalMs = 500;
 
-/** If a stop takes longer than this, we print how to cut it short. */
+/** If stopping takes longer than this, we print how to force it. */
 const slowStopMs = 1_000;
 
-// V8 would allocate objects that tend to live long, such as lists of settled calls, directly in the old space. Such a
-// list keeps its calls alive until the old space is collected, long after they have been stored, so each of them was
-// copied twice.
+// V8 would allocate objects that are likely to live long, such as lists of settled calls, directly in the old space. A
+// list there keeps its calls alive until the old space is collected, long after they have been stored, and so each call
+// gets copied twice.
 setFlagsFromString('--no-allocation-site-pretenuring');
 process.exitCode = await run(process.argv.slice(2));
-// After an orderly stop, don't wait any longer for whatever still keeps the event loop alive.
+// After an orderly stop, exit even if something still keeps the event loop alive.
 setTimeout(() => process.exit(), 3_000).unref();
 
 async function run([command = 'help', ...rest]: string[]): Promise<number> {
@@ -64,7 +64,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         await runClusterWorker(rest);
         return 0;
       case 'embedder':
-        if (!process.connected) throw new StartError('gateway embedder is internal: start, serve and worker run it');
+        if (!process.connected) throw new StartError('gateway embedder is an internal command; start, serve and worker run it');
         await (await import('./embedder/process.ts')).runEmbedderProcess();
         return process.exit(0);
       case 'migrate':
@@ -116,24 +116,24 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
 
 const slowStopHint = 'Waiting for running calls to end. Press Ctrl+C again to cut them off.\n';
 
-/** Prepares for a command that prints something and ends. */
+/** Sets up the output for a command that prints something and exits. */
 function prepareOutput(): void {
   process.channel?.unref();
-  // It isn't an error if the reader closes the pipe early, as in `gateway catalog list | head`.
+  // The reader of a pipe can close it early, as in `gateway catalog list | head`. That isn't an error.
   process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
 }
 
 /**
- * Loaded on demand, like everything that uses Temporal. For a command that calls a running service, loading would take
- * most of the time.
+ * Loaded on demand, because it loads Temporal. Commands that only call a running service would spend most of their time
+ * on this.
  */
-function loadService(): Promise<typeof import('./service.ts')> {
-  return import('./service.ts');
+function loadService(): Promise<typeof import('./service/service.ts')> {
+  return import('./service/service.ts');
 }
 
 /**
- * A stop signal ends the migration immediately. The database rolls the current one back, and an index that was being
- * built is built again the next time.
+ * A stop signal ends the process immediately. The database then rolls back the current migration, and an unfinished
+ * index is built again next time.
  */
 async function migrate(): Promise<void> {
   const host = createHost();
@@ -142,7 +142,7 @@ async function migrate(): Promise<void> {
 }
 
 async function checkProviders(config: Config) {
-  return (await import('./service/check-providers.ts')).checkProviders(config);
+  return (await import('./app/check-providers.ts')).checkProviders(config);
 }
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
@@ -166,11 +166,11 @@ function writeError(text: string): void {
 }
 
 /**
- * Creates the service's view of this process. It's asked to stop on SIGTERM and SIGINT, and when its terminal closes or
- * its launcher dies. Any other SIGHUP reloads the configuration.
+ * Returns the service's interface to this process. A SIGTERM or SIGINT stops the service, and so does closing its
+ * terminal or killing its launcher. Other SIGHUPs reload the configuration.
  */
 function createHost(): ServiceHost {
-  // The terminal or the reader of a pipe may close, but the service goes on without them.
+  // Keep running if the terminal is closed, or the program that reads our output exits.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
   const stop = new AbortController();
   let stoppedAt = 0;
@@ -186,7 +186,8 @@ function createHost(): ServiceHost {
   if (process.env.GATEWAY_BOOTSTRAP_IPC) stopWithBootstrap(Number(process.env.GATEWAY_BOOTSTRAP_IPC), onStop);
   let reload = (): void => undefined;
   const terminals = [0, 1, 2].filter((fd) => isatty(fd));
-  // A terminal that closes also sends SIGHUP. By then its descriptors don't refer to a terminal any more.
+  // SIGHUP also arrives when the terminal is closed. We can tell, because none of its file descriptors is a TTY any
+  // more.
   const hasLostTerminal = (): boolean => terminals.length > 0 && !terminals.some((fd) => isatty(fd));
   process.on('SIGHUP', () => (hasLostTerminal() ? onStop() : reload()));
   return {
@@ -197,7 +198,7 @@ function createHost(): ServiceHost {
   };
 }
 
-/** Runs one process of a cluster (service/cluster.ts). It reloads when its parent tells it to, and not on SIGHUP. */
+/** Runs an API process of a cluster (service/cluster.ts). Reloads are up to the parent, so it ignores SIGHUP. */
 async function runClusterWorker([role]: string[]): Promise<void> {
   const host = createHost();
   const parentExited = new AbortController();
@@ -209,18 +210,19 @@ async function runClusterWorker([role]: string[]): Promise<void> {
 }
 
 /**
- * Stops the service when its launcher (scripts/launch.js) dies, which closes the IPC channel. If the launcher died
- * while this program was still loading, we missed that event, but the parent pid has changed.
+ * Stops the service if its launcher (scripts/launch.js) dies, which closes the IPC channel. If the launcher died while
+ * we were still loading, we missed that event, but our parent pid has changed.
  */
 function stopWithBootstrap(pid: number, onStop: () => void): void {
   if (pid === process.ppid) {
     process.on('disconnect', onStop);
-    // A listener on the channel keeps the event loop alive, so we unref it to allow an orderly stop.
+    // The listener keeps the IPC channel open, and with it the event loop. Unref the channel so that the process can
+    // still exit.
     process.channel?.unref();
     if (!process.connected) onStop();
   } else if (!isAlive(pid)) {
-    // If the launcher is alive but isn't our parent, then an ancestor was started by it and we only inherited the
-    // variable.
+    // The launcher is alive, but it isn't our parent. It started one of our ancestors, and we just inherited the
+    // environment variable.
     onStop();
   }
 }
@@ -229,15 +231,16 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return errorCode(error) === 'EPERM'; // It exists, but belongs to another user.
+    return errorCode(error) === 'EPERM'; // it's another user's process
   }
 }
 
 async function runFetchEmbedder(args: string[]): Promise<void> {
-  const values = readOptions(args, { to: { type: 'string' } });
+  const values = readOptions(args, { to: { type: 'string' }, model: { type: 'string' } });
   if (await printHelpIfRequested(values)) return;
   const { fetchEmbedder } = await import('./service/fetch-embedder.ts');
-  await fetchEmbedder(typeof values.to === 'string' ? values.to : null, createHost());
+  const text = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+  await fetchEmbedder({ folder: text(values.to), model: text(values.model) }, createHost());
 }
 
 async function runDemoVendor(args: string[]): Promise<void> {

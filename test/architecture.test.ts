@@ -22,8 +22,32 @@ function readSources(): SourceFile[] {
   );
 }
 
+const listFiles = (folder: string): string[] =>
+  readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name).slice(root.length + 1));
+
 test('allows only imports down the levels', () => {
   expect(findViolations(readSources())).toEqual([]);
+});
+
+test('source files that the build and the deployment name exist', () => {
+  const files = [
+    'Dockerfile',
+    'docker-compose.yml',
+    'package.json',
+    'tsconfig.json',
+    ...listFiles('.github'),
+    ...listFiles('.ci'),
+    ...listFiles('deploy'),
+  ];
+  const named = files.flatMap((file) =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(/(?:src|workflows|activities|scripts)\/[\w./-]+\.(?:ts|js)\b/g)].map(
+      ([path]) => path,
+    ),
+  );
+  expect(named).toEqual(expect.arrayContaining(['src/main.ts', 'src/temporal/worker/workflow-bundle.ts']));
+  expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
 test('imports only what it needs to serve calls at startup', () => {
@@ -36,7 +60,7 @@ test('imports only what it needs to serve calls at startup', () => {
       load(name.startsWith('.') ? posix.join(posix.dirname(path), name) : name);
     }
   };
-  for (const entry of ['src/main.ts', 'src/service.ts', 'src/app.ts', 'src/app/api.ts']) load(entry);
+  for (const entry of ['src/main.ts', 'src/service/service.ts', 'src/app/app.ts', 'src/app/api.ts']) load(entry);
   const onDemand =
     /^(?:(?:@temporalio|@electric-sql|@modelcontextprotocol|@aws-sdk|@azure|@smithy|src\/console|src\/demo-vendor|src\/mcp)\/|google-auth-library$)/;
   expect([...loaded].filter((path) => onDemand.test(path))).toEqual([]);
@@ -89,8 +113,8 @@ describe('violations of the rules', () => {
     ['an upward import of app', [file('src/http/server.ts', "import { build } from '../app.ts';")], 'http may not import app'],
     [
       'an import of a workflow other than the contract',
-      [file('src/jobs/client/temporal.ts', "import '../../workflows/idle.ts';")],
-      'jobs may not import workflows',
+      [file('src/temporal/client/temporal.ts', "import '../../workflows/idle.ts';")],
+      'temporal may not import workflows',
     ],
     ['a module that is not in the table', [file('src/extras/a.ts', "import { b } from '../core/b.ts';")], 'no module "extras"'],
     [
@@ -130,8 +154,8 @@ describe('violations of the rules', () => {
     ],
     [
       'a submodule that imports a file above it',
-      [file('src/jobs/outbox/dispatcher.ts', "import { start } from '../durable.ts';")],
-      'src/jobs/outbox may not import src/jobs/durable.ts',
+      [file('src/temporal/outbox/dispatcher.ts', "import { start } from '../durable.ts';")],
+      'src/temporal/outbox may not import src/temporal/durable.ts',
     ],
     [
       'a submodule that is not in the table',
@@ -165,7 +189,7 @@ describe('violations of the rules', () => {
       ),
       file('src/config/environment.ts', 'export const port = process.env.PORT;'),
       file('src/http/server.ts', "import express from 'express';\nimport { find } from '../keys/keyring.ts';"),
-      file('src/jobs/outbox/dispatcher.ts', "import type { Names } from '../../../workflows/contract.ts';"),
+      file('src/temporal/outbox/dispatcher.ts', "import type { Names } from '../../../workflows/contract.ts';"),
       file('workflows/index.ts', "export { idle } from './idle.ts';"),
       file('src/db/value-types.ts', ''),
       file('src/app.ts', "import { find } from './keys/keyring.ts';\nimport { create } from '../activities/create.ts';"),

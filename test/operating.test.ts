@@ -1,6 +1,6 @@
 /**
- * Checks docs/operating.md. Each failure is proved by an existing test and shown by an existing metric and alert, each
- * alert has a runbook, and the log lines that pages quote exist.
+ * Checks docs/operating.md. For each failure there has to be an existing test as well as an existing metric and alert.
+ * Each alert needs a runbook, and log lines that are quoted on pages have to exist.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -55,6 +55,19 @@ test('has a runbook for each alert', () => {
   expect(runbooks).toEqual(alerts);
 });
 
+test('ends each runbook with a sign that it is over', () => {
+  const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
+  const [, ...sections] = page.slice(page.indexOf('\n### A process is stopping\n')).split(/^### /m);
+  const signs = sections
+    .filter((section) => /^A/.test(section))
+    .map((section) => [section.split('\n', 1)[0], /^It's over when .*$/ms.exec(section)?.[0] ?? ''] as const);
+  expect(signs).toHaveLength(alerts.length + 1);
+  for (const [runbook, sign] of signs) {
+    const names = [...sign.matchAll(/`(gateway_\w+)`/g)].map(([, name = '']) => name);
+    expect([runbook, /`/.test(sign), names.filter((name) => !known.has(name))]).toEqual([runbook, true, []]);
+  }
+});
+
 /** Matches commands, and SQL that starts like a sentence. */
 const command =
   /^(?:gateway|npx|npm|curl|df|du|kill|psql|pg_dump|pg_isready|openssl|temporal|docker|kubectl|select|create|alter|grant|reindex|not null) /;
@@ -83,6 +96,22 @@ const sources = ['src', 'activities', 'workflows']
   .filter((path) => path.endsWith('.ts'))
   .map(read)
   .join('\n');
+
+test('lists what `/readyz` returns', () => {
+  const [, table = ''] = page.split('| Text | Where | What to do, or when it ends |\n');
+  const [rows = ''] = table.split('\n\n', 1);
+  const texts = [...rows.matchAll(/^\| (`.*?`) \| `/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text),
+  );
+  expect(texts.length).toBeGreaterThan(15);
+  const isWritten = (part: string): boolean => sources.includes(part);
+  expect(texts.filter((text) => !text.split('…').every(isWritten))).toEqual([]);
+  const written = [...read('src/app/readiness.ts').matchAll(/\[(?:\s*isDatabaseDown\(\)\s*\?\s*\[)?'([^']+ [^']+)'\]/g)].map(
+    ([, text = '']) => text,
+  );
+  expect(written.length).toBeGreaterThan(4);
+  expect(written.filter((text) => !texts.includes(text))).toEqual([]);
+});
 
 /** A message is the last argument of a call, after its fields. */
 function isLogged(message: string): boolean {

@@ -30,8 +30,8 @@ export function treeOf(pid) {
 }
 
 /**
- * Returns the CPU time so far by thread name. The main thread of each process is called `main`. Threads that have ended
- * aren't included.
+ * Returns the CPU time so far, by thread name. The main thread of each process is called `main`. Threads that have
+ * exited aren't included.
  * @param {number} pid the root of the process tree
  * @returns {Map<string, number>} milliseconds
  */
@@ -47,7 +47,7 @@ export function threadMs(pid) {
   return times;
 }
 
-/** Returns the CPU time of a process so far, without its child processes. @param {number} pid */
+/** Returns a process's CPU time so far, without its child processes. @param {number} pid */
 export function ownCpuMs(pid) {
   return threadsOf(pid).reduce((sum, thread) => sum + ranMs(pid, thread), 0);
 }
@@ -57,19 +57,24 @@ function ranMs(process, thread) {
   return Number(read(`/proc/${process}/task/${thread}/schedstat`).split(' ', 1)[0]) / 1e6;
 }
 
+/** Returns how long a process's main thread has waited for a core while it could have run. @param {number} pid */
+export function waitedMs(pid) {
+  return Number(read(`/proc/${pid}/task/${pid}/schedstat`).split(' ')[1]) / 1e6;
+}
+
 /** @param {number} pid the root of the process tree */
 export function cpuMs(pid) {
   return [...threadMs(pid).values()].reduce((sum, value) => sum + value, 0);
 }
 
 /**
- * Returns the CPU time of a server that starts a process per connection, including the processes that have ended.
+ * Returns the CPU time of a server that starts a process per connection. Includes processes that have exited.
  * @param {number} pid
  */
 export function serverCpuMs(pid) {
   const stat = read(`/proc/${pid}/stat`);
-  // The program's name may contain spaces, so we only parse the fields after it. The 14th and 15th of these are the
-  // times of children that have ended.
+  // The program's name can contain spaces, so only parse the fields after it. The 14th and 15th of these are the CPU
+  // times of children that have exited.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return cpuMs(pid) + (Number(fields[13]) + Number(fields[14])) * tickMs;
 }
@@ -83,7 +88,7 @@ export function memoryBytes(pid) {
 }
 
 /**
- * Returns the pid of a process's parent, or null if the process has ended or runs on another host.
+ * Returns the pid of a process's parent, or null if the process has exited or runs on another host.
  * @param {number} pid
  */
 export function parentOf(pid) {

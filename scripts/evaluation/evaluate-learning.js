@@ -1,10 +1,11 @@
 /**
- * `npm run evaluate-learning` checks what is learned from the conversations in `scripts/learning-set`, which contain
- * things that must be learned and things that must not be. By default a scripted model answers, which only proves that
- * the plumbing works. `-- --vendor` asks the user's own model. docs/architecture/learning.md describes the rule by
- * which we judge both.
+ * `npm run evaluate-learning` checks what is learned from the conversations in `scripts/learning-set`. Some things in
+ * them have to be learned, and others must not be. By default a scripted model answers, which only proves that the
+ * plumbing works. `-- --vendor` asks the user's own model, and can record its responses for later runs with
+ * `-- --replay`. docs/architecture/learning.md describes how we judge the results.
  *
- * Exits with 0 if everything was learned as it should be, with 1 if not, and with 2 if no model was asked.
+ * Exits with 0 if everything was learned as it should be, with 1 if not, and with 2 if no model was asked or the
+ * recording lacks a response.
  */
 import { rmSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
@@ -17,6 +18,7 @@ import { confirmCost, estimateCost, readOptions } from './cost.js';
 import { learnCase, promptVersion } from './learn.js';
 import { formatReport, summarize } from './learning-report.js';
 import { judge, loadLearningSet } from './learning-set.js';
+import { openRecording, openReplay } from './recording.js';
 import { openResults } from './results.js';
 import { askScripted, checkScripted } from './scripted-model.js';
 import { readVendorConfig, runWithVendor } from './vendor.js';
@@ -25,6 +27,8 @@ const usage = `npm run evaluate-learning -- [OPTIONS]
 
   --vendor           ask the models of gateway.yaml, or of OPENAI_API_KEY or ANTHROPIC_API_KEY; without it, a scripted model
   --model NAME       a model or tier; by default the tier memory-extract, else trivial
+  --record FILE      with --vendor, keep the model's responses in this file; a run that was stopped continues there
+  --replay FILE      take the responses from this file and ask no model
   --category NAME    only this category; may be repeated
   --yes              do not ask whether the estimated cost is acceptable
   --json FILE        also write the results as JSON`;
@@ -33,6 +37,8 @@ const options = readOptions(
   {
     vendor: { type: 'boolean' },
     model: { type: 'string' },
+    record: { type: 'string' },
+    replay: { type: 'string' },
     category: { type: 'string', multiple: true },
     yes: { type: 'boolean' },
     json: { type: 'string' },
@@ -40,14 +46,14 @@ const options = readOptions(
   usage,
 );
 /**
- * We need these to estimate the cost. The first is the length of the prompt of the second step without its memories,
- * and the other is the length of the responses of both steps.
+ * For the cost estimate: the length of the consolidation prompt without memories, and the output tokens of both
+ * responses together.
  */
 const consolidationCharacters = 3_000;
 const outputTokens = 400;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
-// This also removes the folder if a signal ends the run.
+// Removes the folder even if a signal ends the run.
 process.once('exit', () => rmSync(dataDir, { recursive: true, force: true }));
 
 await runWithVendor(run);
@@ -57,12 +63,18 @@ async function run(startVendor) {
   const all = await loadLearningSet();
   const cases = all.filter(({ category }) => options.category?.includes(category) ?? true);
   if (cases.length === 0) throw new Error(`--category: one of ${[...new Set(all.map(({ category }) => category))].join(', ')}`);
+  if (options.replay !== undefined && options.vendor) throw new Error('--replay: asks no model, so leave out --vendor');
+  if (options.record !== undefined && !options.vendor) throw new Error('--record: needs --vendor');
+  const replay = options.replay === undefined ? null : await openReplay(options.replay);
   const config = options.vendor ? readVendorConfig() : null;
-  const model = config ? (options.model ?? config.chooseTier(['memory-extract', 'trivial'])) : 'scripted';
+  const model = replay ? replay.model : config ? (options.model ?? config.chooseTier(['memory-extract', 'trivial'])) : 'scripted';
   if (model === null) throw new Error('--model: required, because neither memory-extract nor trivial has a model');
   const version = promptVersion();
   /** @type {Awaited<ReturnType<typeof openResults<Omit<import('./learning-report.js').CaseResult, 'id' | 'category' | 'must' | 'missed' | 'forbidden' | 'mistakes' | 'learned'> & { items: import('./learning-set.js').LearnedItem[] }>>>} */
-  const results = await openResults(config ? join(cacheDirectory(), 'evaluation', 'learning.jsonl') : join(dataDir, 'results.jsonl'));
+  const results = await openResults(
+    // A recording needs the responses, which the results don't contain.
+    config && options.record === undefined ? join(cacheDirectory(), 'evaluation', 'learning.jsonl') : join(dataDir, 'results.jsonl'),
+  );
   /** @param {import('./learning-set.js').LearningCase} each */
   const keyOf = ({ id, conversations }) => [
     version,
@@ -82,6 +94,14 @@ async function run(startVendor) {
   }
   const vendor =
     config && pending.length > 0 ? await startVendor({ dataDir: join(dataDir, 'gateway'), project: 'evaluate-learning' }) : null;
+  const title = config ? `${model} (${config.resolve(model).join(', ')})` : model;
+  const recording = options.record === undefined ? null : await openRecording(options.record, title);
+  /** @param {string} id @returns {import('./learn.js').AskModel} */
+  const askFor = (id) => {
+    if (replay) return replay.replayFor(id);
+    const ask = vendor ? askVendor(vendor, model) : askScripted;
+    return recording?.recordFor(id, ask) ?? ask;
+  };
   const database = await openEmbeddedDatabase({ dataDir: join(dataDir, 'learning') });
   try {
     await migrate(database);
@@ -89,14 +109,14 @@ async function run(startVendor) {
     for (const each of cases) {
       const { items, ...measured } = await results.getOrRun(keyOf(each), async () => {
         const [startedAt, spentBefore] = [performance.now(), (await vendor?.readSpend()) ?? 0];
-        const learned = await learnCase(database, each, vendor ? askVendor(vendor, model) : askScripted);
+        const learned = await learnCase(database, each, askFor(each.id));
         return {
           ...learned,
           cost: ((await vendor?.readSpend()) ?? 0) - spentBefore,
           durationMs: Math.round(performance.now() - startedAt),
         };
       });
-      const mistakes = config ? [] : checkScripted(each, { items, ...measured });
+      const mistakes = config || replay ? [] : checkScripted(each, { items, ...measured });
       const texts = items.map(({ text }) => text);
       judged.push({
         id: each.id,
@@ -108,8 +128,14 @@ async function run(startVendor) {
         learned: texts,
       });
     }
-    console.log(formatReport(config ? `${model} (${config.resolve(model).join(', ')})` : model, judged));
+    console.log(formatReport(title, judged));
     if (options.json) await writeFile(options.json, `${JSON.stringify({ model, ...summarize(judged), results: judged }, null, 2)}\n`);
+    if (replay && replay.leftOut() > 0)
+      console.log(`\n${replay.leftOut()} consolidations were left out, because other statements were learned than in the recording`);
+    if (replay && replay.unrecorded().length > 0) {
+      console.error(`\nnot in the recording, or recorded with another prompt: ${replay.unrecorded().join(', ')}`);
+      return 2;
+    }
     return judged.every(({ missed, forbidden, mistakes }) => missed.length + forbidden.length + mistakes.length === 0) ? 0 : 1;
   } finally {
     await database.close();

@@ -1,10 +1,10 @@
 /**
- * `npm run evaluate-memory -- --vendor` tests the whole memory with the user's own models. It records conversations of
- * LoCoMo with their dates, lets a private service learn them, answers the data set's questions with recall, and has a
- * model compare the answers with the correct ones. Each finished step is saved, so a run that was killed can be
- * continued.
+ * `npm run evaluate-memory -- --vendor` tests all of memory with the user's own models. It records LoCoMo's
+ * conversations with their dates, lets a private service learn from them, answers the data set's questions with recall,
+ * and has a model compare the answers with the correct ones. Each step is saved when it's finished, so a run that was
+ * killed can be continued.
  *
- * Exits with 0 if every question was judged, and with 2 if no model was asked or a step failed.
+ * Exits with 0 if all questions were judged, and with 2 if no model was asked or a step failed.
  */
 import { rmSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -53,13 +53,13 @@ const options = readOptions(
   usage,
 );
 /**
- * We estimate the cost from these values. They say what it takes to extract statements from a batch of this size and to
- * consolidate them with existing memories.
+ * Assumptions for the cost estimate. They apply to one batch of this size, whose statements are extracted and then
+ * consolidated with existing memories.
  */
 const perBatch = { bytes: 60_000, consolidationCharacters: 40_000, outputTokens: 8_000 };
 /**
- * These are for the cost estimate too. Recall may insert this much text for a question, and the responses have about
- * these lengths.
+ * Assumptions for the cost estimate. They apply to one question. Recall can insert this much text into the prompt, and
+ * the responses are about this long.
  */
 const perQuestion = { recallCharacters: 4_500, answerTokens: 60, verdictTokens: 20 };
 
@@ -72,14 +72,15 @@ async function run(startVendor) {
   const learning = config.chooseTier(['memory-extract', 'trivial']);
   if (learning === null) throw new Error('no tier for learning: give memory-extract or trivial a chain of models');
   const answer = options['answer-model'] ?? config.chooseTier(['standard']);
-  if (answer === null) throw new Error('--answer-model: required, because the tier standard has no model');
+  if (answer === null) throw new Error('--answer-model: required, because the standard tier has no model');
   const models = { answer, judge: options['judge-model'] ?? answer };
   const text = options.data ? await readFile(options.data, 'utf8') : await readLocomo(options.locomo);
   const dialogues = parseDialogues(text)
     .slice(0, toCount('conversations', options.conversations))
     .map((each) => ({ ...each, questions: each.questions.slice(0, toCount('questions', options.questions)) }));
 
-  // Other models or prompts would learn different memories, so they get their own folder.
+  // Each combination of models, prompts and conversations gets its own folder, because the service learns different
+  // memories with each of them.
   const learned = [promptVersion(), config.resolve(learning), config.resolve('memory-consolidate'), sha256(text).toString('hex')];
   const folder = join(cacheDirectory(), 'evaluation', `memory-${sha256(JSON.stringify(learned)).toString('hex').slice(0, 12)}`);
   /** @type {Awaited<ReturnType<typeof openResults<import('./memory-loop.js').Judged>>>} */
@@ -121,7 +122,7 @@ async function run(startVendor) {
   let spent = 0;
   if (toLearn.length + open.length > 0) {
     const dataDir = join(folder, 'gateway');
-    // We write to the database before the service starts, because only one process can use an embedded database.
+    // This has to happen before the start, because an embedded database can't be used by two processes.
     const database = await openWhenFree(dataDir);
     try {
       await migrate(database);
@@ -170,7 +171,7 @@ async function openWhenFree(dataDir) {
 }
 
 /**
- * Copies the user's configuration and changes it so that conversations are learned as soon as they are recorded.
+ * Copies the user's configuration, and changes it so that conversations are learned as soon as they've been recorded.
  * @param {string} folder
  */
 async function writeConfig(folder) {
@@ -183,10 +184,10 @@ async function writeConfig(folder) {
   document.setIn(['memory', 'idle_minutes'], 0.02);
   const path = join(folder, 'gateway.yaml');
   await mkdir(folder, { recursive: true });
-  // The file may contain vendor keys, so delete it even if a signal ends the run.
+  // Contains vendor keys, so remove the file on every exit, including signals.
   process.once('exit', () => rmSync(path, { force: true }));
   await writeFile(path, document.toString(), { mode: 0o600 });
-  // Use the same embedder as the user's service, so that questions are searched by meaning in the same way.
+  // Use the same embedder as the user's own service, because search by meaning depends on it.
   return { GATEWAY_CONFIG: path, GATEWAY_LOCAL_EMBEDDER: process.env.GATEWAY_LOCAL_EMBEDDER };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Defines the faults: how each of them begins and ends, what callers may notice, and which signs tell an operator about
- * it.
+ * Defines the faults: how each of them begins and ends, what callers may notice, and which signs should tell an
+ * operator.
  */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,19 +24,20 @@ import { callers, sendCall } from './load.js';
  */
 
 /**
- * The results of calls that a fault makes in addition to the load.
- * @typedef {{ calls: Promise<string | null>[] }} Extra
+ * @typedef {object} Extra
+ * @property {Promise<string | null>[]} calls the results of calls that a fault makes in addition to the load
+ * @property {number} downSeconds the longest time that a process took to start again after it had exited
  */
 
 /**
- * How long HAProxy may take to notice that a replica isn't ready. This is two checks at an interval of 500 ms, plus the
- * duration of a check.
+ * How long HAProxy can take to notice that a replica isn't ready. This is two checks with an interval of 500 ms, plus
+ * the duration of a check.
  */
 const noticeMs = 3_000;
 
 const none = (/** @type {Call[]} */ failed) => failed.length === 0;
 /**
- * Allows only calls to fail that were in flight when the fault began.
+ * Allows only those calls to fail that were in flight when the fault began.
  * @param {Call[]} failed
  * @param {number} beganAt
  */
@@ -45,7 +46,7 @@ const inFlightOnly = (failed, beganAt) => failed.length <= callers + 1 && failed
 const atFirstOnly = (failed, beganAt) => failed.every(({ startedAt }) => startedAt <= beganAt + noticeMs);
 
 /**
- * Creates a fault that can be switched on and off for one provider.
+ * Creates a fault that can be turned on and off for a provider.
  * @param {string} provider
  * @param {string} model a model of the scripted vendor
  */
@@ -55,7 +56,7 @@ const vendorFault = (provider, model) => ({
   end: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, null),
 });
 
-/** Each of these providers gets a fault. */
+/** Provider names. Each of them gets a fault. */
 export const providers = ['failing', 'down', 'hanging', 'cutting', 'throttling'];
 
 /** @type {Readonly<Record<string, Kind>>} */
@@ -195,31 +196,34 @@ export const kinds = {
         sendCall(stack.proxyUrl, stack.keys.calls, body, { 'x-gateway-task-id': `rolling-restart-long-${index}` }, 2_000_000),
       );
       await sleep(2_000);
+      let downSeconds = 0;
       for (const name of /** @type {const} */ (['gateway-1', 'gateway-2', 'worker'])) {
-        // We wait for the process separately, because it exits after its last stream, and that takes longer than `end`
-        // would wait.
+        // Wait for the exit here. `end` would time out, because this process only exits after its last stream has
+        // ended.
         const process = stack.processOf(name);
         process.child.kill('SIGTERM');
         await process.exited;
+        const exitedAt = performance.now();
         await stack.start(name);
+        downSeconds = Math.max(downSeconds, (performance.now() - exitedAt) / 1_000);
         await stack.untilReady();
       }
-      return { calls };
+      return { calls, downSeconds };
     },
     end: async () => undefined,
-    promise: 'no call fails, nor a stream of ten minutes',
+    promise: 'no call fails, and no long stream breaks',
     isKept: none,
   },
 };
 
-/** Writes to the file until the file system is full. @param {string} file */
+/** Writes to the file until the disk is full. @param {string} file */
 function fill(file) {
   const descriptor = openSync(file, 'a');
   for (const size of [1_048_576, 4_096, 1]) {
     try {
       for (;;) writeSync(descriptor, Buffer.alloc(size));
     } catch {
-      // The file system is almost full, so try a smaller write.
+      // The disk is almost full, so try a smaller write.
     }
   }
   closeSync(descriptor);

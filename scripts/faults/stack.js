@@ -1,6 +1,6 @@
 /**
- * Runs a complete deployment on this machine: PostgreSQL, Temporal, two API processes behind HAProxy (with Compose's
- * configuration), a worker, vendors and Prometheus.
+ * A complete deployment on one machine: PostgreSQL, Temporal, HAProxy with Compose's configuration, two API processes
+ * behind it, a worker, vendors and Prometheus.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -24,11 +24,17 @@ import { startPrometheus } from './prometheus.js';
 /** @type {readonly ProcessName[]} */
 export const processNames = ['gateway-1', 'gateway-2', 'worker'];
 /**
- * The gateway notices a hanging vendor within a minute, so this has to be longer than that. The default of five minutes
- * would take too long.
+ * How long the gateway waits for the first byte. It notices a hanging vendor within a minute, so this has to be longer.
+ * The default of five minutes would make the run too slow.
  */
 const firstByteTimeoutSeconds = 120;
-/** The disk has to hold more than the journal's ballast file and two segments. */
+/**
+ * Even a process on a busy machine should respond within this time. A killed one doesn't keep us waiting, because it
+ * refuses the connection.
+ */
+const readinessLimitMs = 10_000;
+const readyLimitMs = 600_000;
+/** The disk has to be larger than the journal's ballast file and two segments. */
 const smallDisk = '64m';
 
 /**
@@ -70,7 +76,7 @@ export async function startStack({ scale, providers }) {
     })();
     return stopped;
   };
-  // Without this, Ctrl-C would leave a dozen processes behind.
+  // Without these handlers, Ctrl-C would leave a dozen processes behind.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop().finally(() => process.exit(1)));
   try {
     const [postgres, temporal, scriptedVendor] = await Promise.all([
@@ -114,7 +120,7 @@ export async function startStack({ scale, providers }) {
       TEMPORAL_ADDRESS: temporal.address,
       TEMPORAL_NAMESPACE: 'faults',
       TEMPORAL_CREATE_NAMESPACE: 'true',
-      // Use the defaults, like Compose does.
+      // empty for the default, like in docker-compose.yml
       GATEWAY_STOP_DELAY_SECONDS: '',
     });
 
@@ -162,7 +168,7 @@ export async function startStack({ scale, providers }) {
     /** @param {ProcessName} name */
     const readiness = async (name) => {
       try {
-        const response = await fetch(`${addressOf(name).url}/readyz`, { signal: AbortSignal.timeout(2_000) });
+        const response = await fetch(`${addressOf(name).url}/readyz`, { signal: AbortSignal.timeout(readinessLimitMs) });
         const { reasons, degraded } = /** @type {{ reasons: string[], degraded: string[] }} */ (await response.json());
         return [String(response.status), [...reasons, ...degraded].join('; ')].join(' ').trim();
       } catch {
@@ -184,9 +190,18 @@ export async function startStack({ scale, providers }) {
       start,
       processOf,
       readiness,
-      /** Resolves once every process is ready and nothing is degraded. */
-      untilReady: () =>
-        until('all processes are ready', async () => (await Promise.all(processNames.map(readiness))).every((said) => said === '200')),
+      /** Resolves once all processes are ready and nothing is degraded. */
+      async untilReady() {
+        /** @type {string[]} */
+        let said = [];
+        const isReady = async () => {
+          said = await Promise.all(processNames.map(async (name) => `${name}: ${await readiness(name)}`));
+          return said.every((each) => each.endsWith(': 200'));
+        };
+        await until('all processes are ready', isReady, readyLimitMs).catch((cause) => {
+          throw new Error(`the processes did not become ready: ${said.join(', ')}`, { cause });
+        });
+      },
       stop,
     };
   } catch (error) {
@@ -195,7 +210,7 @@ export async function startStack({ scale, providers }) {
   }
 }
 
-/** Returns false if this user isn't allowed to mount a file system. @param {string} folder */
+/** Returns false if the user isn't allowed to mount a file system. @param {string} folder */
 function mountDisk(folder) {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return false;
   try {

@@ -1,7 +1,7 @@
 /**
- * Reads the 100,000-token tier of BEAM. It has twenty conversations between a person and a model, and 400 questions,
- * 355 of which name the messages that contain their answer (`source_chat_ids`). We don't tune anything on this data
- * set.
+ * Reads the part of BEAM with 100,000 tokens per conversation. It has twenty conversations between a person and a
+ * model, and 400 questions. 355 of these name the messages that contain the answer (`source_chat_ids`). We don't tune
+ * anything on this data set.
  */
 
 /** The maximum length of a memory. Longer messages are split into several memories. */
@@ -9,7 +9,7 @@ const maxLength = 4_000;
 const months = 'January February March April May June July August September October November December'.split(' ');
 
 /**
- * Turns messages into memories. Skips questions that don't name any message of the conversation.
+ * Turns messages into memories. Skips questions that don't name a message in the conversation.
  * @param {string} id the conversation's id
  * @param {string} chat the content of `chat_trunecated.json` if the conversation has one, because its questions were
  * made from that part, or else of `chat.json`
@@ -22,7 +22,7 @@ export function parseBeam(id, chat, probingQuestions) {
   let date = '';
   const memories = batches.flatMap(({ turns }, batch) =>
     turns.flat().flatMap((message) => {
-      // Only the first message of each day has a date.
+      // BEAM only dates the first message of each day, so the messages that follow have the same date.
       if (message.time_anchor) date = toDate(message.time_anchor);
       return splitText(message.content.trim(), maxLength).map((text, part) => ({
         id: `${id}/${message.id}/${part + 1}`,
@@ -36,20 +36,22 @@ export function parseBeam(id, chat, probingQuestions) {
     }),
   );
   const known = new Set(memories.flatMap(({ sources }) => sources));
-  /** @type {Record<string, { question: string, source_chat_ids?: unknown }[]>} */
+  /** @type {Record<string, { question: string, answer?: string, source_chat_ids?: unknown }[]>} */
   const byKind = JSON.parse(probingQuestions);
   const questions = Object.entries(byKind).flatMap(([kind, asked]) =>
-    asked.flatMap(({ question, source_chat_ids: named }) => {
+    asked.flatMap(({ question, answer = '', source_chat_ids: named }) => {
       const sources = numbersIn(named).map(String);
-      return sources.some((source) => known.has(source)) ? [{ text: question, kind: kind.replaceAll('_', '-'), sources }] : [];
+      return sources.some((source) => known.has(source))
+        ? [{ text: question, kind: kind.replaceAll('_', '-'), sources, answer: String(answer) }]
+        : [];
     }),
   );
   return { id, half: null, memories, questions };
 }
 
 /**
- * Splits a text into parts of at most `limit` code units. We split at the last line break or space in the second half
- * of a part.
+ * Splits a text into parts of at most `limit` code units. Each part ends at the last line break or space in its second
+ * half.
  * @param {string} text
  * @param {number} limit in UTF-16 code units
  */
@@ -67,7 +69,7 @@ export function splitText(text, limit) {
 }
 
 /**
- * Collects the numbers from a list, or from an object whose values are lists.
+ * Flattens a list, or an object of lists, to the numbers in it.
  * @param {unknown} value
  * @returns {number[]}
  */

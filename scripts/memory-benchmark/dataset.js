@@ -1,6 +1,6 @@
 /**
- * Loads the data sets of `npm run benchmark-memory` from files or downloads them into the cache directory. Revisions
- * and hashes are pinned, so that everybody measures the same questions. The repository doesn't contain any of the data.
+ * Loads the data sets for `npm run benchmark-memory` from files, or downloads them into the cache directory. Their
+ * revisions and hashes are pinned, so that everybody asks the same questions. The repository contains none of the data.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { cacheDirectory } from '../cache.js';
 import { BootstrapError } from '../npm.js';
 import { parseBeam } from './beam.js';
 import { parseLocomo } from './locomo.js';
+import { languages, parseXquad } from './xquad.js';
 
 /**
  * @typedef {object} Memory
@@ -23,8 +24,8 @@ import { parseLocomo } from './locomo.js';
  */
 
 /**
- * @typedef {{ text: string, kind: string, sources: string[] }} Question a memory answers the question if they have a
- * source in common
+ * @typedef {{ text: string, kind: string, sources: string[], answer: string }} Question a memory answers the question if
+ * they have a source in common
  */
 
 /**
@@ -41,15 +42,24 @@ const locomo = {
 };
 const beam = {
   url: 'https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/b2a3ee8ba12d68f83143dda191097dc3e028ddd3/chats/100K',
-  /** The hash of a text with the SHA-256 hashes of all files, one per line and in the order of `beamFiles`. */
+  /** The hash of a text that contains the SHA-256 hashes of all files, one per line, in the order of `beamFiles`. */
   sha256: '9e7ec29263f1a9bb0df16c370bcfe2099144f1083470a26440f64f3f864d8a01',
   conversations: 20,
   /**
-   * These conversations have a `chat_trunecated.json`, from which their questions were made. Their `chat.json` is
-   * longer.
+   * Conversations of which the dataset has a shorter version, `chat_trunecated.json`. Their questions are about that
+   * version.
    */
   cut: [5, 7, 10, 11, 12, 16, 17, 18, 19, 20],
 };
+const xquad = {
+  url: 'https://raw.githubusercontent.com/google-deepmind/xquad/7d30520c717524000f0d9d2f9c10a069acd9d285',
+  /**
+   * Checks all files at once. It's the SHA-256 of a text with one line per file, in the order of `xquadLanguages`, and
+   * each line is the SHA-256 of that file.
+   */
+  sha256: 'd0345e5f3a604314b52b1c7f6e732780f55d8b82fb1a697fbe5dcdd0d9bcf50c',
+};
+const xquadLanguages = [...languages.tuned, ...languages['held-out']];
 const downloadLimitMs = 120_000;
 
 /**
@@ -83,7 +93,26 @@ export async function loadBeam(folder) {
   );
 }
 
-/** Lists the files with the chat and the questions of each conversation. */
+/**
+ * Returns a conversation for each language.
+ * @param {string | undefined} folder with the published files. They're downloaded if this is undefined
+ * @returns {Promise<Conversation[]>}
+ */
+export async function loadXquad(folder) {
+  /** @type {string[]} */
+  const texts = [];
+  for (const language of xquadLanguages) {
+    const name = `xquad.${language}.json`;
+    texts.push(
+      await readGiven(folder ? join(folder, name) : await download(join('xquad', name), `${xquad.url}/${name}`, '--xquad FOLDER')),
+    );
+  }
+  if (sha256(texts.map(sha256).join('\n')) !== xquad.sha256)
+    throw new BootstrapError('XQuAD: the files are not those of the pinned revision');
+  return xquadLanguages.map((language, index) => mergeEqualTexts(parseXquad(language, texts[index] ?? '')));
+}
+
+/** Lists the files that contain the chat and the questions of each conversation. */
 function beamFiles() {
   return Array.from({ length: beam.conversations }, (_, index) => index + 1).flatMap((number) => [
     `${number}/${beam.cut.includes(number) ? 'chat_trunecated.json' : 'chat.json'}`,
@@ -92,8 +121,8 @@ function beamFiles() {
 }
 
 /**
- * Merges memories with the same text. Some messages are repeated, and a duplicate would take up two of the first ten
- * results.
+ * Merges memories that have the same text. Some messages are repeated, and duplicates would take up two of the first
+ * ten results.
  * @param {Conversation} conversation
  * @returns {Conversation}
  */
@@ -117,7 +146,7 @@ async function readGiven(path) {
 }
 
 /**
- * Returns the path of a file in the cache directory. Downloads the file if it's missing.
+ * Returns the path of a file in the cache directory, after downloading it if it's missing.
  * @param {string} name
  * @param {string} url
  * @param {string} alternative the option with which the user can provide the file

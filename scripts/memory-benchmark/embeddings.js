@@ -1,6 +1,6 @@
 /**
- * Provides vectors for the plain table and for mem0. For memories, we use the vectors that the gateway has stored, and
- * for questions, the ones that its `POST /v1/embeddings` returns. Vectors from earlier runs are in the cache directory.
+ * Provides vectors for the plain table and for mem0. Memories have the vectors that the gateway has stored, and
+ * questions have those that its `POST /v1/embeddings` returns. Vectors from earlier runs are cached.
  */
 import { createHash } from 'node:crypto';
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
@@ -11,10 +11,13 @@ import { cacheDirectory } from '../cache.js';
 const batchSize = 16;
 
 /**
- * The local model was trained with this prefix for queries. The gateway's search adds it too
+ * The prefixes by model, without the provider. The local models were trained with these prefixes for queries. The gateway's search also adds them
  * (src/pipeline/internal/embedder.ts).
  */
-const prefixes = new Map([['local/bge-small-en-v1.5', 'Represent this sentence for searching relevant passages: ']]);
+const prefixes = new Map([
+  ['bge-small-en-v1.5', 'Represent this sentence for searching relevant passages: '],
+  ['multilingual-e5-small-q4', 'query: '],
+]);
 
 /** @typedef {Awaited<ReturnType<typeof createEmbeddings>>} Embeddings */
 
@@ -33,14 +36,14 @@ export async function createEmbeddings({ model, request }) {
 
   /** @param {string[]} texts @returns {Promise<number[][]>} the vectors in the order of the texts */
   const embed = async (texts) => {
-    // mem0 replaces line breaks, so we do the same to get the same vectors.
+    // mem0 replaces line breaks. We do the same, so that we get the same vectors.
     const asked = texts.map((text) => text.replaceAll('\n', ' '));
     const missing = [...new Set(asked.filter((text) => !known.has(keyOf(text))))];
     for (let done = 0; done < missing.length; done += batchSize) {
       const batch = missing.slice(done, done + batchSize);
       const vectors = await request(batch);
       for (const [index, text] of batch.entries()) known.set(keyOf(text), toBytes(vectors[index] ?? []));
-      // The semicolon marks the end of a complete line.
+      // The semicolon marks a complete line. Lines without one are truncated, and ignored when we read the file.
       await appendFile(file, batch.map((text) => `${keyOf(text)} ${known.get(keyOf(text))?.toString('base64')};\n`).join(''));
     }
     return asked.map((text) => [...new Float32Array(Uint8Array.from(known.get(keyOf(text)) ?? []).buffer)]);
@@ -51,8 +54,8 @@ export async function createEmbeddings({ model, request }) {
     add(computed) {
       for (const { text, vector } of computed) known.set(keyOf(text.replaceAll('\n', ' ')), toBytes(vector));
     },
-    prefix: prefixes.get(model) ?? '',
-    /** Serves `embed` through OpenAI's API, so that mem0 can use it. */
+    prefix: prefixes.get(model.split('/').at(-1) ?? '') ?? '',
+    /** Serves `embed` with OpenAI's API, for mem0. */
     async serve() {
       const server = createServer(async (incoming, response) => {
         try {

@@ -1,11 +1,16 @@
 /**
- * Builds a file with the memories of a conversation that the gateway can import (docs/memory-export.md). To the gateway
- * it looks as if the memories had been learned, and each session is a separate conversation at its own date.
+ * Creates a file with a conversation's memories that the gateway can import (docs/memory-export.md). To the gateway,
+ * the memories look as if they had been learned, and each session is a separate conversation with its own date.
  */
 import { v7 } from 'uuid';
 
-/** @param {string} project @param {import('./dataset.js').Memory[]} memories @returns {string} */
-export function toExportFile(project, memories) {
+/**
+ * @param {string} project
+ * @param {import('./dataset.js').Memory[]} memories
+ * @param {string | null} subject
+ * @returns {string}
+ */
+export function toExportFile(project, memories, subject) {
   /** @type {Map<number, { id: string, at: string }>} */
   const sessions = new Map();
   for (const { session, date } of memories) {
@@ -13,13 +18,13 @@ export function toExportFile(project, memories) {
     if (!sessions.has(session)) sessions.set(session, { id: v7({ msecs: Date.parse(at) }), at });
   }
   const conversations = [...sessions.values()].map(({ id, at }) => ({
-    ...{ type: 'conversation', id, source: 'benchmark', calls: 1, started_at: at, last_turn_at: at },
+    ...{ type: 'conversation', id, subject, source: 'benchmark', calls: 1, started_at: at, last_turn_at: at },
   }));
   const items = memories.map(({ text, session, date }) => {
     const from = sessions.get(session);
     const at = date || from?.at;
     return {
-      ...{ type: 'item', id: v7({ msecs: Date.parse(at ?? '') }), text, kind: 'fact', importance: 3, origin: 'observed' },
+      ...{ type: 'item', id: v7({ msecs: Date.parse(at ?? '') }), subject, text, kind: 'fact', importance: 3, origin: 'observed' },
       ...{ author: 'benchmark', state: 'live', conversation: from?.id, created_at: at, updated_at: at },
     };
   });

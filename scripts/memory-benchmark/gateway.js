@@ -1,12 +1,13 @@
 /**
- * Runs the gateway that we measure. It's a separate process with PostgreSQL and Temporal, and we only use it through
- * its API.
+ * Runs the gateway that we're measuring. It's a separate process with PostgreSQL and Temporal, and we only use its API.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
+import { openServerDatabase } from '../../src/db/pool.ts';
 import { maskCredentials } from '../../src/guardrails/credentials.ts';
+import { refreshWordStatistics } from '../../src/memory/indexing/word-statistics.ts';
 import { memoryBytes } from '../bench/proc.js';
 import { adminToken, createKey } from '../programs.js';
 import { toExportFile } from './export-file.js';
@@ -14,8 +15,13 @@ import { toExportFile } from './export-file.js';
 const limit = 10;
 const pollMs = 500;
 const readyLimitMs = 60_000;
+const recallDeadlineMs = 20_000;
 
 /** @typedef {Awaited<ReturnType<typeof startGateway>>} Gateway */
+/**
+ * @typedef {{ project: string, key: string, subject: string | null, sources: Map<string, string[]> }} Stored `sources`
+ * has the sources of each text
+ */
 /**
  * @typedef {{ results: string[][][], milliseconds: number[] }} Answers `results` has the sources of each result of each
  * question
@@ -34,7 +40,10 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
   const given = config === undefined ? {} : parse(await readFile(config, 'utf8'));
   await mkdir(folder, { recursive: true });
   const file = join(folder, 'gateway.yaml');
-  await writeFile(file, stringify({ ...given, tiers: { ...given?.tiers, embed: [model] } }));
+  // The default deadline is meant for production. On a busy machine, recall could miss it and the benchmark would count
+  // that as a bad result.
+  const memory = { ...given?.memory, recall_deadline_ms: recallDeadlineMs };
+  await writeFile(file, stringify({ ...given, memory, tiers: { ...given?.tiers, embed: [model] } }));
   const env = {
     DATABASE_URL: databaseUrl,
     GATEWAY_CONFIG: file,
@@ -61,7 +70,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
     const { data } = await send('POST', '/v1/embeddings', embeddingKey, { model, input: texts });
     return data.map((/** @type {{ embedding: number[] }} */ { embedding }) => embedding);
   };
-  // The local model is loaded in the background.
+  // Retry, because the local model is still being loaded in the background.
   for (const limitAt = performance.now() + readyLimitMs; ; await sleep(pollMs)) {
     const error = await embed(['text']).then(
       () => null,
@@ -70,37 +79,50 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
     if (error === null) break;
     if (!model.startsWith('local/') || performance.now() > limitAt) throw error;
   }
+  /** Counts words as the daily cleanup does. The last count may be from before the last memories were imported. */
+  const refreshStatistics = async () => {
+    await client.query('update memory_embeddings set counted_at = null');
+    const database = openServerDatabase({ connectionString: databaseUrl, statementTimeoutMs: 0 });
+    const { rows } = await client.query('select project_id as id from memory_embeddings');
+    for (const { id } of rows) await refreshWordStatistics(database, id, Date.now());
+    await database.close();
+  };
   return {
     embed,
-    /** Returns the memory of the gateway and its child processes, including the embedder. */
+    /** Returns the memory that the gateway and its child processes use. The embedder is one of them. */
     memoryBytes: () => memoryBytes(program.pid),
     /**
-     * Imports the memories of a conversation into a project with that name.
+     * Imports a conversation's memories into the project with this name. With a subject, they belong to that end user.
      * @param {string} project
      * @param {import('./dataset.js').Memory[]} memories
+     * @param {string | null} subject
      */
-    async store(project, memories) {
+    async store(project, memories, subject) {
       const key = await createKey(program.url, project);
-      const { records } = await send('POST', `/provision/teams/${project}/memory/import`, adminToken, toExportFile(project, memories));
-      /** Use the stored form of the texts, in which anything that looks like a credential is masked. */
+      const file = toExportFile(project, memories, subject);
+      const { records } = await send('POST', `/provision/teams/${project}/memory/import`, adminToken, file);
+      /**
+       * The gateway masks everything that looks like a credential when it stores a text, so we have to look up the
+       * masked texts.
+       */
       const sources = new Map(memories.map((memory) => [maskCredentials(memory.text), memory.sources]));
-      return { project, key, sources, refused: Number(records.item?.refused ?? 0) };
+      return { project, key, subject, sources, refused: Number(records.item?.refused ?? 0) };
     },
-    /** Resolves once every stored memory has a vector. @param {(waiting: number) => void} onProgress */
+    /** Resolves once all memories have a vector. @param {(waiting: number) => void} onProgress */
     async untilEmbedded(onProgress) {
       for (;;) {
         const { rows } = await client.query(
           `select (select count(*)::integer from memory_passages where embedding_model is null) as waiting,
                   exists (select 1 from memory_embeddings where active) as active`,
         );
-        if (rows[0].waiting === 0 && !rows[0].active) return;
+        if (rows[0].waiting === 0 && !rows[0].active) return refreshStatistics();
         onProgress(rows[0].waiting);
         await sleep(pollMs);
       }
     },
     /**
-     * Returns the vectors of memories that are stored as a single passage. It would take as long as the whole run to
-     * compute them again.
+     * Returns the vectors of memories that are stored as a single passage. Computing them again would take as long as
+     * the rest of the run.
      */
     async storedVectors() {
       const { rows } = await client.query(
@@ -111,27 +133,69 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
     },
     /**
      * Asks the questions one after another.
-     * @param {{ project: string, key: string, sources: Map<string, string[]> }} stored `sources` has the sources of
-     * each text
+     * @param {Stored} stored
      * @param {import('./dataset.js').Question[]} questions
      * @param {{ byText?: boolean }} [options] with `byText`, the project has no route for embeddings while the
      * questions are asked
      * @returns {Promise<Answers>}
      */
-    async ask({ project, key, sources }, questions, { byText = false } = {}) {
+    async ask({ project, key, subject, sources }, questions, { byText = false } = {}) {
       const settings = (/** @type {object} */ tiers) => send('PUT', `/provision/teams/${project}`, adminToken, { tiers });
       if (byText) await settings({ embed: [], 'memory-embed': [] });
       /** @type {Answers} */
       const answers = { results: [], milliseconds: [] };
       for (const { text } of questions) {
         const from = performance.now();
-        const { vector, memories } = await send('POST', '/v1/memory/search', key, { query: text, limit, include: ['memories'] });
+        const { vector, memories } = await send('POST', '/v1/memory/search', key, { query: text, subject, limit, include: ['memories'] });
         answers.milliseconds.push(performance.now() - from);
         if (vector === byText) throw new Error(`search for "${text}": vector is ${vector}`);
         answers.results.push(memories.map((/** @type {{ item: { text: string } }} */ { item }) => sources.get(item.text) ?? []));
       }
       if (byText) await settings({});
       return answers;
+    },
+    /**
+     * Asks the questions like `ask`, but returns the results.
+     * @param {Stored} stored
+     * @param {import('./dataset.js').Question[]} questions
+     * @returns {Promise<{ id: string, sources: string[] }[][]>}
+     */
+    async search({ key, subject, sources }, questions) {
+      const found = [];
+      for (const { text } of questions) {
+        const { memories } = await send('POST', '/v1/memory/search', key, { query: text, subject, limit, include: ['memories'] });
+        const items = /** @type {{ item: { id: string, text: string } }[]} */ (memories);
+        found.push(items.map(({ item }) => ({ id: item.id, sources: sources.get(item.text) ?? [] })));
+      }
+      return found;
+    },
+    /** @param {Stored} stored @param {number} count */
+    createKeys: ({ project }, count) => Promise.all(Array.from({ length: count }, () => createKey(program.url, project))),
+    /** @param {string} key @param {string} id @param {'useful' | 'wrong'} rating */
+    rate: (key, id, rating) => send('POST', `/v1/memory/items/${id}/rating`, key, { rating }),
+    /** Changes all votes as if they came from calls of this end user. @param {string} subject */
+    moveVotes: (subject) => client.query('update memory_votes set subject = $1', [subject]),
+    async forgetRatings() {
+      await client.query('delete from memory_votes');
+      await client.query('update memory_items set ratings_useful = 0, ratings_wrong = 0 where ratings_useful + ratings_wrong > 0');
+    },
+    /**
+     * Returns what recall would insert into a call for each of the questions.
+     * @param {Stored} stored
+     * @param {import('./dataset.js').Question[]} questions
+     * @param {number | null} budget in tokens. Null uses the default of a project
+     * @returns {Promise<import('./evidence.js').Block[]>}
+     */
+    async recall({ project, key, subject, sources }, questions, budget) {
+      await send('PUT', `/provision/teams/${project}/memory`, adminToken, { recall_budget_tokens: budget });
+      const blocks = [];
+      for (const { text } of questions) {
+        const { block, memories, late } = await send('POST', '/v1/memory/recall', key, { text, subject, dry_run: true });
+        if (late) throw new Error(`recall for "${text}" missed its deadline`);
+        const items = /** @type {{ item: { text: string } }[]} */ (memories);
+        blocks.push({ text: block ?? '', sources: items.map(({ item }) => sources.get(item.text) ?? []) });
+      }
+      return blocks;
     },
   };
 }

@@ -1,11 +1,12 @@
 /**
- * Reads LoCoMo. It has ten conversations between two people over several months, statements that its authors made from
- * each session (`observation`), and questions that name the messages that contain their answer (`evidence`).
+ * Reads LoCoMo. It has ten conversations in which two people talk over several months, statements that its authors
+ * derived from each session (`observation`), and questions that name the messages which contain the answer
+ * (`evidence`).
  */
 
 /**
- * Names the question categories. Category 5 isn't included, because the conversations don't contain the answers to its
- * questions.
+ * The names of the question categories. Category 5 is missing, because the conversations don't contain the answers to
+ * its questions.
  */
 export const kinds = new Map([
   [1, 'multi-hop'],
@@ -16,8 +17,8 @@ export const kinds = new Map([
 const months = 'January February March April May June July August September October November December'.split(' ');
 
 /**
- * Turns statements into memories. A question is only kept if a memory names one of its messages. In the published file,
- * these are 1,306 questions, and 2,541 memories that name 2,554 messages.
+ * Turns statements into memories. Questions are only kept if there's a memory for one of their messages. In the
+ * published file, there are 1,306 such questions, and 2,541 memories for 2,554 messages.
  * @param {string} text the published file
  * @returns {import('./dataset.js').Conversation[]}
  */
@@ -41,14 +42,13 @@ export function parseLocomo(text) {
       );
     });
     const known = new Set(memories.flatMap(({ sources }) => sources));
-    const questions = /** @type {any[]} */ (qa).flatMap(({ question, evidence, category }) => {
+    const questions = /** @type {any[]} */ (qa).flatMap(({ question, evidence, category, answer }) => {
       const kind = kinds.get(category);
-      // Some entries contain several messages in one string.
+      // A string may name several messages.
       const sources = /** @type {string[]} */ (evidence).flatMap((named) => named.match(/D\d+:\d+/g) ?? []);
-      return kind && sources.some((source) => known.has(source)) ? [{ text: question, kind, sources }] : [];
+      return kind && sources.some((source) => known.has(source)) ? [{ text: question, kind, sources, answer: String(answer ?? '') }] : [];
     });
-    // All published results use these halves. If we change something because of the results, we only look at the tuned
-    // half.
+    // All published results use these halves. When we use results to improve something, we only look at the tuned half.
     return { id, half: position % 2 === 0 ? /** @type {const} */ ('tuned') : /** @type {const} */ ('held-out'), memories, questions };
   });
 }

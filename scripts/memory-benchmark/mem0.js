@@ -1,7 +1,7 @@
 /**
  * Runs mem0 with the gateway's vectors. It's installed into the cache directory. It stores texts unchanged
- * (`infer=False`), so it doesn't call a model. Its keyword search needs two models from the internet. We install them
- * if possible, and without them it only ranks by vectors.
+ * (`infer=False`), so it doesn't need a model. Its keyword search needs two models from the internet. If we can't
+ * install them, it only ranks by vectors.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,11 +13,11 @@ import { promisify } from 'node:util';
 import { ensurePython } from '../../test/support/python.ts';
 import { cacheDirectory } from '../cache.js';
 import { BootstrapError, say } from '../npm.js';
+import { maxResults } from './evidence.js';
 
 export const version = '2.2.1';
 const packages = [`mem0ai[nlp]==${version}`, 'fastembed==0.9.1'];
 const installLimitMs = 15 * 60_000;
-const limit = 10;
 
 const loadKeywords = `from fastembed import SparseTextEmbedding; SparseTextEmbedding(model_name='Qdrant/bm25')`;
 
@@ -54,16 +54,16 @@ export async function installMem0() {
 }
 
 /**
- * Asks every question twice: once unchanged, and once with the prefix that the embedding model expects, because mem0
- * doesn't know about the prefix.
+ * Asks each question twice. The second time, we add the prefix that the embedding model expects, because mem0 doesn't
+ * know about it.
  * @param {object} options
  * @param {string} options.home
  * @param {string} options.folder the folder for mem0's data
  * @param {string} options.model
  * @param {import('./dataset.js').Conversation[]} options.conversations
  * @param {import('./embeddings.js').Embeddings} options.embeddings
- * @returns {Promise<{ hasKeywords: boolean, results: { plain: string[][][], prefixed: string[][][] }[] }>} the sources
- * of each result, by conversation and question
+ * @returns {Promise<{ hasKeywords: boolean, results: Record<'plain' | 'prefixed', import('./dataset.js').Memory[][]>[] }>}
+ * the results of each question of each conversation
  */
 export async function askMem0({ home, folder, model, conversations, embeddings }) {
   await mkdir(folder, { recursive: true });
@@ -75,7 +75,7 @@ export async function askMem0({ home, folder, model, conversations, embeddings }
       folder,
       model,
       dimensions,
-      limit,
+      limit: maxResults,
       conversations: conversations.map(({ id, memories, questions }) => ({
         id,
         memories: memories.map(({ text }) => text),
@@ -87,8 +87,9 @@ export async function askMem0({ home, folder, model, conversations, embeddings }
     return {
       hasKeywords,
       results: found.map(([plain, prefixed], index) => {
-        const sourcesOf = (/** @type {number} */ number) => conversations[index]?.memories[number]?.sources ?? [];
-        return { plain: plain.map((list) => list.map(sourcesOf)), prefixed: prefixed.map((list) => list.map(sourcesOf)) };
+        const memoriesOf = (/** @type {number[][]} */ lists) =>
+          lists.map((numbers) => numbers.flatMap((number) => conversations[index]?.memories[number] ?? []));
+        return { plain: memoriesOf(plain), prefixed: memoriesOf(prefixed) };
       }),
     };
   } finally {
@@ -99,11 +100,12 @@ export async function askMem0({ home, folder, model, conversations, embeddings }
 /** @param {string} home @param {string} input @returns {Promise<string>} the output of the program */
 async function runPython(home, input) {
   const script = fileURLToPath(new URL('search_mem0.py', import.meta.url));
-  // Without this, it would retry for a minute to download whatever couldn't be installed.
+  // The models are either installed or unavailable. Without this setting, mem0 would spend a minute trying to download
+  // them again.
   const env = { ...modelEnvironment(home), HF_HUB_OFFLINE: '1' };
   const child = spawn(join(home, 'bin', 'python'), [script], { stdio: 'pipe', env });
   process.once('exit', () => child.kill());
-  // Ignore errors while writing, because a process that has died explains why on its standard error.
+  // Writing fails if the process has died. Its standard error will say why, so ignore this error.
   child.stdin.on('error', () => undefined).end(input);
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {

@@ -4,8 +4,8 @@ import { toScores } from './metrics.js';
 /** @typedef {{ part: string, method: string, outcomes: import('./metrics.js').Outcome[] }} Measured */
 
 /**
- * Formats two tables for each part (BEAM, or a half of LoCoMo). One compares the methods, and the other shows each kind
- * of question.
+ * Formats two tables for each part (BEAM, or a half of LoCoMo). One of them compares the methods, and the other one
+ * shows each kind of question.
  * @param {Measured[]} measured
  */
 export function formatReport(measured) {
@@ -39,7 +39,7 @@ ${toTable(['hit@5 / hit@10', ...scores.map(({ method }) => method)], kinds)}
 }
 
 /** @param {string[]} heading @param {string[][]} rows */
-function toTable(heading, rows) {
+export function toTable(heading, rows) {
   return [heading, heading.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 

@@ -36,7 +36,7 @@ memory = Memory.from_config(
                 "api_key": "unused",
             },
         },
-        # This is never called, because `infer=False` stores texts unchanged.
+        # Has to be there, but nothing calls it, because `infer=False` stores texts unchanged.
         "llm": {"provider": "openai", "config": {"api_key": "unused", "openai_base_url": given["url"]}},
         "history_db_path": os.path.join(given["folder"], "history.db"),
     }

@@ -1,9 +1,8 @@
 /**
- * Implements what most applications start with: a PostgreSQL table with texts and vectors, searched by cosine distance.
+ * Implements what most applications start with, which is a PostgreSQL table with texts and vectors that is searched by
+ * cosine distance.
  */
 import { toVectorParameter } from '../../src/memory/text/vectors.ts';
-
-const limit = 10;
 
 /** @param {import('pg').Client} client a client of a database that nothing else uses */
 export async function createVectorTable(client) {
@@ -11,12 +10,13 @@ export async function createVectorTable(client) {
   await client.query('create table plain_memories (conversation text, number integer, embedding vector)');
   return {
     /**
-     * Asks the questions of a conversation.
+     * Asks a conversation's questions.
      * @param {import('./dataset.js').Conversation} conversation
      * @param {import('./embeddings.js').Embeddings} embeddings
-     * @returns {Promise<string[][][]>} the sources of each result of each question
+     * @param {number} limit
+     * @returns {Promise<import('./dataset.js').Memory[][]>} the results of each question
      */
-    async ask({ id, memories, questions }, { embed, prefix }) {
+    async ask({ id, memories, questions }, { embed, prefix }, limit) {
       const vectors = await embed(memories.map(({ text }) => text));
       await client.query(
         'insert into plain_memories select $1, new.number, new.vector::vector from unnest($2::integer[], $3::text[]) as new (number, vector)',
@@ -28,7 +28,7 @@ export async function createVectorTable(client) {
           'select number from plain_memories where conversation = $1 order by embedding <=> $2::vector, number limit $3',
           [id, toVectorParameter(vector), limit],
         );
-        results.push(rows.map(({ number }) => memories[number]?.sources ?? []));
+        results.push(rows.flatMap(({ number }) => memories[number] ?? []));
       }
       return results;
     },

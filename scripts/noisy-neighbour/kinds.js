@@ -1,4 +1,6 @@
-/** Defines the kinds of abuse. Each one is a request that all connections of the neighbour send over and over. */
+/**
+ * Defines the kinds of abuse. In each kind, all connections of the noisy neighbour send the same request over and over.
+ */
 import { createHash } from 'node:crypto';
 
 /**
@@ -13,7 +15,8 @@ import { createHash } from 'node:crypto';
  * @typedef {object} Kind
  * @property {string} title
  * @property {number} connections
- * @property {(context: Context) => string} request returns the bytes of a request
+ * @property {(context: Context) => string | readonly Buffer[]} request returns the bytes of a request. Only `trickles`
+ *   needs a string
  * @property {'trickles' | 'stays open' | 'address each'} [way] `trickles` sends the body byte by byte, `stays open`
  *   never gets a complete response, and `address each` connects from a new address for each request
  * @property {'ruled'} [other] set if the other project has ordinary content rules
@@ -37,7 +40,7 @@ function chat(token, model, text, more = {}) {
 }
 
 /**
- * Projects are allowed to use expressions like these. If the text consists of `a` and `b`, each automaton needs a new
+ * Rules that are expensive but still permitted. If a text only consists of `a` and `b`, each automaton needs a new
  * state for every character, which takes 10 µs.
  */
 export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
@@ -46,7 +49,7 @@ export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
   action: 'block',
   expression: `[ab]*a[ab]{${200 + index}}[^ab]`,
 }));
-/** These are enough rules that even an ordinary prompt is evaluated in the rule thread instead of on the event loop. */
+/** Enough rules that even ordinary prompts are checked in the rule thread instead of on the event loop. */
 export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
   class: 'expression',
   place: 'input',
@@ -55,19 +58,22 @@ export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
 }));
 
 /**
- * Random letters make sure that the automatons don't have cached states for any part of the text.
+ * Returns random letters, so that no automaton can reuse a state that it has cached.
  * @param {number} length
  */
 function randomLetters(length) {
   return Array.from({ length }, () => (Math.random() < 0.5 ? 'a' : 'b')).join('');
 }
 
-/** A form's CSRF token is derived from a cookie and masked, and clients can choose the cookie's value and the mask. */
+/**
+ * A form's CSRF token is derived from a cookie and masked. A client can choose both the cookie's value and the mask.
+ */
 const formSecret = 'secret-of-a-form';
 const token = createHash('sha256').update(`csrf ${formSecret}`).digest();
 const csrf = Buffer.concat([Buffer.alloc(token.length), token]).toString('base64url');
 
 const largeText = 'a long prompt of an ordinary document; '.repeat(750_000);
+const largeBytes = Buffer.from(largeText);
 const mebibyteText = largeText.slice(0, 1_048_576);
 
 /** @type {Readonly<Record<string, Kind>>} */
@@ -75,7 +81,17 @@ export const kinds = {
   'large-bodies': {
     title: 'prompts of 29 MB',
     connections: 4,
-    request: ({ key, number }) => chat(key, 'plain/m', `${number} ${largeText}`),
+    request({ key, number }) {
+      // Building 29 MB for every request would take more CPU time than sending them.
+      const [head = '', body = ''] = chat(key, 'plain/m', `${String(number).padStart(10)} `).split('\r\n\r\n');
+      const at = body.lastIndexOf('"}');
+      const length = `content-length: ${body.length + largeBytes.length}`;
+      return [
+        Buffer.from(`${head.replace(/content-length: \d+/, length)}\r\n\r\n${body.slice(0, at)}`),
+        largeBytes,
+        Buffer.from(body.slice(at)),
+      ];
+    },
   },
   'slow-bodies': {
     title: 'bodies of 1 MB that arrive byte by byte',
@@ -88,6 +104,11 @@ export const kinds = {
     connections: 2_000,
     way: 'stays open',
     request: ({ key, number }) => chat(key, 'open/m', `${number}`, { stream: true }),
+  },
+  flood: {
+    title: 'ordinary calls, 1,000 at once',
+    connections: 1_000,
+    request: ({ key, number }) => chat(key, 'plain/m', `${number}`),
   },
   'memory-writes': {
     title: 'memories saved',
@@ -126,7 +147,7 @@ export const kinds = {
       return toRequest('POST', '/console/sign-in', 'none', body, `application/x-www-form-urlencoded\r\ncookie: gateway_form=${formSecret}`);
     },
   },
-  // Keep this kind last, because the work that it leaves behind takes the longest to finish.
+  // Keep this kind last. It leaves the gateway with more unfinished work than any other.
   rules: {
     title: 'expensive content rules and a key without calls',
     connections: 30,

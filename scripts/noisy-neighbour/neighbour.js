@@ -1,12 +1,11 @@
 /**
- * Plays the neighbour. This separate program abuses the gateway in one way until we tell it to stop.
+ * Acts as the neighbour. This separate program abuses the gateway in one way until we stop it.
  *
- * We start it with `fork` and send it messages. `{ kind, port, ...context }` starts the abuse, and the program
- * replies once all connections are busy. `{ stop: true }` stops the abuse, and the reply contains the number of
- * responses by status.
+ * Start it with `fork` and send it messages. `{ kind, port, ...context }` starts the abuse, and the program replies
+ * once all connections are busy. `{ stop: true }` stops it, and the reply contains the number of responses by status.
  */
 import { connect } from 'node:net';
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import process from 'node:process';
 import { createMessageReader } from '../bench/http-messages.js';
 import { kinds } from './kinds.js';
@@ -14,11 +13,11 @@ import { kinds } from './kinds.js';
 /** @typedef {Omit<import('./kinds.js').Context, 'number'> & { kind: string, port: number, connections: number }} Work */
 
 const openAtOnce = 50;
-/** The pause between two bytes of a body that trickles in. */
+/** The pause between two bytes of a body that arrives byte by byte. */
 const trickleMs = 500;
 const reconnectMs = 20;
-/** The programs that time the calls run on the same machine, so we lower our priority to avoid delaying them. */
-setPriority(10);
+/** Lower the priority of this program, so that it doesn't delay the programs that time calls on the same machine. */
+setPriority(Math.min(getPriority() + 10, 19));
 
 /** @type {Set<import('node:net').Socket>} */
 const sockets = new Set();
@@ -41,7 +40,8 @@ function open(work, onBusy) {
   const send = () => {
     number += 1;
     const text = request({ ...work, number });
-    if (way === 'trickles') {
+    if (typeof text !== 'string') for (const part of text) socket.write(part);
+    else if (way === 'trickles') {
       const sent = text.indexOf('\r\n\r\n') + 1_000;
       let at = sent;
       socket.write(text.slice(0, sent));
@@ -74,7 +74,10 @@ function never() {
   throw new Error('there is no such kind');
 }
 
-/** Resolves once every connection has sent its first request, or after ten seconds. @param {Work} work */
+/**
+ * Waits until every connection has sent its first request, but no more than ten seconds.
+ * @param {Work} work
+ */
 async function start(work) {
   responses = {};
   isRunning = true;

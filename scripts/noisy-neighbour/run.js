@@ -1,13 +1,16 @@
-/** Runs the requested kinds of abuse one after another and reports how the other project's calls fared. */
+/** Runs the requested kinds of abuse one after the other, and reports how they affected the other project's calls. */
 import { execFileSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readArguments } from '../arguments.js';
 import { withBench } from '../bench/environment.js';
+import { threadMs, waitedMs } from '../bench/proc.js';
 import { centile } from '../bench/report.js';
 import { wholeNumber } from '../bench/run.js';
 import { requestOf } from '../bench/scenarios.js';
+import { openInspector } from '../heap.js';
 import { root } from '../launch.js';
 import { BootstrapError } from '../npm.js';
 import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
@@ -30,13 +33,14 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
 
-/** How many connections and how many calls per round we use to measure the capacity. */
+/** We measure the capacity with this many connections, and this many calls per round. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
-/** How long we wait for a neighbour's leftover work to finish before we start the next kind. */
+/** Before the next kind, the gateway gets this much time to finish what the neighbour has left behind. */
 const settleLimitMs = 60_000;
 const settledMs = 50;
-/** The number of files that the gateway has open besides the neighbour's streams. Each stream takes two. */
+/** The neighbour's streams take two open files each. For everything else, the gateway needs about this many. */
 const otherFiles = 1_000;
+const samplingMicros = 500;
 
 /** @param {string[]} args the command-line arguments */
 export async function runNoisyNeighbour(args) {
@@ -53,21 +57,21 @@ export async function runNoisyNeighbour(args) {
       }
     });
   } finally {
-    // Print the rows even after a failure, because they took minutes to measure.
+    // Don't lose the rows if something fails. Measuring them took minutes.
     if (rows.length > 0) console.log(formatTable(rows));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(rows, null, 2)}\n`);
   }
 }
 
 /** @param {import('../bench/environment.js').Bench} bench @param {Options} options */
-async function startSession(bench, { checkout, seconds, warmUp, load, streams }) {
-  const target = await bench.startGateway(checkout, { label: 'gateway' });
+async function startSession(bench, { checkout, seconds, warmUp, load, streams, profiles }) {
+  const target = await bench.startGateway(checkout, { label: 'gateway', flags: profiles === null ? [] : ['--inspect=127.0.0.1:0'] });
   const { gateway, port } = target;
   await gateway.admin('PUT', '/provision/teams/ruled', { cache: { enabled: false } });
   await gateway.admin('PUT', '/provision/teams/ruled/memory', { enabled: false });
   await gateway.admin('PUT', '/provision/teams/ruled/rules', { rules: ordinaryRules });
   const ruledKey = await gateway.createKeyOf('ruled', {});
-  // The neighbour is the project that has memory enabled.
+  // The noisy neighbour uses the project that has memory turned on.
   await gateway.addMemories();
   const context = {
     port,
@@ -75,10 +79,11 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
     cappedKey: await gateway.createKeyOf('memory', { calls: 0 }),
     adminToken: gateway.adminToken,
   };
-  // Loads the console before we measure, because each process loads it on first use.
+  // Load the console before measuring, because processes only load it when it's first used.
   await fetch(`http://127.0.0.1:${port}/console/sign-in`);
   const [other, neighbour] = ['other-project', 'neighbour'].map((name) => bench.processes.fork(`../noisy-neighbour/${name}.js`));
   if (!other || !neighbour) throw new Error('both programs were started');
+  for (const { pid } of [other, bench.vendor]) raisePriority(pid);
 
   /** @param {'ruled' | undefined} project */
   const requestFor = (project) => requestOf({ title: '', connections: 0 }, project === 'ruled' ? ruledKey : gateway.keys.plain);
@@ -88,7 +93,10 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
       other.ask({ ...requestFor(project), port, firstNumber: bench.nextNumber(), perSecond, seconds: length })
     );
 
-  /** Measures calls per second. Each connection sends one call at a time. @param {'ruled' | undefined} project */
+  /**
+   * Measures the calls per second. Each connection sends one call after another.
+   * @param {'ruled' | undefined} project
+   */
   const measureCapacity = async (project) => {
     const endsAt = performance.now() + warmUp * 1_000;
     const work = { ...requestFor(project), port, connections: capacityConnections, calls: capacityCalls };
@@ -99,7 +107,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
       if (failure !== null) throw new Error(failure);
       measured.push(calls / taken);
     } while (performance.now() < endsAt);
-    // Discard the first half as the warm-up.
+    // Ignore the first half of the measurements, because the gateway was still warming up.
     const warm = Float64Array.from(measured.slice(Math.floor(measured.length / 2))).sort();
     return centile(warm, 0.5);
   };
@@ -125,19 +133,41 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
     console.log(`not settled after ${settleLimitMs / 1_000} s`);
   };
 
+  const inspector = profiles === null ? null : await openInspector(gateway.program.log());
+  /** Records a CPU profile of the gateway's main thread. @param {string} name */
+  const startProfile = async (name) => {
+    if (!inspector || profiles === null) return async () => {};
+    await inspector.send('Profiler.enable');
+    await inspector.send('Profiler.setSamplingInterval', { interval: samplingMicros });
+    await inspector.send('Profiler.start');
+    return async () => {
+      const { profile } = await inspector.send('Profiler.stop');
+      await mkdir(profiles, { recursive: true });
+      await writeFile(join(profiles, `${name}.cpuprofile`), JSON.stringify(profile));
+    };
+  };
+  const readCpu = () => {
+    const { pid, database } = target;
+    return { at: performance.now(), threads: threadMs(pid), waited: waitedMs(pid), postgres: database?.cpuMs() ?? Number.NaN };
+  };
+
   return {
     /** @param {string} name @returns {Promise<Row>} */
     async measure(name) {
       const kind = kinds[name];
       if (!kind) throw new Error(`there is no kind ${name}`);
       const rate = await rateFor(kind.other);
-      // Set the expensive rules only for this kind, because they would distort the results of all the others.
+      // Set these rules only while this kind runs, because they would slow down the calls of every other kind.
       const setRules = (/** @type {object[]} */ rules) => gateway.admin('PUT', '/provision/teams/memory/rules', { rules });
       if (kind.other === 'ruled') await setRules(expensiveRules);
       const usual = await call(kind.other, rate, seconds);
       const connections = kind.connections > 16 ? Math.min(kind.connections, streams) : kind.connections;
+      const stopProfile = await startProfile(name);
+      const cpuBefore = readCpu();
       await neighbour.ask({ ...context, kind: name, connections });
       const disturbed = await call(kind.other, rate, seconds);
+      console.log(`${name}: ${describeCpu(cpuBefore, readCpu())}`);
+      await stopProfile();
       const { responses } = await neighbour.ask({ stop: true });
       await settle(kind.other);
       if (kind.other === 'ruled') await setRules([]);
@@ -163,9 +193,36 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
   }
 }
 
-/** Allows twice the usual time or 50 ms more, whichever is larger. @param {number} usualMs @param {number} ms */
+/**
+ * A latency is tolerable if it's at most twice the usual one, or at most 50 ms longer.
+ * @param {number} usualMs
+ * @param {number} ms
+ */
 export function isTolerable(usualMs, ms) {
   return ms <= Math.max(2 * usualMs, usualMs + 50);
+}
+
+/**
+ * PostgreSQL runs on the same core as the programs that we measure with, and would delay them. Only root can raise a
+ * priority, so this is best effort.
+ * @param {number} pid
+ */
+function raisePriority(pid) {
+  try {
+    setPriority(pid, constants.priority.PRIORITY_HIGHEST);
+  } catch {
+    console.log('not started by root, so PostgreSQL can delay the programs that we measure with');
+  }
+}
+
+/** @typedef {{ at: number, threads: Map<string, number>, waited: number, postgres: number }} Cpu times in milliseconds */
+
+/** Describes how busy the gateway and PostgreSQL were. @param {Cpu} before @param {Cpu} after */
+function describeCpu(before, after) {
+  const percent = (/** @type {number} */ ms) => Math.round((ms * 100) / (after.at - before.at));
+  const threads = [...after.threads].map(([name, ms]) => ({ name, used: percent(ms - (before.threads.get(name) ?? 0)) }));
+  const busy = threads.filter(({ used }) => used > 0).map(({ name, used }) => `${name} ${used} %`);
+  return `CPU of the gateway: ${busy.join(', ')}; main waited for the core ${percent(after.waited - before.waited)} %; PostgreSQL ${percent(after.postgres - before.postgres)} %`;
 }
 
 /** @param {Row} row */
@@ -176,7 +233,7 @@ function describe({ usualP50, p50, usualP99, p99, lateP99, failed, failure, resp
   return `${times}${failures}: ${isOk ? 'ok' : 'TOO SLOW'}; the neighbour got ${answers.join(', ') || 'no responses'}; timer late by ${lateP99.toFixed(1)} ms (p99)`;
 }
 
-/** Formats the rows as a Markdown table. @param {Row[]} rows */
+/** @param {Row[]} rows */
 function formatTable(rows) {
   const heading = ['neighbour', 'calls/s', 'usual p50 ms', 'p50 ms', 'usual p99 ms', 'p99 ms', 'timer late ms', 'failed', ''];
   const lines = rows.map((row) => [
@@ -201,6 +258,7 @@ function parseOptions(args) {
       streams: { type: 'string', default: '2000' },
       checkout: { type: 'string', default: root },
       json: { type: 'string' },
+      profile: { type: 'string' },
     },
   });
   const known = Object.keys(kinds);
@@ -218,5 +276,6 @@ function parseOptions(args) {
     streams: Math.min(wholeNumber('--streams', values.streams, 1), Math.floor((files - otherFiles) / 2)),
     checkout: resolve(values.checkout),
     json: values.json,
+    profiles: values.profile === undefined ? null : resolve(values.profile),
   };
 }

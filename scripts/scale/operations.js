@@ -1,6 +1,6 @@
 /**
- * Measures the operations of `benchmark-scale` that write: admission, storing calls, repricing, erasure and cleanup.
- * Also measures the recall of the vector index.
+ * Measures the operations in `benchmark-scale` that write, i.e. admission, storing calls, repricing, erasure and
+ * cleanup. Also measures the recall of the vector index.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,7 +24,7 @@ export const defaultRounds = 20;
  */
 export function createOperations({ url, client, sample, checkout, databaseUrl, adminToken, rounds }) {
   const { project, projectId, smallProjectId, key } = sample;
-  /** Fewer rounds than the default also mean fewer repetitions here. @param {number} count */
+  /** Scales the number of repetitions down if the user has asked for fewer rounds. @param {number} count */
   const upTo = (count) => Math.min(count, Math.ceil((count * rounds) / defaultRounds));
   const send = async (
     /** @type {string} */ method,
@@ -77,7 +77,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
     while ((await countStored()) < calls && performance.now() - from < 60_000) await sleep(100);
     return performance.now() - from;
   };
-  /** Keeps making calls with the busy key while `work` runs. @param {() => Promise<unknown>} work */
+  /** Keeps making calls with the busy key until `work` is done. @param {() => Promise<unknown>} work */
   const callsDuring = async (work) => {
     let isRunning = true;
     const finished = work().finally(() => {
@@ -323,8 +323,8 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
 const queryCount = 40;
 
 /**
- * Selects query vectors. Each one is a stored vector that was moved a little towards another stored vector, so it has
- * near neighbours.
+ * Selects vectors to search for. Each is a stored vector, moved a little towards another one, so there are neighbours
+ * to find.
  */
 const nearVectors = `
   select l2_normalize(one.embedding + one.embedding + one.embedding + other.embedding)::text as vector
@@ -354,7 +354,7 @@ async function measureRecall(client, searchStatement, projectId, count) {
   );
   const { rows: queries } = await client.query(nearVectors, [count]);
   const values = (/** @type {string} */ vector) => [projectId, ...Array(7).fill(null), vector, model];
-  // PostgreSQL has to know the type of every parameter, even of those that this part of the statement doesn't use.
+  // This part of the statement doesn't use all of the parameters, but PostgreSQL has to know the type of each of them.
   const typed = `with typed as (select $2::text, $3::text, $4::integer, $5::float8, $6::text[], $7::timestamptz[], $8::timestamptz[]) `;
   const times = [];
   let found = 0;
@@ -362,7 +362,7 @@ async function measureRecall(client, searchStatement, projectId, count) {
   for (const { vector } of queries) {
     await client.query('begin');
     await client.query(
-      `select set_config('jit', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true)`,
+      `select set_config('jit', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '200', true)`,
     );
     const from = performance.now();
     const near = await client.query(

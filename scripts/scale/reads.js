@@ -1,8 +1,8 @@
 /**
- * Lists every read of the API and of the console. We take the routes from the checkout that is measured, and fail if a
- * route has no request in this list. CLI commands don't need their own entries, because they send the same API
- * requests.
+ * Lists all reads of the API and the console. The routes come from the checkout that we measure, and we fail if this
+ * list has no request for one of them. CLI commands send the same API requests, so they don't need their own entries.
  */
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -31,7 +31,7 @@ async function apiReads(checkout, sample) {
     [/erasures\/\{id\}$/, sample.erasureId],
     [/batches\/\{id\}$/, sample.batchId],
     [/\/calls\/\{id\}$/, sample.callId],
-    // A call that wasn't refused, so this reads as much as for a call that was, and finds nothing.
+    // We don't have the id of a refused call. Looking for one that doesn't exist reads just as much.
     [/refused-calls\/\{id\}$/, sample.callId],
   ];
   return Object.entries(paths).flatMap(([template, operations]) => {
@@ -39,6 +39,7 @@ async function apiReads(checkout, sample) {
     const path = template
       .replace('{project}', sample.project)
       .replace('{source}', 'app-0')
+      .replace('{subject}', sample.subject)
       .replace('{email}', encodeURIComponent(sample.email))
       .replace('{id}', () => String(ids.find(([pattern]) => pattern instanceof RegExp && pattern.test(template))?.[1] ?? '{id}'));
     if (path.includes('{')) throw new Error(`scripts/scale/reads.js has no value for ${template}`);
@@ -47,7 +48,11 @@ async function apiReads(checkout, sample) {
   });
 }
 
-/** Builds reads with the filters that `gateway calls` offers. @param {Sample} sample @returns {Read[]} */
+/**
+ * Returns requests for a project's calls, one for each of the filters that the command `gateway calls` supports.
+ * @param {Sample} sample
+ * @returns {Read[]}
+ */
 function filteredReads({ project, callId }) {
   const calls = `/provision/teams/${project}/calls`;
   const queries = [
@@ -135,7 +140,8 @@ async function consoleReads(checkout, sample) {
       .replace(':id', () => ids[path.split('/')[1] ?? ''] ?? ':id')
       .replace(':prefix', sample.prefix)
       .replace(':person', sample.personId)
-      // The seeded projects have no content rules.
+      .replace(':subject', sample.subject)
+      // The seeded projects don't have content rules.
       .replace(':rule', 'none');
     return {
       title: `console ${path === '' ? '/' : path}`,
@@ -165,6 +171,10 @@ async function consoleReads(checkout, sample) {
       (filter) => `/memory?${filter}`,
     ),
     `/erase?subject=user-7`,
+    ...['q=user-4', 'q=user-7', 'before=user-25000', 'q=nobody', `sha256=${createHash('sha256').update('user-7').digest('hex')}`].map(
+      (query) => `/end-users?${query}`,
+    ),
+    '/find?q=user-4',
   ];
   return [
     ...plain,

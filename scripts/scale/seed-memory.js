@@ -1,9 +1,10 @@
 /**
- * Fills the tables for memory and stored texts. Texts are combinations of phrases whose words follow a natural
- * frequency distribution. Vectors are the sum of a topic's vector, a smaller topic's vector and noise, so that queries
- * have near neighbours. The cosine is about 0.7 within a small topic and 0.4 within a topic.
+ * Fills the tables for memory and stored texts. Texts combine phrases whose words have a natural frequency
+ * distribution. Vectors are the sum of a topic's vector, a smaller topic's vector and noise, so that queries have near
+ * neighbours. Within a small topic the cosine is about 0.7, and within a topic it's about 0.4.
  */
 import { lexemesSql, tokenizerVersion } from '../../src/memory/text/lexemes.ts';
+import { createForeignPhrases } from './foreign-phrases.js';
 import {
   bodyEvery,
   callId,
@@ -17,6 +18,7 @@ import {
   idAt,
   itemId,
   memoryMs,
+  memorySubject,
   pick,
   projectCount,
   projectNumber,
@@ -31,11 +33,13 @@ import {
 /** @typedef {import('./shape.js').Shape} Shape */
 /** @typedef {import('./seed-calls.js').RunAll} RunAll */
 
+/** Every fourth phrase is in another language. */
+const foreignEvery = 4;
 const passagesPerConversation = 12;
 const sliceRows = 100_000;
 
 /**
- * Creates the phrases and vectors that rows are made of. They live in a separate schema, which is dropped at the end.
+ * Creates the phrases and vectors that the rows are made from. They're in a separate schema, which we drop at the end.
  * @param {Shape} shape
  * @param {RunAll} runAll
  */
@@ -43,15 +47,18 @@ export async function createMaterial(shape, runAll) {
   const vectorCount = shape.topics + shape.smallTopics + shape.noises;
   await runAll(['create schema seed_scale']);
   await runAll([
-    'create unlogged table seed_scale.phrases (n integer primary key, text text not null)',
-    'create unlogged table seed_scale.paragraphs (n integer primary key, text text not null)',
+    'create unlogged table seed_scale.phrases (n integer primary key, text text not null, tokens text not null)',
+    'create unlogged table seed_scale.paragraphs (n integer primary key, text text not null, tokens text not null)',
     `create unlogged table seed_scale.vectors (n integer primary key, v halfvec(${dims}) not null)`,
   ]);
   await runAll([
     `insert into seed_scale.phrases
-     select n, (select string_agg(${wordSql('hashint8extended(n * 100 + w, 3)')}, ' ') from generate_series(1, 7) w)
-       from generate_series(0, ${shape.phrases - 1}) n`,
-    // Topics have a weight of 1, small topics 0.8, and noise 0.6.
+     select n, text, text
+       from generate_series(0, ${shape.phrases - 1}) n
+      cross join lateral (select string_agg(${wordSql('hashint8extended(n * 100 + w, 3)')}, ' ') as text from generate_series(1, 7) w) phrase
+      where n % ${foreignEvery} <> 0`,
+    ...insertForeignPhrases(shape),
+    // Topics have the weight 1, smaller topics 0.8 and noise 0.6.
     `insert into seed_scale.vectors
      select n, (select array_agg((weight * ${normalSql} * 2 / sqrt(${dims}))::real)
                   from generate_series(1, ${dims}) d cross join lateral (select hashint8extended(n * ${dims} + d, 4) as h offset 0) as hashed)::halfvec
@@ -60,10 +67,20 @@ export async function createMaterial(shape, runAll) {
   ]);
   await runAll([
     `insert into seed_scale.paragraphs
-     select n, (select string_agg(text, '. ') from seed_scale.phrases phrase where phrase.n between n * 5 and n * 5 + 11)
-       from generate_series(0, ${shape.paragraphs - 1}) as numbered (n)`,
+     select numbered.n, string_agg(phrase.text, '. '), string_agg(phrase.tokens, ' ')
+       from generate_series(0, ${shape.paragraphs - 1}) as numbered (n)
+       join seed_scale.phrases phrase on phrase.n between numbered.n * 5 and numbered.n * 5 + 11
+      group by numbered.n`,
   ]);
   await runAll(['analyze seed_scale.phrases', 'analyze seed_scale.paragraphs', 'analyze seed_scale.vectors']);
+}
+
+/** @param {Shape} shape */
+function insertForeignPhrases({ phrases }) {
+  const next = createForeignPhrases();
+  const numbers = Array.from({ length: Math.ceil(phrases / foreignEvery) }, (_, index) => index * foreignEvery);
+  const rows = numbers.map((n) => ({ n, ...next() })).map(({ n, text, tokens }) => `(${n}, '${text}', '${tokens}')`);
+  return [`insert into seed_scale.phrases values ${rows.join(', ')}`];
 }
 
 /**
@@ -72,7 +89,7 @@ export async function createMaterial(shape, runAll) {
 const normalSql = `(((h & 1048575) + ((h >> 20) & 1048575) + ((h >> 40) & 1048575)) / 1048576.0::float8 - 1.5)`;
 
 /**
- * Picks words by Zipf's law, so the word of rank r occurs about 1/r as often as the most frequent one.
+ * Picks words by Zipf's law, so the word of rank r occurs about 1/r as often as the most frequent word.
  * @param {string} hash
  */
 function wordSql(hash) {
@@ -105,7 +122,7 @@ function slices(count) {
 }
 
 /**
- * Selects a slice of the memories: the number of each, its hash, its project and two phrases.
+ * Selects a slice of the memories. Each row has the memory's number, its hash, its project and two phrases.
  * @param {Shape} shape
  * @param {{ from: number, to: number }} slice
  */
@@ -117,14 +134,17 @@ const itemRows = (shape, { from, to }) => `
               i >= ${smallMemories} and (h >> 33) & 15 = 0 as is_closed offset 0) as chosen
       join seed_scale.phrases first on first.n = ${pick('h', 12, shape.phrases)}
       join seed_scale.phrases second on second.n = ${pick('h', 27, shape.phrases)}`;
-const itemText = `first.text || ' ' || second.text`;
+/** Gives every eighth memory a number of its own. */
+const itemNumber = `case when i % 8 = 0 then ' ' || i + 1000000 else '' end`;
+const itemText = `first.text || ' ' || second.text || ${itemNumber}`;
+const itemTokens = `first.tokens || ' ' || second.tokens || ${itemNumber}`;
 
 /** @param {Shape} shape @param {{ from: number, to: number }} slice */
 function insertItems(shape, slice) {
   return `
     insert into memory_items (id, project_id, subject, text, kind, importance, pinned, origin, author, state, ratings_useful, ratings_wrong,
       created_at, updated_at, closed_at, words_sha256)
-    select ${itemId(shape, 'i')}, (${uuidArray(shape.projects)})[project], ${subject('h')}, ${itemText},
+    select ${itemId(shape, 'i')}, (${uuidArray(shape.projects)})[project], ${memorySubject(shape, 'h', 'i')}, ${itemText},
       (array['fact', 'fact', 'fact', 'preference', 'preference', 'decision', 'event', 'procedure'])[1 + ((h >> 3) & 7)], 1 + ((h >> 6) & 3),
       (h >> 20) & 8191 = 0, case when (h >> 9) & 31 = 0 then 'person' when (h >> 9) & 1 = 0 then 'agent' else 'observed' end, 'key:scal0001',
       case when is_closed then 'closed' else 'live' end, case when (h >> 14) & 31 = 0 then 1 else 0 end, case when (h >> 19) & 255 = 0 then 2 else 0 end,
@@ -137,9 +157,9 @@ function insertItems(shape, slice) {
 function insertItemPassages(shape, slice) {
   return `
     insert into memory_passages (project_id, subject, item_id, kind, text, lexemes, words_version, embedding, embedding_dims, embedding_model)
-    select (${uuidArray(shape.projects)})[project], ${subject('h')}, ${itemId(shape, 'i')},
+    select (${uuidArray(shape.projects)})[project], ${memorySubject(shape, 'h', 'i')}, ${itemId(shape, 'i')},
       (array['fact', 'fact', 'fact', 'preference', 'preference', 'decision', 'event', 'procedure'])[1 + ((h >> 3) & 7)], ${itemText},
-      ${lexemesSql(itemText)}, ${tokenizerVersion}, ${vectorSql}, ${dims}, '${embeddingModel}'
+      ${lexemesSql(itemTokens)}, ${tokenizerVersion}, ${vectorSql}, ${dims}, '${embeddingModel}'
     ${itemRows(shape, slice)}
     ${vectorJoins(shape, 'hashint8extended(i, 6)')}
      where not is_closed`;
@@ -158,7 +178,7 @@ function vectorJoins(shape, hash) {
 }
 
 /**
- * Selects a slice of the conversations, with a hash and the project of each.
+ * Selects a slice of the conversations. Each row has a hash and the conversation's project.
  * @param {{ from: number, to: number }} slice
  */
 const conversationRows = ({ from, to }) => `
@@ -184,9 +204,10 @@ function insertConversations(shape, slice) {
 /** @param {Shape} shape @param {{ from: number, to: number }} slice */
 function insertConversationPassages(shape, slice) {
   const text = `phrase.text || '. ' || paragraph.text`;
+  const tokens = `phrase.tokens || ' ' || paragraph.tokens`;
   return `
     insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version, embedding, embedding_dims, embedding_model)
-    select (${uuidArray(shape.projects)})[project], ${subject('h')}, ${conversationId(shape, 'c')}, ${text}, ${lexemesSql(text)},
+    select (${uuidArray(shape.projects)})[project], ${subject('h')}, ${conversationId(shape, 'c')}, ${text}, ${lexemesSql(tokens)},
       ${tokenizerVersion}, ${vectorSql}, ${dims}, '${embeddingModel}'
     ${conversationRows(slice)}
      cross join lateral (select hashint8extended(c * ${passagesPerConversation} + p, 8) as ph from generate_series(1, ${passagesPerConversation}) p) as passages
@@ -196,7 +217,7 @@ function insertConversationPassages(shape, slice) {
 }
 
 /**
- * Inserts a question and an answer for each call of a conversation.
+ * Inserts a question and an answer for each call in a conversation.
  * @param {Shape} shape
  * @param {{ from: number, to: number }} slice
  */
@@ -223,7 +244,7 @@ function insertTexts(shape, slice) {
   ];
 }
 
-/** Inserts a fact between two entities of the same project for every tenth memory. @param {Shape} shape */
+/** For every tenth memory, inserts a fact about two entities of the same project. @param {Shape} shape */
 function insertGraph(shape) {
   const large = Math.max(10, Math.ceil(shape.memories / 60));
   const entities = `(case when project = 1 then ${large} else ${Math.ceil(large / 10)} end)`;
@@ -242,14 +263,14 @@ function insertGraph(shape) {
      select ${entityId('e')}, (${uuidArray(shape.projects)})[project], 'Entity ' || e, 'entity ' || e, ${timeOf(String(shape.startMs))}
        from generate_series(1, ${projectCount}) as numbered (project) cross join lateral generate_series(0, ${entities} - 1) e`,
     `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, valid_from, created_at)
-     select ${factId}, (${uuidArray(shape.projects)})[project], ${subject('h')}, ${entityId('one')}, 'works_with', ${entityId('other')}, ${text},
+     select ${factId}, (${uuidArray(shape.projects)})[project], ${memorySubject(shape, 'h', 'n')}, ${entityId('one')}, 'works_with', ${entityId('other')}, ${text},
        ${lexemesSql(text)}, ${tokenizerVersion}, ${timeOf(memoryMs(shape, 'n'))}, ${timeOf(memoryMs(shape, 'n'))} ${rows}`,
     `insert into memory_fact_items (fact_id, item_id) select ${factId}, ${itemId(shape, 'n')} ${rows}`,
   ];
 }
 
 /**
- * Fills the remaining tables: embedding state, memory settings, pages, learning batches and the audit log.
+ * Fills the tables that are left: embedding state, memory settings, pages, learning batches and the audit log.
  * @param {Shape} shape
  */
 function insertRest(shape) {

@@ -1,23 +1,28 @@
 /**
- * Defines the seeded rows as SQL expressions of the row's number, so that the same number always produces the same row.
- * All attributes of a row are derived from a single hash, which we compute with PostgreSQL's `hashint8extended`.
+ * Defines the seeded rows with SQL expressions of the row's number, so that a number always produces the same row. All
+ * attributes of a row are derived from one hash, which PostgreSQL's `hashint8extended` computes.
  */
 import { monthAt, systemClock } from '../../src/core/time.ts';
 
-/** The first project has 80 % of all rows. The last project has `smallMemories` memories and nothing else. */
+/** The first project has 80 % of all rows. The last project only has `smallMemories` memories. */
 export const projectCount = 12;
 export const smallMemories = 500;
 export const keysPerProject = 40;
 const subjectCount = 50_000;
-/** Every hundredth call has a stored body, and four such calls make up a conversation. */
+/** A subject of the first project that has many more memories than the others. */
+export const largeSubject = 'user-large';
+const largeSubjectMemories = 5_000;
+/** We store the body of every hundredth call. Four of those make up a conversation. */
 export const bodyEvery = 100;
 export const conversationTurns = 4;
 export const callsPerConversation = bodyEvery * conversationTurns;
 export const dims = 384;
-/** Passages store the model's name without its provider. */
-export const embeddingModel = 'embed';
+/**
+ * Has to be the local embedder's model, because it also embeds queries. Passages have the name without the provider.
+ */
+export const embeddingModel = 'bge-small-en-v1.5';
 
-/** Prices are in nano-dollars per token. */
+/** The models, with prices in nano-dollars per token. */
 export const models = [
   { name: 'scale/large', input: 3_000, output: 15_000 },
   { name: 'scale/medium', input: 400, output: 1_600 },
@@ -32,7 +37,7 @@ export const models = [
  */
 
 /**
- * Creates a shape that covers six months and ends now.
+ * Calculates how many rows of each kind to create. The calls cover the last six months.
  * @param {number} calls
  * @param {number} memories
  * @param {readonly string[]} projects
@@ -57,7 +62,7 @@ export function createShape(calls, memories, projects) {
 export const pick = (hash, shift, range) => `(((${hash} >> ${shift}) & 1048575) * ${range} >> 20)::integer`;
 
 /**
- * Like `pick`, but low numbers are more frequent. The number 0 gets between a tenth and a third of the rows.
+ * Like `pick`, but returns small numbers more often. For a tenth to a third of the rows, the result is 0.
  * @param {string} hash
  * @param {number} shift
  * @param {number} range
@@ -65,7 +70,7 @@ export const pick = (hash, shift, range) => `(((${hash} >> ${shift}) & 1048575) 
 export const pickSkewed = (hash, shift, range) =>
   `floor(power(((${hash} >> ${shift}) & 1048575) / 1048576.0::float8, 2) * ${range})::integer`;
 
-/** Returns the number of a row's project, starting at 1. @param {string} hash */
+/** Returns SQL for the number of the project that a row belongs to. Project numbers start at 1. @param {string} hash */
 export const projectNumber = (hash) => `(case when (${hash} & 1023) < 819 then 1 else 2 + ${pick(hash, 10, projectCount - 2)} end)`;
 
 /** Returns the time of call `n` in milliseconds since 1970. @param {Shape} shape @param {string} n */
@@ -75,7 +80,7 @@ export const callMs = ({ startMs, endMs, calls }, n) => `(${startMs} + floor(${n
 export const memoryMs = ({ startMs, endMs, memories }, n) => `(${startMs} + floor(${n} * ${(endMs - startMs) / memories}::float8))::bigint`;
 
 /**
- * Builds a UUIDv7 that is the same in every run.
+ * Creates a UUIDv7 that is the same in each run.
  * @param {string} ms
  * @param {string} name has to be different for each row
  */
@@ -92,7 +97,8 @@ export const itemId = (shape, n) => idAt(memoryMs(shape, n), `'item' || ${n}`);
 export const conversationId = (shape, c) => idAt(callMs(shape, `(${c} * ${callsPerConversation}::bigint)`), `'conversation' || ${c}`);
 
 /**
- * Returns the hash that determines project, application and subject, which all calls of a conversation share.
+ * Returns the hash that determines the project, application and subject of a call. All calls of a conversation have the
+ * same hash.
  * @param {string} n
  */
 export const callScopeHash = (n) =>
@@ -100,12 +106,24 @@ export const callScopeHash = (n) =>
 /** @param {string} c */
 export const conversationScopeHash = (c) => `hashint8extended(-1 - ${c}::bigint, 1)`;
 
-/** One in 65,536 calls comes from a rarely used application. @param {string} scopeHash */
+/** One in 65,536 calls comes from an application that is rarely used. @param {string} scopeHash */
 export const source = (scopeHash) =>
   `(case when (${scopeHash} >> 44) & 65535 = 0 then 'app-rare' else 'app-' || ${pickSkewed(scopeHash, 30, 12)} end)`;
 
 /** Half of the rows have no subject. @param {string} hash */
 export const subject = (hash) => `(case when (${hash} >> 50) & 1 = 0 then 'user-' || ${pick(hash, 40, subjectCount)} end)`;
+
+/**
+ * Returns the subject of memory `n`. About 5,000 memories of the first project have the large subject. Expects a column
+ * `project`.
+ * @param {Shape} shape
+ * @param {string} hash
+ * @param {string} n
+ */
+export function memorySubject({ memories }, hash, n) {
+  const every = Math.max(20, Math.floor((0.8 * memories) / largeSubjectMemories));
+  return `(case when project = 1 and ${n} % ${every} = 0 then '${largeSubject}' else ${subject(hash)} end)`;
+}
 
 /** @param {string} text */
 export const sha256 = (text) => `sha256(convert_to(${text}, 'UTF8'))`;

@@ -1,13 +1,16 @@
 /**
- * Starts the vendor for `benchmark-scale`. It answers chat requests immediately. For embeddings it returns stored
+ * Starts the vendor for `benchmark-scale`. It answers chat requests immediately. For embeddings, it returns stored
  * vectors, so that searches find near neighbours.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { embeddingModel, models } from './shape.js';
 
-/** @param {import('pg').Client} client a client of the seeded database */
-export async function startVendor(client) {
+/**
+ * @param {import('pg').Client} client a client of the seeded database
+ * @param {{ embeds?: boolean }} [options] unless `embeds` is false, the vendor serves the tier `embed`
+ */
+export async function startVendor(client, { embeds = true } = {}) {
   const { rows } = await client.query(
     'select embedding::text as vector from memory_passages tablesample system (0.2) where embedding is not null limit 200',
   );
@@ -41,11 +44,9 @@ providers:
   scale: { base_url: "http://127.0.0.1:${port}/v1", api_key: any, dialect: chat }
 models:
 ${models.map(price).join('\n')}
-  scale/${embeddingModel}: { input: 0.02, kind: embeddings }
-tiers:
+${embeds ? `  scale/${embeddingModel}: { input: 0.02, kind: embeddings }\n` : ''}tiers:
   standard: [scale/mini]
-  embed: [scale/${embeddingModel}]
-`,
+${embeds ? `  embed: [scale/${embeddingModel}]\n` : ''}`,
     async stop() {
       server.closeAllConnections();
       server.close();

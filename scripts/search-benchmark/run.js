@@ -1,4 +1,4 @@
-/** Starts the programs of the benchmark, fills the database, and measures searches and calls. */
+/** Starts the benchmark's programs, fills the database, and measures searches and calls. */
 import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
@@ -21,12 +21,15 @@ import { runLoad } from './recall-load.js';
 import { seed } from './seed.js';
 import { createRandom, createTexts } from './texts.js';
 
-/** The model was trained with this prefix for queries. */
+/** Put in front of queries, as the model was trained. */
 const queryPrefix = 'Represent this sentence for searching relevant passages: ';
 const embeddedMemories = 1_000;
 const unmeasured = 20;
 const recallEvery = 10;
-/** The database with 100,000 memories takes 360 MB. PostgreSQL's default is meant for very small machines. */
+/**
+ * The size of PostgreSQL's shared buffers. A database with 100,000 memories takes 360 MB, and PostgreSQL's default is
+ * much smaller than that.
+ */
 const sharedBuffers = '512MB';
 
 /** @param {string[]} args the command-line arguments */
@@ -34,7 +37,7 @@ export async function runSearchBenchmark(args) {
   const options = parseOptions(args);
   await fetchLocalEmbedder();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-benchmark-search-'));
-  // This also removes the folder if a signal ends the run.
+  // Removes the folder even if a signal ends the run.
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const processes = createProcesses(folder);
   const postgres = await openPostgres({ sharedBuffers });
@@ -124,7 +127,7 @@ async function measureSearches({ database, databaseMs, projectId, questions, que
     /** @type {number[]} */
     const times = [];
     let usedBefore = 0;
-    // The first searches aren't measured, because they load the index from disk.
+    // The first few searches load the index from disk, so leave them out of the measurement.
     for (const [index, query] of [...questions.slice(0, unmeasured), ...questions].entries()) {
       if (index === unmeasured) usedBefore = databaseMs();
       const values = questionVectors[questions.indexOf(query)] ?? [];
@@ -175,7 +178,7 @@ function printLoad({ recall, none }, perSecond) {
  */
 async function printPlan(database, [projectId, subject, question, vector]) {
   const rows = await database.transaction(async (tx) => {
-    await tx.query(`set local jit = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 400`);
+    await tx.query(`set local jit = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 200`);
     const statement = searchStatement({ of: 'memories', dims: vector.length, hasSubject: true, recalledOnly: true });
     const values = [projectId, subject, tokenizeForQuery(question), 20, 0, null, [], [], toVectorParameter([...vector]), model];
     return tx.query(`explain (analyze, costs off, timing off) ${statement}`, values);

@@ -1,71 +1,42 @@
-/** Connects the HTTP routes to the modules that `app.ts` created. Contains no logic of its own. */
+/** Connects the HTTP routes to the modules that `app.ts` has created. It contains no logic of its own. */
 
 import type { Server } from 'node:http';
-import type { createUsageReader, ReadCounters } from '../ceilings/counter-usage.ts';
-import type { CatalogRow } from '../config/config.ts';
+import type { createUsageReader } from '../ceilings/counter-usage.ts';
 import { getHost } from '../config/starter-models.ts';
 import type { Caller } from '../core/call.ts';
 import type { ErrorCode } from '../core/errors.ts';
-import type { Clock } from '../core/time.ts';
 import { readVersion } from '../core/version.ts';
-import type { Database } from '../db/database.ts';
-import type { Breakers } from '../failover/breaker.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import type { ReadMetrics } from '../http/routes/metrics.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createHttpServer } from '../http/server.ts';
-import type { Keyring } from '../keys/keyring.ts';
 import type { KnownPrompts } from '../memory/conversations/known-prompts.ts';
-import type { Logger } from '../observability/logger.ts';
-import type { Audit } from '../people/audit.ts';
-import type { People } from '../people/people.ts';
 import type { CountTokens } from '../pipeline/call/count-tokens.ts';
-import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import { limitsFor } from '../pipeline/call/project-context.ts';
-import type { Project, Projects } from '../projects/projects.ts';
+import type { Project } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
+import { findUnusableNames } from '../routing/key-models.ts';
 import { listModels } from '../routing/list-models.ts';
-import { breakerKeys, type PoolState } from '../routing/pools.ts';
-import type { ReadBreakers } from '../routing/shared-breakers.ts';
+import { breakerKeys } from '../routing/pools.ts';
 import { findCall } from '../usage/call-rows.ts';
-import type { ActiveModels } from '../usage/prices/active-models.ts';
 import { countRefused, findRefused, listRefused } from '../usage/refusals/read-refusals.ts';
-import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport, type StatusReport } from '../usage/status.ts';
-import type { CallRecording } from './call-recording.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { ConsoleDeps } from './console-deps.ts';
 import { getDeploymentUsage } from './deployment-usage.ts';
-import type { Erasures } from './erasures.ts';
-import type { Learning } from './learning.ts';
+import { readEndUser } from './end-users.ts';
 import { createMcp } from './mcp.ts';
 import type { MediaHandlers } from './media.ts';
-import { createMemoryRouteDeps, createSubjectEraser, type Memory } from './memory.ts';
+import { createMemoryRouteDeps, createSubjectEraser } from './memory.ts';
 import { recordRefused } from './record-refused.ts';
 import { createWorkReader } from './waiting-work.ts';
 
-interface ApiDeps {
-  readonly database: Database;
-  readonly snapshot: () => ConfigSnapshot;
-  readonly activeModels: ActiveModels<CatalogRow>;
-  readonly keyring: Keyring;
-  readonly people: People;
-  readonly audit: Audit;
-  readonly projects: Projects;
-  readonly breakers: Breakers;
-  readonly pools: PoolState;
-  readonly readBreakers: ReadBreakers;
-  readonly reports: UsageReports;
+/** Like the dependencies of the console, except for those that `createApi` creates itself. */
+interface ApiDeps extends Omit<ConsoleDeps, 'eraseSubject' | 'readStored' | 'getStatus'> {
   readonly reprice: Reprice;
-  readonly memory: Memory;
-  readonly learning: Learning;
-  readonly callRecording: CallRecording;
-  readonly erasures: Erasures;
   readonly readUsage: ReturnType<typeof createUsageReader>;
-  readonly readCounters: ReadCounters;
-  readonly handleCall: HandleCall;
   readonly knownPrompts: KnownPrompts;
   readonly countTokens: CountTokens;
   readonly media: MediaHandlers;
@@ -73,13 +44,11 @@ interface ApiDeps {
   readonly bodyMemory: BodyMemory;
   readonly countError: (code: ErrorCode) => void;
   readonly readMetrics: ReadMetrics;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 export interface Api {
   readonly server: Server;
-  /** Ends streams that would otherwise stay open until the client closes them. */
+  /** Ends the event streams of MCP clients, which would otherwise keep the server open until the clients disconnect. */
   closeStreams(): Promise<void>;
 }
 
@@ -92,8 +61,8 @@ export function createApi(deps: ApiDeps): Api {
   const findCaller = keyring.find;
 
   /**
-   * Runs a query after this process has stored its calls (or those of one project), so that clients see the calls they
-   * have just completed.
+   * Runs a query after this process has stored its calls, so that clients see the calls that they have just made. With
+   * `projectId`, only waits for the calls of this project.
    */
   const readStored = <Result>(query: () => Promise<Result>, projectId?: string): Promise<Result> =>
     mapDatabaseErrors(async () => {
@@ -136,7 +105,8 @@ export function createApi(deps: ApiDeps): Api {
     ...{ logger, countError, readMetrics, adminTokens },
     traceSampling: snapshot().config.tracing?.sampler ?? null,
     mcp,
-    text: { ...callDeps, memorySettings: memory.settings.get, handleCall, knownPrompts },
+    findCachedCaller: keyring.findCached,
+    text: { ...callDeps, memorySettings: memory.settings.getInTime, handleCall, knownPrompts },
     countTokens: { ...callDeps, countTokens, knownPrompts },
     media: { ...callDeps, ...media.routes },
     video: { ...callDeps, ...media.videoRoutes },
@@ -162,6 +132,8 @@ export function createApi(deps: ApiDeps): Api {
       keyring,
       memorySettings: memory.settings,
       routing: () => ({ catalog: snapshot().catalog, catalogFill: snapshot().config.catalogFill }),
+      findUnusableModels: ({ settings }, models, accepted) =>
+        findUnusableNames({ catalog: snapshot().catalog, project: settings }, models, accepted),
       exportMemory: memory.exportMemory,
       importMemory: memory.importMemory,
       batches: learning.batches,
@@ -183,7 +155,7 @@ export function createApi(deps: ApiDeps): Api {
       ...{ health, version: readVersion(), readWork: createWorkReader({ ...deps, dataDir: snapshot().config.server.dataDir }) },
       getUsage,
       getDeploymentUsage: () => readStored(() => getDeploymentUsage({ database, projects, clock })),
-      // Wait until all active prices are in the price history. Otherwise this would miss some of them.
+      // Wait until all active prices are in the price history, so that none of them are missed.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
       refusedCalls: {
@@ -191,6 +163,7 @@ export function createApi(deps: ApiDeps): Api {
         find: (projectId, id) => readStored(() => findRefused(database, projectId, id), projectId),
         count: (selection) => countRefused(database, selection),
       },
+      readEndUser: (projectId, subject) => readStored(() => readEndUser(database, projectId, subject), projectId),
       clock,
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       audit,

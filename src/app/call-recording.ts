@@ -1,6 +1,6 @@
 /**
- * Connects everything that records settled calls: the journal, the drain that stores it in the database, the ceilings,
- * and the recovery of dead processes' journals. The only logic of its own is the order of start and stop.
+ * Connects everything that records settled calls: the journal, the drain that copies it to the database, the ceilings,
+ * and the recovery of dead processes' journals. The only logic here is the order in which they start and stop.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAbandonedLeases } from '../ceilings/abandoned-leases.ts';
@@ -32,19 +32,19 @@ import { createStoreBatch } from './store-batch.ts';
 
 export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
 
-/** Each batch takes about a dozen statements regardless of its size, so we collect calls for a second. */
+/** A batch takes about a dozen statements whatever its size, so it pays to collect calls for a second. */
 const serverDrainIntervalMs = 1_000;
-/** The embedded database blocks the event loop during a statement, so we keep batches small. */
+/** Statements in the embedded database block the event loop, so we keep batches small. */
 const embeddedDrainIntervalMs = 100;
 
 interface CallRecordingDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
-  /** The same database over separate connections, so that admission doesn't have to wait for other statements. */
+  /** The same database with separate connections, so that admission doesn't have to wait for other statements. */
   readonly admissionDatabase: Database;
   readonly knownPrompts: KnownPrompts;
   readonly dataDir: string;
-  /** Replaces the journal's file system in tests. */
+  /** A different file system, for tests. */
   readonly journalFiles: JournalFileSystem | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -104,7 +104,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
 
   const listLive = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id);
   const abandonedLeases = createAbandonedLeases({ database, listLiveProcesses: listLive, logger });
-  /** This runs in every process, because the files are on the disk of its host. */
+  /** Every process does this, because the quarantine's files are on its own host. */
   const quarantineRetention = createBackgroundLoop({
     async run() {
       await deleteExpired(dataDir, await findRetentionPeriods(database, clock.now()));
@@ -112,7 +112,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     },
     intervalMs: 3_600_000,
     backoff: { initialMs: 60_000, maxMs: 3_600_000 },
-    onFirstFailure: (err) => logger.warn({ err }, 'deleting expired quarantine records failed; retrying'),
+    onFirstFailure: (err) => logger.warn({ err }, 'failed to delete expired quarantine records; retrying'),
   });
 
   return {
@@ -122,13 +122,13 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     recovery,
     refusals,
     listQuarantined: () => listQuarantined(dataDir),
-    /** Returns the ids of dead processes whose leases withhold budget. */
+    /** Returns the ids of dead processes whose leases still hold part of a ceiling. */
     listLeaseholders: abandonedLeases.list,
     leases: {
       leases: admission.leases,
       listLiveProcesses: listLive,
-      // This has to be a single transaction, so that a process that reconnects finds its row deleted before others
-      // count it as live.
+      // We delete the process's row and revoke its leases in one transaction. If the process reconnects at the same
+      // time, it notices that its row is gone before anybody counts it as live again.
       revokeLeases: (journalId) =>
         database.transaction(async (tx) => ((await deleteIfStale(tx, journalId)) ? await revokeLeases(tx, journalId) : null)),
     } satisfies LeaseRouteDeps,
@@ -142,18 +142,22 @@ export async function createCallRecording(deps: CallRecordingDeps) {
       abandonedLeases.start();
       quarantineRetention.start();
     },
-    /** Resolves when no call is in flight, or at `deadline` (on the clock of `performance.now()`) at the latest. */
+    /** Resolves when no call is in flight, or at `deadline` at the latest (by `performance.now()`). */
     async waitUntilSettled(deadline: number): Promise<void> {
-      // Parked calls are already settled. `journal.close` writes them if the disk allows it.
+      // The journal parks calls in memory while it can't write to the disk. They have already been settled, so we don't
+      // wait for them. `journal.close` writes them if the disk works again.
       const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
       while (!isSettled() && performance.now() < deadline) await sleep(10);
     },
-    /** Drains the journal if the database is available. Otherwise the next process recovers the remaining records. */
+    /**
+     * Drains the journal if the database is available. If it isn't, the next process recovers the remaining records.
+     */
     async stop(): Promise<void> {
       await Promise.all([recovery.stop(), rollups.stop(), abandonedLeases.stop(), quarantineRetention.stop()]);
       await Promise.all([drain.stop(), refusals.stop()]);
       await admission.stop();
-      // Recovery returns the leases, either now or, if the database is unavailable, at the next start.
+      // `recoverOnce` also returns the leases of this process. If the database is unavailable, the next start does
+      // that.
       await journal.close({ keepFolder: true });
       await recoverOnce(recoveryOptions, journal.id);
       await heartbeat.stop();

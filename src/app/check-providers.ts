@@ -1,7 +1,7 @@
 /**
- * Sends requests that cost nothing to all providers, and to each member of their pools, to find out whether their keys
- * and addresses work. We first list the models. If a vendor doesn't have that route, we send an empty body to its main
- * route, because vendors check the key before they refuse the body.
+ * Sends free requests to all providers, and to each member of their pools, to find out whether their keys and addresses
+ * work. We list the models first. If a vendor doesn't have that route, we send an empty body to its main route. Vendors
+ * check the key before they reject the body.
  */
 import type { Config, ProviderConfig } from '../config/config.ts';
 import { findVendorByName } from '../config/vendors/known-vendors.ts';
@@ -11,19 +11,20 @@ import { asArray, asObject, asString, parseJson } from '../core/json/narrow.ts';
 import { modelNameAt } from '../core/request-format.ts';
 import { systemClock } from '../core/time.ts';
 import { parseVendorError } from '../dialects/contract/vendor-error.ts';
+import { routeCodecs } from '../dialects/routes/route-codecs.ts';
 import { memberKey } from '../routing/pools.ts';
 import { createVendorHttpClient, type VendorHttpClient } from '../vendors/http-client.ts';
-import type { VendorIdentity } from '../vendors/identity/credential.ts';
+import { sendAuthorized, type VendorIdentity } from '../vendors/identity/credential.ts';
 import { createIdentities } from '../vendors/identity/identities.ts';
 import { buildHeaders } from '../vendors/registry.ts';
+import { firstVersion } from '../vendors/request-body.ts';
 import { requestUrl } from '../vendors/request-url.ts';
-import { sendAuthorized } from '../vendors/send-authorized.ts';
 import { collectSecrets, secretsOf, stripSecrets } from '../vendors/strip-secrets.ts';
 
 export interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;
-  /** What the vendor's response means, in words. */
+  /** Explains the vendor's response to the operator in one sentence. */
   readonly message: string;
 }
 
@@ -31,7 +32,7 @@ interface CheckedProvider extends ProviderConfig {
   readonly credential: VendorIdentity | null;
 }
 
-/** The status and the body of a response. The message is the vendor's own, without secrets. */
+/** What the vendor replied. Secrets are stripped from the message. */
 interface Reply {
   readonly status: number;
   readonly message: string | null;
@@ -40,7 +41,7 @@ interface Reply {
 
 const timeoutMs = 10_000;
 const maxBytes = 4 * 1024 * 1024;
-const mainPaths = { chat: '/chat/completions', messages: '/messages', gemini: '/models/none:predictLongRunning' } as const;
+const videoPath = '/models/none:predictLongRunning';
 
 export async function checkProviders(config: Config): Promise<ProviderCheck[]> {
   const httpClient = createVendorHttpClient();
@@ -80,7 +81,7 @@ async function checkProvider(httpClient: VendorHttpClient, provider: CheckedProv
         : checked(false, `${accepted}, but the vendor doesn't list ${unlisted.join(', ')}; check the names and model_names`);
     }
     const isMissing = [200, 404, 405, 501].includes(list.status);
-    const path = mainPaths[provider.dialect];
+    const path = provider.dialect === 'gemini' ? videoPath : routeCodecs[provider.dialect].path;
     const reply = isMissing
       ? await send(httpClient, provider, { path, model: modelNameAt(provider.requests, models[0] ?? 'none'), body: {} })
       : list;
@@ -140,7 +141,7 @@ interface CheckRequest {
   readonly body?: object;
 }
 
-/** Throws VendorError if there's no response. */
+/** Throws a VendorError if nobody responds. */
 async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { path, model, body }: CheckRequest): Promise<Reply> {
   const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body));
   const { status, body: response } = await sendAuthorized(
@@ -153,7 +154,7 @@ async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { p
         accept: 'application/json',
         'accept-encoding': 'identity',
         ...(bytes !== null && { 'content-type': 'application/json' }),
-        ...(provider.dialect === 'messages' && { 'anthropic-version': '2023-06-01' }),
+        ...(provider.dialect === 'messages' && { 'anthropic-version': firstVersion }),
         ...buildHeaders(provider),
       },
       body: bytes,
@@ -172,7 +173,7 @@ async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { p
   return { status, message: message === null ? null : stripSecrets(message, secrets).slice(0, 300), models };
 }
 
-/** Returns the provider's models that the configuration puts into tiers. */
+/** Returns the provider's models that are in tiers. */
 function listModels({ tiers, canaries, imageTiers, speechTiers, transcriptionTiers }: Config, provider: string): string[] {
   const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((named) => Object.values(named).flat());
   chains.push(...Object.values(canaries).map(({ model }) => model));

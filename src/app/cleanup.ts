@@ -1,13 +1,12 @@
 /**
- * The steps of the daily cleanup in order. Data that we must not keep comes first, and what only improves performance
- * comes last.
+ * The steps of the daily cleanup, in order. We start with data that we aren't allowed to keep, and end with steps that
+ * only improve performance.
  */
 import type { CleanupStep } from '../../activities/cleanup.ts';
 import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { deleteUndeliverableRows } from '../jobs/outbox/outbox-rows.ts';
 import { createPromptConverter } from '../memory/conversations/convert-prompts.ts';
 import { createRetention, findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { reindexOutdated } from '../memory/indexing/reindex.ts';
@@ -16,6 +15,7 @@ import { refreshAllWordStatistics } from '../memory/indexing/word-statistics.ts'
 import type { Logger } from '../observability/logger.ts';
 import { deleteExpiredSignIns } from '../people/delete-expired.ts';
 import { deleteExpiredRuleHits } from '../projects/rule-hits.ts';
+import { deleteUndeliverableRows } from '../temporal/outbox/outbox-rows.ts';
 import { deleteExpiredErrors } from '../usage/attempt-errors.ts';
 import { deleteExpiredRefusals } from '../usage/refusals/store-refusals.ts';
 import { deleteExpiredVideos } from '../videos/delete-expired.ts';
@@ -29,7 +29,10 @@ export interface CleanupDeps {
 
 export function createCleanupSteps({ database, clock, logger, periods: configured }: CleanupDeps): readonly CleanupStep[] {
   const retention = createRetention({ database, clock });
-  /** If a project deletes its prompts earlier than that, we also delete what vendors said about them. */
+  /**
+   * Deletes the vendors' error messages of failed calls. An error message can quote the prompt, so it never outlives
+   * the prompts of its project, even if the configured period is longer.
+   */
   const deleteErrors = async (): Promise<number> => {
     const before = clock.now() - configured().errorRetentionMs;
     const periods = (await findRetentionPeriods(database, clock.now())).map((period) => ({ ...period, before: period.before.getTime() }));

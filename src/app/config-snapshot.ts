@@ -1,6 +1,4 @@
-/**
- * The configuration and everything that we derive from it, as an immutable value. A reload replaces the whole value.
- */
+/** The configuration and everything derived from it, as an immutable value. A reload replaces it as a whole. */
 import { parseImportedRows } from '../config/catalog.ts';
 import type { CatalogRow, Config, ProviderConfig } from '../config/config.ts';
 import type { Clock } from '../core/time.ts';
@@ -25,12 +23,12 @@ interface CurrentConfigOptions {
 
 export interface CurrentConfig {
   snapshot(): ConfigSnapshot;
-  /** The models from the configuration and the imported ones. The caller has to start and stop it. */
+  /** Knows the models in the configuration and the imported ones. Callers have to start and stop it. */
   readonly activeModels: ActiveModels<CatalogRow>;
   replace(config: Config): void;
 }
 
-/** Holds the current snapshot. It's replaced by `replace` and whenever the imported models change. */
+/** Holds the current snapshot. `replace` creates a new one, and so does a change to the imported models. */
 export function createCurrentConfig({ config, identities, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
   let current = createSnapshot(config, identities, 0);
   const activeModels = createActiveModels({
@@ -54,7 +52,17 @@ export function createCurrentConfig({ config, identities, database, clock, logge
   };
 }
 
-/** `revision` counts the reloads. We don't serve a response that was cached under another configuration. */
+/** Returns a function that creates a value for each snapshot, when it's first needed. */
+export function perSnapshot<Value>(snapshot: () => ConfigSnapshot, create: (current: ConfigSnapshot) => Value): () => Value {
+  let last: { readonly snapshot: ConfigSnapshot; readonly value: Value } | null = null;
+  return () => {
+    const current = snapshot();
+    if (last?.snapshot !== current) last = { snapshot: current, value: create(current) };
+    return last.value;
+  };
+}
+
+/** `revision` counts reloads, so that we don't serve a response that was cached under another configuration. */
 function createSnapshot(config: Config, identities: CurrentConfigOptions['identities'], revision: number) {
   const connections = listConnections(config.providers);
   identities.replace(listIdentities(config.providers));
@@ -67,7 +75,7 @@ function createSnapshot(config: Config, identities: CurrentConfigOptions['identi
   };
 }
 
-/** Returns the providers by name, and the members of their pools by key. */
+/** Returns the providers by name, and their pools' members by key. */
 function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
   const members = Object.values(providers).flatMap(({ name, members: all }) =>
     all.map((each) => [memberKey(name, each.member), each] as const),
@@ -75,7 +83,6 @@ function listConnections(providers: Config['providers']): Record<string, Provide
   return { ...providers, ...Object.fromEntries(members) };
 }
 
-/** Returns the identities that the providers and their members have. */
 export function listIdentities(providers: Config['providers']): IdentitySource[] {
   return Object.entries(listConnections(providers)).map(([name, { identity }]) => ({ name, identity }));
 }

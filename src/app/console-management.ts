@@ -1,6 +1,6 @@
 /**
- * Connects the console's pages about keys, applications, routing, prices, rules, people, members and audit to their
- * modules.
+ * Connects the console's pages for keys, applications, routing, prices, rules, people, members and the audit log to
+ * their modules.
  */
 
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
@@ -10,6 +10,7 @@ import { getHost } from '../config/starter-models.ts';
 import { createApplicationRoutes } from '../console/applications/routes.ts';
 import { createAuditRoutes } from '../console/audit/routes.ts';
 import { readProjects } from '../console/deployment/read-deployment.ts';
+import type { ReadHealth } from '../console/frame/provider-health.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createKeyRoutes } from '../console/keys/routes.ts';
 import { createMemberRoutes } from '../console/members/member-routes.ts';
@@ -21,61 +22,41 @@ import { createProjectSettingsRoutes } from '../console/routing/project-form.ts'
 import { createRoutingRoutes } from '../console/routing/routes.ts';
 import { createRuleRoutes } from '../console/rules/routes.ts';
 import { gatewayError } from '../core/errors.ts';
-import type { Clock } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
-import type { Breakers } from '../failover/breaker.ts';
-import type { Keyring } from '../keys/keyring.ts';
-import type { Audit } from '../people/audit.ts';
-import type { People } from '../people/people.ts';
+import { findItemBeginnings } from '../memory/items/item-texts.ts';
 import { findPersonNames } from '../people/person-names.ts';
-import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
-import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
-import { findModelStates } from '../routing/key-models.ts';
-import type { PoolState } from '../routing/pools.ts';
-import type { ReadBreakers } from '../routing/shared-breakers.ts';
+import { findModelStates, findUnknownNames } from '../routing/key-models.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
 import { lastCalls, lastErrors } from '../usage/last-calls.ts';
-import type { ActiveModels } from '../usage/prices/active-models.ts';
 import { latestPrices, priceHistory } from '../usage/prices/price-history.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { ConsoleDeps } from './console-deps.ts';
 
-export interface ManagementAreasDeps {
-  readonly snapshot: () => ConfigSnapshot;
-  readonly database: Database;
-  readonly readCounters: ReadCounters;
-  /** Runs a query after this process has stored its calls. */
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly keyring: Keyring;
-  readonly projects: Projects;
-  readonly people: People;
-  readonly audit: Audit;
-  readonly breakers: Breakers;
-  readonly pools: PoolState;
-  readonly readBreakers: ReadBreakers;
-  readonly activeModels: ActiveModels<CatalogRow>;
-  readonly clock: Clock;
+type Modules = 'keyring' | 'projects' | 'people' | 'audit' | 'activeModels' | 'breakers' | 'pools';
+type Functions = 'snapshot' | 'readCounters' | 'readStored' | 'readBreakers';
+
+export interface ManagementAreasDeps extends Pick<ConsoleDeps, Modules | Functions | 'database' | 'clock'> {
+  readonly readHealth: ReadHealth;
 }
 
 export function managementAreas(
   deps: ManagementAreasDeps,
-  analytics: Pick<Analytics, 'callsById' | 'deployment' | 'figures' | 'keyUse'>,
+  analytics: Pick<Analytics, 'callsById' | 'deployment' | 'figures' | 'keyUse' | 'recordedRefusals'>,
 ): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
-  /** Includes the calls that have just ended. */
+  /** Waits until calls that have just ended are stored, so that the counters include them. */
   const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
   const catalog = () => snapshot().catalog;
   const catalogFill = () => snapshot().config.catalogFill;
   const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
-  const linkUrl = (origin: string, secret: string): string => signInLinkUrl(snapshot().config.publicUrl ?? origin, secret);
   return [
     ...createKeyRoutes({
       ...{ keyring, readCounters, onBudgetStoreDown },
       lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)),
       lastErrors: (keyIds) => readStored(() => lastErrors(database, keyIds)),
       modelStates: ({ settings }, names) => findModelStates({ catalog: catalog(), project: settings }, names),
+      findUnknownModels: ({ settings }, names, accepted) => findUnknownNames({ catalog: catalog(), project: settings }, names, accepted),
       keyUse: (projectId, request) => readStored(() => analytics.keyUse(projectId, request)),
     }),
     ...createApplicationRoutes({
@@ -91,6 +72,7 @@ export function managementAreas(
     }),
     ...createRoutingRoutes({
       ...{ projects, keyring, contentRules, breakers, readBreakers, catalog, catalogFill },
+      readHealth: (now) => readStored(() => deps.readHealth(now)),
       listProviders: () =>
         Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves, tags }) => ({
           ...{ name, dialect, serves, tags },
@@ -106,13 +88,15 @@ export function managementAreas(
     ...createRuleRoutes({
       ...{ contentRules, ruleHits: projects.ruleHits },
       readCalls: (projectId, callIds) => readStored(() => analytics.callsById(projectId, callIds)),
+      findRecorded: (projectId, callIds) => readStored(() => analytics.recordedRefusals(projectId, callIds)),
     }),
-    ...createMemberRoutes({ people, linkUrl }),
-    ...createPeopleRoutes({ people, linkUrl }),
+    ...createMemberRoutes(people),
+    ...createPeopleRoutes(people),
     ...createProjectRoutes({ projects, readFigures: (list, view) => readStored(() => readProjects({ analytics }, list, view)) }),
     ...createAuditRoutes({
       ...{ audit, accounts: people.accounts, members: people.members },
       findNames: (ids) => findPersonNames(database, ids),
+      findMemories: (ids) => findItemBeginnings(database, ids),
     }),
   ];
 }

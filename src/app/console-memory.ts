@@ -1,12 +1,13 @@
-/** Connects the console's pages about memory to their modules. */
+/** Connects the console's memory pages to their modules. */
 import { createBatchRoutes } from '../console/batches/routes.ts';
 import { createConversationRoutes } from '../console/conversations/routes.ts';
+import type { EndUserDeps } from '../console/end-users/deps.ts';
+import { createEndUserRoutes } from '../console/end-users/routes.ts';
 import { createErasureRoutes } from '../console/erasure/routes.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createMemoryPagesRoutes } from '../console/memory/routes.ts';
 import { createSettingsRoutes } from '../console/settings/routes.ts';
-import type { Clock } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
+import { findSubjects } from '../memory/conversations/find-subjects.ts';
 import { previewErasure } from '../memory/erasure/erasure-preview.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
 import { measureLearningLag } from '../memory/learning/learning-lag.ts';
@@ -14,19 +15,11 @@ import { readNextBatch } from '../memory/learning/next-batch.ts';
 import { countKeptUnlearned, previewRetention } from '../memory/records/deletion-rule.ts';
 import { findPersonNames } from '../people/person-names.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
-import type { Learning } from './learning.ts';
-import type { EraseSubject, Memory } from './memory.ts';
+import type { ConsoleDeps } from './console-deps.ts';
 
-interface MemoryAreasDeps {
-  readonly database: Database;
-  readonly memory: Memory;
-  readonly learning: Learning;
-  readonly eraseSubject: EraseSubject;
-  readonly snapshot: () => ConfigSnapshot;
-  /** Runs a query after this process has stored its calls. */
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly clock: Clock;
+interface MemoryAreasDeps
+  extends Pick<ConsoleDeps, 'snapshot' | 'database' | 'memory' | 'learning' | 'eraseSubject' | 'readStored' | 'clock'> {
+  readonly analytics: EndUserDeps['analytics'];
 }
 
 export function memoryAreas({
@@ -37,6 +30,7 @@ export function memoryAreas({
   eraseSubject,
   readStored,
   clock,
+  analytics,
 }: MemoryAreasDeps): readonly ConsoleRoute[] {
   const { items, settings } = memory;
   const findNames = (ids: readonly string[]) => findPersonNames(database, ids);
@@ -62,6 +56,10 @@ export function memoryAreas({
         previewRetention({ database, clock: { now: () => at } }, projectId, days, unlearned),
       countKeptUnlearned: (projectId) => countKeptUnlearned({ database, clock }, projectId),
       hasMemoryModel: (projectId) => learning.hasModel(projectId),
+    }),
+    ...createEndUserRoutes({
+      ...{ queries: database, analytics, readStored },
+      findSubjects: (projectId, hashes) => findSubjects(database, projectId, hashes),
     }),
     ...createErasureRoutes({
       preview: (projectId, subject) => readStored(() => previewErasure(database, projectId, subject)),

@@ -1,46 +1,37 @@
-/** Connects the console's pages about usage to their modules. */
+/** Connects the console's usage pages to their modules. */
 
-import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';
 import { createCallPageRoutes } from '../console/calls/call-page.ts';
 import { createRefusedListRoutes } from '../console/calls/refused-list-page.ts';
 import { createDeploymentRoutes } from '../console/deployment/routes.ts';
 import { createExploreRoutes } from '../console/explore/explore-page.ts';
+import type { ReadHealth } from '../console/frame/provider-health.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createOverviewRoutes } from '../console/overview/overview-page.ts';
-import type { Database } from '../db/database.ts';
-import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
 import { readKeyRecords } from '../keys/key-store.ts';
-import type { Keyring } from '../keys/keyring.ts';
 import { findSubjects } from '../memory/conversations/find-subjects.ts';
+import { readMentions } from '../memory/conversations/mentions.ts';
 import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
 import { findPersonNames } from '../people/person-names.ts';
-import type { Project, Projects } from '../projects/projects.ts';
+import type { Project } from '../projects/projects.ts';
 import { splitModelId } from '../routing/catalog.ts';
-import { readOpenBreakers } from '../routing/open-breakers.ts';
 import { breakerKeys } from '../routing/pools.ts';
-import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { ConsoleDeps } from './console-deps.ts';
 import { createReadSetup } from './project-setup.ts';
 
-/** Limits how much text of a call a page shows, because a prompt may have thousands of messages. */
+/** Limits how much text of a call is shown on a page, because a prompt can have thousands of messages. */
 const textLimits = { maxMessages: 100, maxText: 20_000 };
-/** The maximum number of suggestions per filter, which keeps pages small. */
+/** The maximum number of suggestions per filter. More would make the pages large. */
 const maxSuggestions = 200;
 
-export interface UsageAreasDeps {
-  readonly database: Database;
-  readonly snapshot: () => ConfigSnapshot;
-  readonly keyring: Pick<Keyring, 'list'>;
-  readonly projects: Pick<Projects, 'list'>;
-  readonly readBreakers: ReadBreakers;
-  readonly readCounters: ReadCounters;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+export interface UsageAreasDeps
+  extends Pick<ConsoleDeps, 'database' | 'snapshot' | 'keyring' | 'projects' | 'readBreakers' | 'readCounters' | 'readStored'> {
+  readonly readHealth: ReadHealth;
 }
 
 export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly ConsoleRoute[] {
-  const { database, snapshot, keyring, readBreakers, readCounters, readStored } = deps;
+  const { database, snapshot, keyring, readBreakers, readHealth, readCounters, readStored } = deps;
   const listKeys = keyring.list;
   const breakersOf = (project: Project): string[] => providersOf(project).flatMap((name) => breakerKeys(snapshot().catalog, name));
   const providersOf = ({ settings: { providers } }: Project): string[] =>
@@ -55,6 +46,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
     };
   };
   const readSetup = createReadSetup({ database, snapshot, providersOf });
+  const findSubjectsOf = (projectId: string, hashes: readonly string[]) => findSubjects(database, projectId, hashes);
   const canaries = () => [...snapshot().catalog.canaries].map(([tier, canary]) => ({ tier, ...canary }));
   return [
     ...createDeploymentRoutes({
@@ -62,13 +54,13 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       listProjects: deps.projects.list,
       findKeys: (ids) => readKeyRecords(database, ids),
       findNames: (ids) => findPersonNames(database, ids),
-      readOpenBreakers: () => readOpenBreakers(database, defaultLivenessTimeoutMs),
+      readHealth,
       providerNames: () => Object.keys(snapshot().config.providers),
     }),
-    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf, readSetup }),
+    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, readHealth, breakersOf, readSetup }),
     ...createExploreRoutes({
       ...{ analytics, readStored, filterChoices, canaries },
-      findSubjects: (projectId, hashes) => findSubjects(database, projectId, hashes),
+      findSubjects: findSubjectsOf,
       findNames: (ids) => findPersonNames(database, ids),
     }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
@@ -79,8 +71,9 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       listKeys,
       readCounters,
       readCallMemory: (projectId, callId) => readCallMemory(database, projectId, callId),
+      readMentions: (projectId, callId, recalled) => readMentions(database, projectId, callId, recalled),
       readCallText: (projectId, callId) => readCallText(database, projectId, callId, textLimits),
-      publicUrl: () => snapshot().config.publicUrl,
+      findSubjects: findSubjectsOf,
     }),
   ];
 }

@@ -1,16 +1,16 @@
-/** Connects durable work to the modules that implement its activities and re-enqueue their unfinished work. */
+/** Connects durable work to the modules that implement its activities, and to those that re-enqueue unfinished work. */
 import { type ActivityDeps, createActivities } from '../../activities/create-activities.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { cacheDirectory } from '../config/cache-directory.ts';
 import type { Environment } from '../config/environment.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
 import type { Clock } from '../core/time.ts';
-import { type Durable, type DurableOptions, startDurable } from '../jobs/durable.ts';
-import { loadWorkerSdk as importWorkerSdk } from '../jobs/worker/temporal-worker.ts';
 import { reenqueueIdleTimers } from '../memory/conversations/idle-timer.ts';
 import { reenqueueErasures } from '../memory/erasure/erasure-steps.ts';
 import { reenqueueEmbeddings } from '../memory/triggers/embedding-runs.ts';
 import { reenqueueLearning } from '../memory/triggers/learning-triggers.ts';
+import { type Durable, type DurableOptions, startDurable } from '../temporal/durable.ts';
+import { loadWorkerSdk as importWorkerSdk } from '../temporal/worker/temporal-worker.ts';
 import { reenqueueVideoPolls } from '../videos/videos.ts';
 import { createCleanupSteps } from './cleanup.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
@@ -28,12 +28,12 @@ interface DurableWorkDeps
   readonly interceptActivities: (activities: Activities) => Activities;
 }
 
-/** Loads the worker part of Temporal's SDK, which makes up half of the modules that a worker process loads. */
+/** Loads the worker part of Temporal's SDK, which is half of what a worker process loads. */
 export async function loadWorkerSdk(): Promise<void> {
   await importWorkerSdk();
 }
 
-/** Returns a function for the current payload keys, because a reload may change them. */
+/** Returns a function that returns the current payload keys, because a reload can change them. */
 function createPayloadKeys(snapshot: () => ConfigSnapshot): () => readonly Uint8Array[] {
   let source: readonly string[] = [];
   let keys: readonly Uint8Array[] = [];

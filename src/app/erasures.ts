@@ -1,16 +1,16 @@
 /**
- * Connects erasure to the modules that store data of subjects: the listener in this process, the activities of the
- * workflow, and the routes.
+ * Connects erasure to the modules that store a subject's data. This file creates the listener that clears this
+ * process's caches, the activities of the erasure workflow, and the routes.
  */
 import type { Database } from '../db/database.ts';
 import type { ErasureReports } from '../http/routes/provision/report-routes.ts';
-import type { Durable } from '../jobs/durable.ts';
 import { deleteQuarantined } from '../journal/quarantine.ts';
 import { createErasureListener } from '../memory/erasure/erasure-listener.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
 import { createErasureSteps } from '../memory/erasure/erasure-steps.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
+import type { Durable } from '../temporal/durable.ts';
 import type { CallRecording } from './call-recording.ts';
 
 interface ErasureDeps {
@@ -34,10 +34,10 @@ export function createErasures(deps: ErasureDeps) {
       purgeCache: responseCache.invalidateSubject,
       redactInFlight: journal.redactSubject,
       async drainJournals(tombstones) {
-        // The journals of dead processes come first, because their records are older than any tombstone.
+        // Start with the journals of dead processes, because their records are older than any tombstone.
         await recovery.recover();
         const isClear = await drain.drainAndDelete();
-        // This comes after the drain, which may have quarantined a record.
+        // The drain may have moved records to the quarantine, so search the quarantine after it.
         for (const [projectId, ofProject] of Map.groupBy(tombstones, (tombstone) => tombstone.projectId)) {
           await deleteQuarantined(dataDir, projectId, new Set(ofProject.map(({ sha256 }) => sha256.toString('hex'))));
         }

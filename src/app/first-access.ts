@@ -1,21 +1,22 @@
 /**
- * Gives the operator access to a service whose database is empty, with a first key and the sign-in of the first person.
+ * Gives the operator access to a new, empty service. We create the first key and let the first person sign in.
  */
-import type { FirstSignIn } from '../cli/banner.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { People } from '../people/people.ts';
 import { signInLinkUrl } from '../people/sign-in-links.ts';
 import type { Projects } from '../projects/projects.ts';
 
+/** If our output may end up in a log, we only show the command that prints a sign-in link. */
+export type FirstSignIn = { readonly kind: 'link'; readonly url: string } | { readonly kind: 'command' };
+
 export interface FirstAccess {
   /**
-   * Creates the project `default` with a key and resolves to its secret. Resolves to null if there is already a
-   * project.
+   * Creates the `default` project with a key and returns the key's secret. Returns null if there already is a project.
    */
   issueFirstKey(): Promise<string | null>;
   /**
-   * Returns how the first person can sign in, which is either a link or, if links must not be shown, the command that
-   * prints one. Resolves to null if there is already a person.
+   * Returns how the first person can sign in. This is a link, or the command that prints one if we aren't allowed to
+   * show links. Returns null if there already is a person.
    */
   prepareFirstSignIn(options: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null>;
 }

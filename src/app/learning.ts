@@ -1,9 +1,8 @@
-/** Connects the activities and routes of learning to the modules that implement them. */
+/** Connects the activities and routes for learning to the modules that implement them. */
 import type { BackoffPolicy } from '../core/backoff.ts';
 import { isUuid } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import type { WorkOfRuns } from '../jobs/closed-runs.ts';
 import { type BatchesOptions, createBatches } from '../memory/learning/batches.ts';
 import { createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
@@ -11,6 +10,7 @@ import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../m
 import { closeEndedBatch, findOpenBatches, replayProject } from '../memory/learning/replay.ts';
 import { signalAllBatches, signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { WorkOfRuns } from '../temporal/closed-runs.ts';
 
 export type Learning = ReturnType<typeof createLearning>;
 
@@ -24,14 +24,14 @@ interface LearningDeps {
 }
 
 /**
- * Tells the learning batches of a project in the background that settings have changed, because one of them may now be
- * able to go on. A null id means all projects. This is best effort: without the signal, batches notice the change at
- * their next retry.
+ * Tells the project's learning batches in the background that settings have changed, because a batch may be able to
+ * continue now. If `projectId` is null, tells the batches of all projects. This is best effort. Without the signal,
+ * batches notice the change at their next retry.
  */
 export function signalWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
   const signalling = projectId === null ? signalAllBatches(database) : database.transaction((tx) => signalBatches(tx, projectId));
   signalling.catch((error: unknown) =>
-    logger.warn({ err: error }, 'signalling learning batches failed; they pick up the settings at their next retry'),
+    logger.warn({ err: error }, 'failed to signal learning batches; they will pick up the settings on their next retry'),
   );
 }
 
@@ -49,10 +49,10 @@ export function createLearning({ database, clock, model, retry, uiUrl, logger }:
       replayBatches: async (projectId: string) => (await replayProject(database, projectId, 'failed')).length,
     },
     remember,
-    /** Reports whether any of the project's memory tiers has a model. */
+    /** Returns true if any of the project's memory tiers has a model. */
     hasModel: (projectId: string) => model.hasRoute(projectId, 'extract'),
     batches: createBatches({ database, uiUrl }),
-    /** Finds and closes the batches of runs that have ended in Temporal. */
+    /** Finds and closes batches whose runs have ended in Temporal. */
     batchRuns: createBatchRuns({ database, clock, logger }),
   };
 }

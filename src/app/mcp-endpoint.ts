@@ -1,7 +1,7 @@
-/** Connects the tools of `/mcp` to the modules that `app.ts` created. `mcp.ts` loads this file on the first request. */
+/**
+ * Connects the tools of `/mcp` to the modules that `app.ts` has created. `mcp.ts` loads this file on the first request.
+ */
 import { changedMembers } from '../core/changed-members.ts';
-import type { Clock } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
 import type { Access } from '../mcp/access.ts';
 import { createMcpEndpoint, type McpEndpoint } from '../mcp/endpoint.ts';
 import { createOidcTokens } from '../mcp/oidc-tokens.ts';
@@ -13,35 +13,24 @@ import { createSearchMemoryTool } from '../mcp/tools/search-memory.ts';
 import { createUsageTool, type UsageToolDeps } from '../mcp/tools/usage.ts';
 import { previewRetention } from '../memory/records/deletion-rule.ts';
 import type { MemorySettingsChange } from '../memory/records/settings.ts';
-import type { Logger } from '../observability/logger.ts';
-import type { Audit } from '../people/audit.ts';
 import { findPersonOf } from '../people/identity.ts';
-import type { People } from '../people/people.ts';
 import { recordChange } from '../people/record-change.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
 import { findCall } from '../usage/call-rows.ts';
 import { findRefused } from '../usage/refusals/read-refusals.ts';
-import type { Learning } from './learning.ts';
-import type { Memory } from './memory.ts';
+import type { ConsoleDeps } from './console-deps.ts';
 
-export interface McpDeps {
-  readonly database: Database;
-  readonly people: People;
-  readonly audit: Audit;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface McpDeps extends Pick<ConsoleDeps, 'database' | 'people' | 'audit' | 'memory' | 'learning' | 'clock' | 'logger'> {
   readonly resource: () => ResourceSettings;
-  readonly memory: Memory;
-  readonly learning: Learning;
   readonly getUsage: UsageToolDeps['getUsage'];
   /**
-   * Runs a query after this process has stored the project's calls, so that people see the calls that they have just
+   * Runs a query after this process has stored the project's calls, so that people see the calls that they've just
    * made.
    */
   readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
-/** The same action name in the audit log as for `/provision`. */
+/** The action's name in the audit log, which is the same as for `/provision`. */
 const changeAction = 'memory.update';
 
 export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {

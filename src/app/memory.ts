@@ -1,4 +1,4 @@
-/** Creates the parts of the memory module and connects its routes to them. */
+/** Creates the parts of the memory module, and connects its routes to them. */
 import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
@@ -12,6 +12,7 @@ import { createErase, type EraseRequest, type Erasure } from '../memory/erasure/
 import { createReceipt, type ErasureSummary, type LocalPurge } from '../memory/erasure/erasure-report.ts';
 import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
 import { createItems, type Writer } from '../memory/items/items.ts';
+import { createRateRecalled } from '../memory/items/rate-recalled.ts';
 import { createExportMemory } from '../memory/portability/export-memory.ts';
 import { createImportMemory } from '../memory/portability/import-memory.ts';
 import { createRecall } from '../memory/recall/recall.ts';
@@ -33,22 +34,22 @@ interface MemoryDeps {
   readonly logger: Logger;
   readonly embedder: Embedder;
   readonly reranker: Reranker;
-  readonly findProject: (projectId: string) => MemoryProject | Promise<MemoryProject>;
+  readonly findProject: (projectId: string) => Promise<MemoryProject>;
   readonly recallDeadlineMs: () => number;
 }
 
-/** The timeout of embedding requests in the background. It's long because no caller waits for them. */
+/** The timeout for embedding requests in the background. It's long, because no caller is waiting. */
 const backgroundTimeoutMs = 60_000;
 
-/** Limits how long a search keeps people waiting, for the vendor that computes the vector and for the database. */
+/** How long a search waits for the vendor that computes its vector, and for the database. */
 const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 
 export function createMemory({ database, clock, logger, embedder, reranker, findProject, recallDeadlineMs }: MemoryDeps) {
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
   /**
-   * Embeds a text on behalf of a caller. `forCall` is set if this is part of one of the caller's calls. Resolves to
-   * null if the project has no route for embeddings.
+   * Embeds a text on behalf of a caller. Set `forCall` if this is part of another call. Returns null if the project has
+   * no route for embeddings.
    */
   const embedFor =
     (caller: Caller, limitMs: number, forCall: { readonly isExemptFromCallCeiling?: true } = {}): EmbedText =>
@@ -58,12 +59,12 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
       const { model, vectors } = await embedder.embed({ caller, project, texts: [text], purpose: 'query', timeoutMs: limitMs, ...forCall });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
-  /** Searches like `POST /v1/memory/search`, and charges the embedding to the caller. */
+  /** Does the same as `POST /v1/memory/search`. The caller pays for the embedding. */
   const searchAs = (caller: Caller, request: SearchRequest): Promise<SearchResult> =>
     search(request, { projectId: caller.projectId, embed: embedFor(caller, searchTimeouts.embedTimeoutMs), ...searchTimeouts });
   const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.getModel((await findProject(projectId)).settings);
   const { recall, explain: explainRecall } = createRecall({
-    isEnabled: async (projectId) => (await settings.get(projectId)).enabled,
+    readSettings: (projectId) => settings.get(projectId),
     embed: (text, { caller, timeoutMs, isPartOfCall }) =>
       embedFor(caller, timeoutMs, isPartOfCall ? { isExemptFromCallCeiling: true } : {})(text),
     findReranker: async (projectId) => {
@@ -105,6 +106,7 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
     exportMemory: createExportMemory({ database }),
     importMemory: createImportMemory({ database, clock }),
     items: createItems({ database, clock }),
+    rateRecalled: createRateRecalled({ database, clock }),
     searchAs,
     wakeUp: createWakeUp({ database }),
     findFacts: createGraph({ database }),
@@ -113,12 +115,12 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
   };
 }
 
-/** Erases a subject, including from this process's caches and in-flight calls. */
+/** Erases a subject, also from this process's caches and running calls. */
 export type EraseSubject = (request: EraseRequest) => Promise<ErasureSummary>;
 
 interface EraserDeps {
   readonly memory: Memory;
-  /** Applies an erasure to this process's caches and in-flight calls immediately. */
+  /** Immediately applies an erasure to this process's caches and running calls. */
   readonly applyErasure: (erasure: Erasure) => LocalPurge;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
@@ -158,7 +160,12 @@ export function createMemoryRouteDeps({
     writeItem: (caller, item) => mapDatabaseErrors(() => items.write(caller.projectId, item, toWriter(caller))),
     correctItem: (caller, id, text) => mapDatabaseErrors(() => items.correct(caller.projectId, id, text, toWriter(caller))),
     removeItem: (caller, id) => mapDatabaseErrors(() => items.remove(caller.projectId, id, toWriter(caller))),
-    rateItem: ({ projectId }, id, rating) => mapDatabaseErrors(() => items.rate(projectId, id, rating)),
+    rateItem: ({ projectId, quotaKeyId }, id, { rating, call_id: callId, memories }) => {
+      const voter = `key:${quotaKeyId}`;
+      if (callId === null) return mapDatabaseErrors(() => items.rate(projectId, id, rating, voter));
+      const others = memories.map((other) => ({ itemId: other.id, rating: other.rating }));
+      return readStored(() => memory.rateRecalled({ projectId, callId, voter, id, rating, others }), projectId);
+    },
     search: (caller, request) => readStored(() => memory.searchAs(caller, request), caller.projectId),
     explainRecall: (caller, request) => mapDatabaseErrors(() => memory.explainRecall({ caller, ...request })),
     wakeUp: ({ projectId }, subject) => readStored(() => memory.wakeUp(projectId, subject), projectId),

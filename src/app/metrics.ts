@@ -1,21 +1,21 @@
-/** Collects the metrics of this process from the modules that `app.ts` created. */
+/** Collects this process's metrics from the modules that `app.ts` has created. */
 
 import type { SettledCall } from '../core/call.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { ContentWaits } from '../failover/content-waits.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
-import type { Durable } from '../jobs/durable.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { CallMetrics } from '../observability/metrics/call-metrics.ts';
 import { metrics } from '../observability/metrics/definitions.ts';
-import { type MetricFamily, type MetricValues, toFamilies } from '../observability/metrics/families.ts';
+import { type MetricFamily, type MetricValues, samplesBy, toFamilies } from '../observability/metrics/families.ts';
 import { createProcessMetrics } from '../observability/metrics/process-metrics.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
 import type { Catalog } from '../routing/catalog.ts';
 import type { PoolState } from '../routing/pools.ts';
+import type { Durable } from '../temporal/durable.ts';
 import type { VendorHttpClient } from '../vendors/http-client.ts';
 import type { Identities } from '../vendors/identity/identities.ts';
 import type { CallRecording } from './call-recording.ts';
@@ -34,14 +34,14 @@ interface MetricsDeps {
   readonly httpClient: VendorHttpClient;
   readonly bodyMemory: BodyMemory;
   readonly identities: Pick<Identities, 'states'>;
-  /** Returns null before durable work has started, and in processes without durable work. */
+  /** Returns null if durable work is turned off or hasn't started yet. */
   readonly durable: () => Durable | null;
-  /** Returns null if the configuration doesn't use the local embedder. */
+  /** Returns null if the local embedder isn't used. */
   readonly isLocalEmbedderReady: () => boolean | null;
   readonly database: Database;
   /**
-   * The same database over separate connections. Null if another process of the service already reads the state in the
-   * database.
+   * The same database with separate connections, from which we read metrics about stored data. Null if another process
+   * of the service exports these metrics.
    */
   readonly stateDatabase: Database | null;
   readonly dataDir: string;
@@ -49,7 +49,7 @@ interface MetricsDeps {
 }
 
 export interface Metrics {
-  /** Still resolves if the database is unavailable. */
+  /** Works even if the database is down. */
   collect(): Promise<MetricFamily[]>;
   stop(): void;
 }
@@ -71,8 +71,6 @@ function readRecording({ callRecording: { journal, admission, drain, recovery, r
   const { accepting, segments, bytes, openCalls, parkedCalls, lostCalls } = journal.state();
   const drained = drain.counts();
   const recovered = recovery.counts();
-  const { policy, exhausted } = admission.uncheckedRefusals();
-  const refused = refusals.totals();
   return {
     callsInFlight: openCalls,
     journalAccepting: accepting ? 1 : 0,
@@ -82,21 +80,11 @@ function readRecording({ callRecording: { journal, admission, drain, recovery, r
     journalLag: drained.lagMs / 1_000,
     parkedCalls,
     lostCalls,
-    uncheckedRefusals: [
-      { value: policy, labels: { reason: 'policy' } },
-      { value: exhausted, labels: { reason: 'exhausted' } },
-    ],
-    refusedCalls: (['recorded', 'counted', 'lost'] as const).map((kept) => ({ value: refused[kept], labels: { kept } })),
-    storedCalls: bySource(drained.stored, recovered.stored),
-    rejectedCalls: bySource(drained.rejected, recovered.rejected),
+    uncheckedRefusals: samplesBy('reason', admission.uncheckedRefusals()),
+    refusedCalls: samplesBy('kept', { ...refusals.totals() }),
+    storedCalls: samplesBy('source', { drain: drained.stored, recovery: recovered.stored }),
+    rejectedCalls: samplesBy('source', { drain: drained.rejected, recovery: recovered.rejected }),
   };
-}
-
-function bySource(drain: number, recovery: number) {
-  return [
-    { value: drain, labels: { source: 'drain' } },
-    { value: recovery, labels: { source: 'recovery' } },
-  ];
 }
 
 function readVendors({ snapshot, breakers, pools, contentWaits, httpClient, identities, isLocalEmbedderReady }: MetricsDeps): MetricValues {
@@ -124,16 +112,16 @@ function readVendors({ snapshot, breakers, pools, contentWaits, httpClient, iden
       poolLabels(catalog, provider).map(({ key, labels }) => ({ value: pools.loads.count(key), labels })),
     ),
     slowAttempts: providers.map((provider) => ({ value: slow.get(provider) ?? 0, labels: { provider } })),
-    vendorConnections: [
-      { value: busy, labels: { state: 'busy' } },
-      { value: idle, labels: { state: 'idle' } },
-    ],
+    vendorConnections: samplesBy('state', { busy, idle }),
     vendorRequestsWaiting: waitingRequests,
     localEmbedderUp: isEmbedderUp === null ? null : Number(isEmbedderUp),
   };
 }
 
-/** Returns the keys of the members of a pool with their labels, or the provider itself if it has no pool. */
+/**
+ * Returns the circuit breaker key and the metric labels of each member of a pool. A provider without a pool counts as
+ * its only member.
+ */
 function poolLabels({ pools }: Catalog, provider: string) {
   const members = pools.get(provider)?.members;
   return members?.map(({ key, name }) => ({ key, labels: { provider, member: name } })) ?? [{ key: provider, labels: { provider } }];
@@ -142,10 +130,7 @@ function poolLabels({ pools }: Catalog, provider: string) {
 function readCache({ responseCache, bodyMemory }: MetricsDeps): MetricValues {
   const { entries, bytes, hits, misses, evicted } = responseCache.state();
   return {
-    cacheLookups: [
-      { value: hits, labels: { result: 'hit' } },
-      { value: misses, labels: { result: 'miss' } },
-    ],
+    cacheLookups: samplesBy('result', { hit: hits, miss: misses }),
     cacheEvictions: evicted,
     cacheEntries: entries,
     cacheBytes: bytes,
@@ -164,10 +149,7 @@ function readState({ database, durable, keyring }: MetricsDeps): MetricValues {
     ...(polling !== null && { workerPolling: polling ? 1 : 0 }),
     cachedKeys: keyring.countCached(),
     ...readTaskQueue(work),
-    databaseConnections: pools.flatMap(({ name, busy, idle }) => [
-      { value: busy, labels: { pool: name, state: 'busy' } },
-      { value: idle, labels: { pool: name, state: 'idle' } },
-    ]),
+    databaseConnections: pools.flatMap(({ name, busy, idle }) => samplesBy('state', { busy, idle }, { pool: name })),
     databaseConnectionsLimit: pools.map(({ name, maxConnections }) => ({ value: maxConnections, labels: { pool: name } })),
     databaseWaiting: pools.map(({ name, waiting }) => ({ value: waiting, labels: { pool: name } })),
   };
@@ -183,7 +165,7 @@ function readTaskQueue(work: Durable | null): MetricValues {
   };
 }
 
-/** Calls `onSettled` once for each call that ends, on any route. */
+/** Calls `onSettled` once for every call that ends, whatever the route. */
 export function observeSettled(journal: Journal, onSettled: (call: SettledCall) => void): Journal {
   return {
     ...journal,

@@ -1,7 +1,7 @@
 /**
- * Decides for `/readyz` whether this process can do its work. Being ready means that it serves calls, not that
- * everything works. Without the database we can still serve calls whose keys are cached, and if all processes reported
- * that they aren't ready, the service would be gone. See docs/operating.md#readiness.
+ * Decides for `/readyz` whether this process can do its work. A process that is ready can serve calls, but not
+ * everything has to work. Without the database it can still serve calls whose keys are cached. If all processes then
+ * said that they aren't ready, the whole service would be down. See docs/operating.md#readiness.
  */
 import type { Admission } from '../ceilings/admission.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
@@ -13,16 +13,18 @@ import type { Identities } from '../vendors/identity/identities.ts';
 export interface ReadinessDeps {
   readonly isWorker: boolean;
   readonly isStopping: () => boolean;
-  /** Returns reasons from outside of the app, e.g. that the database hasn't been reached yet. */
+  /**
+   * Returns reasons from outside this module why the process isn't ready yet, e.g. that it hasn't reached the database.
+   */
   readonly startupBlockers: () => readonly string[];
   readonly journal: Pick<Journal, 'state'>;
   readonly keyring: Pick<Keyring, 'canFind'>;
   readonly admission: Pick<Admission, 'isRefusing'>;
   readonly bodyMemory: Pick<BodyMemory, 'isFull'>;
   readonly isDatabaseDown: () => boolean;
-  /** Returns the reasons why durable work is waiting, or an empty list if it isn't. */
+  /** Returns why durable work is waiting, or an empty list if it isn't. */
   readonly durableWaitReasons: () => readonly string[];
-  /** Returns the ids of dead processes whose leases withhold budget. */
+  /** Returns the ids of dead processes whose leases still hold part of a ceiling. */
   readonly listLeaseholders: () => readonly string[];
   readonly identityStates: Identities['states'];
 }
@@ -47,10 +49,10 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
     return obstacle === null ? [] : [`the journal cannot be written: ${obstacle.summary} (${obstacle.detail})`];
   };
 
-  /** Every activity of a worker needs both the database and Temporal. */
+  /** A worker can't do anything without the database and Temporal. */
   const workerReasons = (): string[] => [...(isDatabaseDown() ? ['the database is unavailable'] : []), ...durableWaitReasons()];
 
-  /** In these states, every call gets a 503. */
+  /** Returns the reasons why every call would currently get a 503. */
   const callReasons = async (): Promise<string[]> => [
     ...((await keyring.canFind()) ? [] : ['virtual keys cannot be read: the database is unavailable and no key is cached']),
     ...(admission.isRefusing() ? ['ceilings cannot be checked: the database is unavailable and on_budget_store_down is refuse'] : []),
@@ -64,8 +66,8 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
         ...(isStopping() ? ['the process is stopping'] : []),
         ...blockers,
         ...journalReasons(),
-        // Calls don't need durable work, and they don't need the database if their key is cached. So only a worker
-        // isn't ready without them.
+        // API processes skip the worker's reasons. Calls don't need durable work, and with a cached key they don't even
+        // need the database.
         ...(isWorker ? workerReasons() : blockers.length > 0 ? [] : await callReasons()),
       ];
     },
@@ -76,7 +78,7 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
       ...(isWorker ? [] : durableWaitReasons().map((reason) => `durable work is paused: ${reason}`)),
       ...identityStates().flatMap(({ provider, type, isValid, problem }) => {
         if (isValid && problem === null) return [];
-        const effect = isValid ? 'cannot be refreshed, the current credential is still valid' : 'has no valid credential, calls fail over';
+        const effect = isValid ? 'cannot be refreshed, the current credential is still valid' : 'has no valid credential; calls fail over';
         return [`the ${type} identity of the provider ${provider} ${effect}${problem === null ? '' : `: ${problem}`}`];
       }),
       ...listLeaseholders().map(

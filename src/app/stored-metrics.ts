@@ -1,14 +1,13 @@
 /**
- * Metrics about the state in the database and the quarantine, which we read at a scrape. The queries run one after the
- * other on a connection that nothing else uses, at most every ten seconds. If the database fails or hangs, the scrape
- * is delayed by two seconds at most, and `databaseUp` reports it.
+ * Metrics that come from the database and the quarantine, which we read during a scrape. The queries run one after the
+ * other on a separate connection, at most every ten seconds. If the database fails or hangs, the scrape takes at most
+ * two seconds longer, and `databaseUp` is 0.
  */
 import { countOwnerlessLeases } from '../ceilings/abandoned-leases.ts';
 import { countUsedCeilings } from '../ceilings/used-ceilings.ts';
 import { systemClock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { countRows, measureLag } from '../jobs/outbox/outbox-rows.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
 import { countQuarantined } from '../journal/quarantine.ts';
 import { countOldPrompts } from '../memory/conversations/convert-prompts.ts';
@@ -16,7 +15,8 @@ import { countOpenBatches } from '../memory/learning/batches.ts';
 import { measureLearningLag } from '../memory/learning/learning-lag.ts';
 import { countKeptUnlearned } from '../memory/records/deletion-rule.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { MetricValues } from '../observability/metrics/families.ts';
+import { type MetricValues, samplesBy } from '../observability/metrics/families.ts';
+import { countRows, measureLag } from '../temporal/outbox/outbox-rows.ts';
 
 interface StoredMetricsOptions {
   readonly database: Database;
@@ -30,15 +30,15 @@ const maxAgeMs = 10_000;
 const timeoutMs = 2_000;
 
 /**
- * Returns a function that resolves to values from the last ten seconds. If they can't be read, `databaseUp` is 0 and
- * the others are missing. Never rejects.
+ * Returns a function that returns values from the last ten seconds. If it can't read them, `databaseUp` is 0 and the
+ * other values are missing. Never rejects.
  */
 export function createStoredMetrics({ database, dataDir, idleMs, logger }: StoredMetricsOptions): () => Promise<MetricValues> {
   let last: { readonly values: MetricValues; readonly readAt: number } | null = null;
   let reading: Promise<MetricValues> | null = null;
 
   const read = async (): Promise<MetricValues> => {
-    // The tables are unrelated, so we don't need a consistent snapshot of them.
+    // These tables are unrelated, so reading them without a common snapshot is fine.
     const values = { ...(await readTables(database, idleMs())), quarantinedRecords: await countQuarantined(dataDir), databaseUp: 1 };
     last = { values, readAt: performance.now() };
     return values;
@@ -50,22 +50,22 @@ export function createStoredMetrics({ database, dataDir, idleMs, logger }: Store
       reading = null;
     });
     const unavailable = (err: unknown): MetricValues => {
-      logger.debug({ err }, 'reading metrics from the database failed');
+      logger.debug({ err }, 'failed to read metrics from the database');
       return { databaseUp: 0 };
     };
     return withTimeout(reading.catch(unavailable), timeoutMs, () => unavailable('no response in time'));
   };
 }
 
-/** What waits in the database, apart from ceilings. */
+/** How much work is waiting in the database, and other counts that operators should watch. */
 export interface StoredWork {
-  /** Rows of the outbox that are due, and rows that were rejected. */
+  /** The outbox rows that are due or were rejected. */
   readonly outbox: { readonly due: number; readonly rejected: number; readonly lagMs: number };
   readonly batches: { readonly running: number; readonly failing: number; readonly failed: number; readonly stopped: number };
-  /** For how long the oldest message has been ready to be learned from. */
+  /** How long the oldest message has been waiting for memory to learn from it. */
   readonly learningLagMs: number;
   readonly conversationsKept: number;
-  /** An estimate above 10,000. */
+  /** If the number is above 10,000, it's an estimate. */
   readonly promptsToConvert: number;
   readonly ownerlessLeases: number;
 }
@@ -84,21 +84,14 @@ export async function readStoredWork(queries: Queries, idleMs: number): Promise<
 
 async function readTables(queries: Queries, idleMs: number): Promise<MetricValues> {
   const { outbox, batches, learningLagMs, ...counts } = await readStoredWork(queries, idleMs);
+  const { running, failing, failed, stopped } = batches;
   const used = await countUsedCeilings(queries);
   return {
     ...counts,
-    outboxRows: [
-      { value: outbox.due, labels: { state: 'due' } },
-      { value: outbox.rejected, labels: { state: 'rejected' } },
-    ],
+    outboxRows: samplesBy('state', { due: outbox.due, rejected: outbox.rejected }),
     outboxLag: outbox.lagMs / 1_000,
-    // Existing dashboards use the label `parked` for failed batches.
-    learningBatches: [
-      { value: batches.running, labels: { state: 'running' } },
-      { value: batches.failing, labels: { state: 'failing' } },
-      { value: batches.failed, labels: { state: 'parked' } },
-      { value: batches.stopped, labels: { state: 'stopped' } },
-    ],
+    // The label for failed batches is `parked`, because existing dashboards use it.
+    learningBatches: samplesBy('state', { running, failing, parked: failed, stopped }),
     learningLag: learningLagMs / 1_000,
     ceilings: limitedScopes.flatMap(([scope, ceiling]) => {
       const row = used.find((other) => other.scope === scope && other.ceiling === ceiling);
@@ -107,7 +100,10 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
   };
 }
 
-/** All ceilings that exist, so that each has a value from the start. */
+/**
+ * The ceilings that we report. We list them, so that every metric exists from the start and not only after the first
+ * call.
+ */
 const limitedScopes = [
   ['key', 'calls'],
   ['key', 'cost'],

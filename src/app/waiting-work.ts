@@ -1,4 +1,4 @@
-/** Reads the work that is waiting, for `/provision/status`. */
+/** Reads how much work is waiting, for `/provision/status`. */
 import { withTimeout } from '../core/time-limit.ts';
 import type { Database } from '../db/database.ts';
 import type { WaitingWork } from '../http/routes/provision/status-routes.ts';
@@ -16,7 +16,7 @@ interface WorkReaderDeps {
 
 const timeoutMs = 5_000;
 
-/** Returns a function that resolves to null if the database fails or doesn't respond within five seconds. */
+/** Returns a function that returns null if the database fails or doesn't respond within five seconds. */
 export function createWorkReader({ database, snapshot, dataDir, logger }: WorkReaderDeps): () => Promise<WaitingWork | null> {
   const read = async (): Promise<WaitingWork> => {
     const { outbox, batches, learningLagMs, ...counts } = await readStoredWork(database, snapshot().config.memory.idleMs);
@@ -37,7 +37,7 @@ export function createWorkReader({ database, snapshot, dataDir, logger }: WorkRe
   };
   return () => {
     const unavailable = (err: unknown): null => {
-      logger.debug({ err }, 'reading the waiting work failed');
+      logger.debug({ err }, 'failed to read pending work');
       return null;
     };
     return withTimeout(read().catch(unavailable), timeoutMs, () => unavailable('no response in time'));

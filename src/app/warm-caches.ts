@@ -1,7 +1,7 @@
 /**
- * Keeps in memory what calls need from the database (the key with its ceilings, its project, and the project's memory
- * settings), for the keys that were recently used on any process. If PostgreSQL becomes unavailable, every API process
- * can then serve these keys, and not only the ones it has seen itself.
+ * Keeps in memory what calls need from the database, for keys that any process has recently used. This is the key with
+ * its ceilings, its project, and the project's memory settings. If PostgreSQL becomes unavailable, every API process
+ * can then serve these keys, and not only those that it has seen itself.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { type Clock, hourMs } from '../core/time.ts';
@@ -21,7 +21,7 @@ interface WarmCachesDeps {
   readonly logger: Logger;
 }
 
-/** A quarter of the rows that the caches hold, so that warming doesn't evict keys that are in use. */
+/** A quarter of what the caches can hold. Loading more could evict keys that are in use. */
 const maxKeys = 5_000;
 const intervalMs = 15_000;
 
@@ -29,7 +29,7 @@ export function createCacheWarmer({ database, keyring, projects, memorySettings,
   return createBackgroundLoop({
     async run() {
       const recent = await listRecentKeys(database, { since: new Date(clock.now() - hourMs), limit: maxKeys });
-      // On a new or quiet deployment there is room for keys that haven't been used recently.
+      // Fill up with the newest keys if not enough keys were used recently.
       const newest = await keyring.listNewest(maxKeys - recent.length);
       const keys = [...recent, ...newest];
       const projectIds = [...new Set(keys.map(({ projectId }) => projectId))];
@@ -39,6 +39,6 @@ export function createCacheWarmer({ database, keyring, projects, memorySettings,
       return 'idle';
     },
     intervalMs,
-    onFirstFailure: (err) => logger.warn({ err }, 'loading keys into memory failed; retrying'),
+    onFirstFailure: (err) => logger.warn({ err }, 'failed to load keys into memory; retrying'),
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Finds leases of open windows that belong to dead processes whose journals haven't been recovered. Their budget is
- * withheld until the window ends or an operator releases it
+ * Finds leases that are still held by dead processes whose journals haven't been recovered. Their quota isn't available
+ * to anybody until the window ends or an operator releases the leases
  * (docs/architecture/ceilings.md#crashes-and-cut-off-processes).
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
@@ -9,15 +9,15 @@ import type { Logger } from '../observability/logger.ts';
 
 export interface AbandonedLeasesOptions {
   readonly database: Database;
-  /** Lists the ids of the processes that sent a heartbeat within the last minute. */
+  /** Lists the ids of processes that sent a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
   readonly logger: Pick<Logger, 'error' | 'debug'>;
   readonly intervalMs?: number;
 }
 
 /**
- * A journal within reach of another process is usually recovered within a minute. It takes a little longer if the
- * backlog is large or the host is restarting.
+ * We don't alert right away, because recovery usually takes less than a minute if another process can reach the
+ * journal. It takes longer if there's a large backlog or the host is restarting.
  */
 const checksBeforeAlert = 3;
 const checksBetweenAlerts = 60;
@@ -26,7 +26,7 @@ const leasesOfOpenWindows = `limit_leases l join limit_counters c on c.id = l.co
       where l.amount > 0 and (c.window_end is null or c.window_end > now())`;
 
 export function createAbandonedLeases({ database, listLiveProcesses, logger, intervalMs = 60_000 }: AbandonedLeasesOptions) {
-  /** For each dead process, the number of consecutive checks that found leases of it. */
+  /** Consecutive checks in which a dead process still had leases, by process id. */
   let seen: ReadonlyMap<string, number> = new Map();
 
   const loop = createBackgroundLoop({
@@ -45,18 +45,18 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
       }
       return 'idle';
     },
-    onFirstFailure: (err) => logger.debug({ err }, 'checking leases of dead processes failed'),
+    onFirstFailure: (err) => logger.debug({ err }, 'failed to check leases of dead processes'),
   });
 
   return {
     start: loop.start,
     stop: loop.stop,
-    /** Lists the ids of the processes for which we logged an alert. */
+    /** Lists the ids of processes that we've logged an alert for. */
     list: (): string[] => [...seen].flatMap(([process, checks]) => (checks < checksBeforeAlert ? [] : process)),
   };
 }
 
-/** Counts the leases of open windows whose process had no heartbeat within `livenessTimeoutMs`, for metrics. */
+/** Counts leases in open windows whose process hasn't sent a heartbeat for `livenessTimeoutMs`, for metrics. */
 export async function countOwnerlessLeases(queries: Queries, livenessTimeoutMs: number): Promise<number> {
   const [row] = await queries.query<{ leases: number }>(
     `select count(*)::integer as leases

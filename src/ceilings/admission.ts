@@ -1,10 +1,10 @@
 /**
- * Decides whether a call may run. While a call runs, we reserve its upper bound on each of its ceilings, because
- * checking without reserving would overspend under concurrency. When the call ends, its usage replaces the reservation,
- * and the database counts it when the row of the call is stored. All of this is synchronous as long as the local quota
- * suffices. The configuration decides what happens to calls while the quota store is unavailable.
+ * Decides whether a call is admitted. While a call runs, we reserve its upper bound on each of its ceilings, because
+ * concurrent calls would overspend if we only checked. When the call ends, we replace the reservation with the actual
+ * usage, which the database counts when the call's row is stored. All of this is synchronous as long as the local quota
+ * lasts. If the quota store is unavailable, the configuration decides what happens.
  *
- * A call belongs to the window in which it started, according to the time in its id and its row.
+ * A call belongs to the window in which it started. The time is part of its id and its row.
  *
  * @see docs/architecture/ceilings.md
  */
@@ -16,8 +16,7 @@ import type { StoreDownPolicy } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type CounterQuota, createCounterQuota } from './counter-quota.ts';
-import type { CounterKey, LimitedCounter, Limits } from './counters.ts';
-import { createCounterCache, formatCounterKey } from './counters.ts';
+import { type CounterKey, createCounterCache, formatCounterKey, type LimitedCounter, type Limits } from './counters.ts';
 import { deleteExpiredCounters } from './expired-counters.ts';
 import { createLeaseStore, type LeaseStore, quotaReturnChannel } from './lease-store.ts';
 import { type Reservation, reserveAll, type UncheckedRefusal, type UsageBounds } from './reservation.ts';
@@ -27,40 +26,40 @@ import { createUnmeteredQuotas, type UnmeteredQuota } from './unmetered-quotas.t
 export interface AdmissionRequest {
   readonly limits: Limits;
   readonly startedAt: number;
-  /** Only called if a ceiling needs it. */
+  /** Returns the upper bounds of the call. Only called if a ceiling needs them. */
   readonly bounds: () => UsageBounds;
 }
 
 export interface Admission {
   /**
-   * Throws or rejects with the first denial, in the order key, application, project. Returns a promise only if we have
-   * to acquire a lease.
+   * Admits a call. Ceilings are checked in the order key, application, project, and the first one that denies the call
+   * makes this throw.
    */
-  admit(request: AdmissionRequest): Reservation | Promise<Reservation>;
+  admit(request: AdmissionRequest): Promise<Reservation>;
   /**
-   * Reports whether the process is refusing calls because the store is down and the deployment's policy is `refuse`.
-   * That's the case after `refusalsInRow` refusals in a row. Calls without ceilings, and calls within a lease, still
-   * pass.
+   * Checks whether this process is refusing calls because the store is down and the deployment's policy is `refuse`.
+   * This is true after `refusalsInRow` consecutive refusals. Calls without ceilings, and calls that fit into a lease,
+   * are still admitted.
    */
   isRefusing(): boolean;
-  /** Returns the number of calls that were refused because we couldn't check their ceilings, by reason. */
+  /** Returns how many calls were refused because we couldn't check their ceilings, by reason. */
   uncheckedRefusals(): Readonly<Record<UncheckedRefusal, number>>;
-  /** Called when the database has stored and counted these calls. */
+  /** Call this after the database has stored these calls and added their usage to the counters. */
   commit(calls: readonly SettledCall[]): void;
-  /** Called if the database will never store this call, and therefore never count it. */
+  /** Call this if the database will never store this call. Its usage won't be counted, so its debit is undone. */
   revert(call: SettledCall): void;
   /**
-   * Called if other processes may have considered this one dead. Grants nothing until the database has confirmed the
-   * leases.
+   * Call this if other processes may have treated this one as dead and revoked its leases. We stop granting quota until
+   * the database has confirmed that the leases still exist.
    */
   verifyLeases(): void;
-  /** Returns the sum of the upper bounds that this process's running calls have reserved on a counter. */
+  /** Returns how much of the counter the running calls of this process have reserved. */
   reservedFor(counter: CounterKey): number;
   readonly leases: LeaseStore;
   start(): Promise<void>;
   /**
-   * Returns the available quota to the database. Recovery of the journal takes care of what running calls have
-   * reserved.
+   * Returns all quota that isn't reserved to the database. Quota that running calls have reserved is released later,
+   * when the journal is recovered.
    */
   stop(): Promise<void>;
 }
@@ -71,14 +70,14 @@ export interface AdmissionOptions {
   readonly logger: Logger;
   /** The id of this process's journal. */
   readonly process: string;
-  /** The policy for keys and projects that don't set their own. */
+  /** The store-down policy that applies if neither the key nor its project has one. */
   readonly onStoreDown: () => StoreDownPolicy;
   /**
-   * Called if another process needs quota of one of our counters. We can't return what settled calls have used until
-   * the database has counted it.
+   * Called if another process needs quota from one of our counters. Usage of settled calls can't be returned until the
+   * database has counted it, so this is a good time to store them.
    */
   readonly onQuotaRequested?: () => void;
-  /** By default, the tables of `database`. */
+  /** By default, leases are in the tables of `database`. */
   readonly leases?: LeaseStore;
 }
 
@@ -86,10 +85,12 @@ const cleanupIntervalMs = 60_000;
 const maintenanceIntervalMs = 1_000;
 const stopTimeoutMs = 2_000;
 const returnWaitMs = 150;
-/** If a notification doesn't arrive, we poll for quota requests for this long. */
+/** How long we poll for requests from other processes if we may have missed notifications. */
 const pollingMs = 20_000;
 const pollIntervalMs = 250;
-/** If this many calls in a row are refused, hardly any other call is being served. */
+/**
+ * If this many calls in a row are refused, hardly any calls are getting through, so we report the process as refusing.
+ */
 const refusalsInRow = 10;
 
 const nothing: readonly ConsumedAmount[] = [];
@@ -108,8 +109,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const quotasById = new Map<number, CounterQuota>();
   const published = new Map<number, number>();
   /**
-   * Counters of which we hold nothing, but for which other processes requested quota within the last second. We may not
-   * have received our lease of such a counter yet.
+   * Counters that another process asked for quota within the last second, when we had none. We may be about to lease
+   * some, so remember the request.
    */
   const requested = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
@@ -142,7 +143,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return quota;
   };
 
-  /** Returns the counter's id, and registers the quota under it for `commit`. */
+  /** Returns the id of the quota's counter, and registers the quota under it so that `commit` can look it up. */
   const counterIdOf = (quota: CounterQuota): number | null => {
     const id = quota.counterId();
     if (id !== null) quotasById.set(id, quota);
@@ -168,8 +169,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 
   /**
-   * Publishes the reservations of running calls so that other processes can report them. Woken once per maintenance
-   * interval.
+   * Publishes how much quota this process's running calls have reserved, so that other processes can report it. Runs
+   * once per maintenance interval.
    */
   const publishing = createBackgroundLoop({
     async run() {
@@ -182,7 +183,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       return 'idle';
     },
     intervalMs: null,
-    onFailure: (err) => logger.debug({ err }, 'publishing reservations failed; retrying with the next change'),
+    onFailure: (err) => logger.debug({ err }, 'failed to publish reservations; retrying on the next change'),
   });
 
   const polling = createBackgroundLoop({
@@ -194,7 +195,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     },
     intervalMs: null,
     backoff: { initialMs: pollIntervalMs, maxMs: pollIntervalMs },
-    onFailure: (err) => logger.debug({ err }, 'polling quota requests failed; retrying'),
+    onFailure: (err) => logger.debug({ err }, 'failed to poll for quota requests; retrying'),
   });
 
   const startPolling = (): void => {
@@ -205,14 +206,11 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const deleteExpired = (): void => {
     if (quotas.size === 0 || clock.now() - cleanedAt < cleanupIntervalMs) return;
     cleanedAt = clock.now();
-    deleteExpiredCounters(database, clock).catch((err: unknown) => logger.debug({ err }, 'deleting expired counters failed'));
+    deleteExpiredCounters(database, clock).catch((err: unknown) => logger.debug({ err }, 'failed to delete expired counters'));
   };
 
-  /** The number of consecutive calls that were refused because the store is down. */
+  /** How many calls in a row we've refused because the store is down. */
   let refusals = 0;
-  const noteAdmitted = (): void => {
-    refusals = 0;
-  };
   const uncheckedRefusals = { policy: 0, exhausted: 0 };
   const onUncheckedRefusal = (reason: UncheckedRefusal): void => {
     uncheckedRefusals[reason] += 1;
@@ -222,21 +220,19 @@ export function createAdmission(options: AdmissionOptions): Admission {
     const chosen = onBudgetStoreDown ?? project.onBudgetStoreDown ?? null;
     const policy = chosen ?? onStoreDown();
     if (policy === 'allow') return unmetered.quotaFor(counter);
-    // If a key or project sets `refuse` itself, that tells us nothing about the other calls of this process.
+    // Only count refusals that the default policy causes. If the key or project has its own `refuse` policy, other
+    // calls of this process may still be admitted.
     if (chosen === null) refusals += 1;
     return null;
   };
 
   return {
     leases,
-    admit({ limits, startedAt, bounds }) {
+    async admit({ limits, startedAt, bounds }) {
       const counters = countersFor(limits, startedAt);
-      const reservation =
-        counters.length === 0
-          ? emptyReservation
-          : reserveAll({ limits, startedAt, counters, bounds, quotaFor, unmeteredQuotaFor, onUncheckedRefusal, process, counterIdOf });
-      if (reservation instanceof Promise) reservation.then(noteAdmitted, () => undefined);
-      else noteAdmitted();
+      const request = { limits, startedAt, counters, bounds, quotaFor, unmeteredQuotaFor, onUncheckedRefusal, process, counterIdOf };
+      const reservation = counters.length === 0 ? emptyReservation : await reserveAll(request);
+      refusals = 0;
       return reservation;
     },
     isRefusing: () => health.isDown && refusals >= refusalsInRow,
@@ -265,13 +261,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const stopped = [publishing.stop(), polling.stop(), health.stop()];
       await listening?.stop();
       listening = null;
-      // If the database doesn't respond now, recovery of the journal revokes the rest.
+      // Don't wait for long if the database doesn't respond. Recovery of the journal revokes whatever we haven't
+      // returned.
       const closed = Promise.all([...stopped, ...[...quotas.values()].map((quota) => quota.close())]);
       await withTimeout(closed, stopTimeoutMs, () => undefined);
     },
   };
 
-  /** Returns what a call has used of the leases of this process. */
   function consumedHere({ result: { consumed } }: SettledCall): readonly ConsumedAmount[] {
     return consumed?.process === process ? consumed.amounts : nothing;
   }

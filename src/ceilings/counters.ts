@@ -1,41 +1,41 @@
-/** Determines which counters a call counts against. They're checked in the order key, application, project. */
-import type { GatewayError } from '../core/errors.ts';
-import { gatewayError } from '../core/errors.ts';
+/** Finds the counters that a call counts against. They're checked in the order key, application, project. */
+import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { RefusalReason } from '../core/refusal.ts';
 import { minuteMs } from '../core/time.ts';
-import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
-import { windowAt } from '../core/windows.ts';
+import { type Ceiling, type CeilingName, type StoreDownPolicy, type WindowKind, windowAt } from '../core/windows.ts';
 
 export interface ProjectLimits {
   /**
-   * The time (by `performance.now()`) just before we read the limits from the database. Each counter uses the limits
-   * that were read last.
+   * When we read these limits from the database, by `performance.now()`. The time is taken just before the read. If a
+   * counter is given different limits, it uses the newest.
    */
   readonly readAt: number;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** If this is absent or null, the configuration file decides. */
+  /** Takes precedence over gateway.yaml, unless it's null. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** Ceilings by application name. An application that isn't listed has no ceilings. */
+  /** The ceilings of each application, by name. Applications that aren't listed have no ceilings. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
 
-/** All ceilings that apply to a call. */
 export interface Limits {
   readonly projectId: string;
-  /** The id under which we count the key's usage. */
+  /** The id of the key whose usage we count. For a rotated key, this is the id of the original key. */
   readonly keyId: string;
   readonly source: string;
-  /** The key's own policy. If it is absent or null, the project's policy applies. */
+  /** The key's own policy. It takes precedence over the project's policy unless it's null. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** The key's ceilings with the time when we read them, as in `ProjectLimits`. It's absent if they never change. */
+  /**
+   * The key's ceilings. `readAt` has the same meaning as in `ProjectLimits`. It's absent if the ceilings can never
+   * change.
+   */
   readonly key: Readonly<Record<CeilingName, Ceiling>> & { readonly readAt?: number };
   readonly project: ProjectLimits;
 }
 
 export type CounterScope = 'key' | 'source' | 'project';
 
-/** The natural key of a row of `limit_counters`. */
+/** Identifies a row in `limit_counters`. */
 export interface CounterKey {
   readonly projectId: string;
   readonly scope: CounterScope;
@@ -53,13 +53,15 @@ export interface LimitedCounter {
   readonly readAt: number;
 }
 
-/** Reports whether a cost ceiling applies. If so, we mustn't send a call whose cost is unknown. */
+/** Returns true if a cost ceiling applies. With one, we can't send calls whose cost is unknown. */
 export function hasCostCeiling({ key, source, project }: Limits): boolean {
   const application = project.applications.get(source)?.ceilings;
   return key.cost.limit !== null || (application?.cost.limit ?? null) !== null || project.monthlyCapNanos !== null;
 }
 
-/** Returns the counters of the windows that contain `epochMs`. Ceilings without a limit have no counter. */
+/**
+ * Returns the counters for the windows that contain `epochMs`. If a ceiling has no limit, there's no counter for it.
+ */
 export function countersFor({ projectId, keyId, source, key, project }: Limits, epochMs: number): readonly LimitedCounter[] {
   const counters: LimitedCounter[] = [];
   const add = (scope: CounterScope, scopeId: string, ceiling: CeilingName, { limit, window }: Ceiling): void => {
@@ -85,7 +87,7 @@ export function counterAt(key: CounterKey, limit: number, readAt: number): Limit
   return { key, name: formatCounterKey(key), limit, readAt };
 }
 
-/** The counters of a call, and how long we can use them for further calls with the same limits. */
+/** Counters that a call used. Until one of their windows ends, other calls with the same limits can use them, too. */
 interface CurrentCounters {
   readonly limits: Limits;
   readonly from: number;
@@ -93,12 +95,9 @@ interface CurrentCounters {
   readonly counters: readonly LimitedCounter[];
 }
 
-/**
- * Returns a variant of `countersFor` that caches the counters of each key until one of their windows ends or a ceiling
- * changes.
- */
+/** Like `countersFor`, but caches the counters of each key until one of their windows ends or a ceiling changes. */
 export function createCounterCache(): typeof countersFor {
-  // The map is keyed by the key's ceilings, because that object is replaced when a ceiling changes.
+  // A changed key has a new ceilings object, so we can use that as the map key.
   const byKey = new WeakMap<Limits['key'], CurrentCounters>();
   return (limits, epochMs) => {
     const current = byKey.get(limits.key);
@@ -115,13 +114,13 @@ function isSameCaller(left: Limits, right: Limits): boolean {
   return left.keyId === right.keyId && left.project === right.project && left.source === right.source && left.projectId === right.projectId;
 }
 
-/** Formats a counter's key as a string, for use as a map key. */
+/** Formats a counter's key for use as a map key. */
 export function formatCounterKey({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): string {
   return `${projectId} ${scope} ${ceiling} ${window} ${start} ${scopeId}`;
 }
 
 /**
- * Creates the error of a call that the ceiling denies. If `isLasting` is true, it tells SDKs not to retry. See
+ * Creates the error for a call that a ceiling denies. If `isLasting` is true, the response tells SDKs not to retry. See
  * docs/api/reference.md#rate-limits-and-ceilings.
  */
 export function ceilingExceeded({ key, limit }: Pick<LimitedCounter, 'key' | 'limit'>, isLasting = false): GatewayError {
@@ -141,7 +140,9 @@ export function ceilingExceeded({ key, limit }: Pick<LimitedCounter, 'key' | 'li
   }
 }
 
-/** Reports whether the counter's window will still be open in a minute, which is how long SDKs wait between their retries. */
+/**
+ * Returns true if the window still lasts for at least a minute. That's the longest time that SDKs wait before a retry.
+ */
 export function isOpenInAMinute({ end }: CounterKey, epochMs: number): boolean {
   return end === null || end - epochMs > minuteMs;
 }

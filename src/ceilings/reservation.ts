@@ -1,6 +1,6 @@
 /**
- * Reserves one call's upper bounds, counter by counter in the order of denial. This is synchronous until we reach a
- * counter for which we have to acquire a lease.
+ * Reserves a call's upper bounds on its counters, one by one, in the order in which they can deny it. We only wait if we
+ * have to acquire a lease for one of the counters.
  */
 import type { CallResult, ConsumedAmount } from '../core/call.ts';
 import { usageFor } from '../core/ceiling-usage.ts';
@@ -11,36 +11,36 @@ import { ceilingExceeded, isOpenInAMinute, type LimitedCounter, type Limits } fr
 import type { UnmeteredQuota } from './unmetered-quotas.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** The amounts that we reserve for a call. They are upper bounds only if the caller limits the output. */
+/** How much to reserve for a call. Unless the caller limits the output, the call can still use more than this. */
 export interface UsageBounds {
   readonly costNanos: number;
   readonly tokens: number;
 }
 
-/** Call either `settle` or `release`, exactly once. */
+/** A call's reservation. You have to call either `settle` or `release`, exactly once. */
 export interface Reservation {
   /**
-   * True if the quota store was unavailable. The call then runs without some of its ceilings, and its record has to say
-   * so.
+   * True if the quota store was unavailable, so that some of the call's ceilings weren't checked. The call's record has
+   * to say so.
    */
   readonly isUnmetered: boolean;
   /**
-   * Enlarges the reservation of a call that hasn't been sent yet. Returns false if it doesn't fit, and leaves the
-   * reservation unchanged.
+   * Enlarges the reservation before the call is sent. If there isn't enough quota, returns false and leaves the
+   * reservation as it is.
    */
   extend(bounds: () => UsageBounds): Promise<boolean>;
   /**
-   * Converts the reservation to usage. Returns `result` with the debits, which we record so that the row and the leases
-   * are counted together.
+   * Replaces the reservation with the actual usage. Returns `result` with the debits added, so that the database
+   * updates the counters and leases when it stores the call.
    */
   settle(result: CallResult): CallResult;
-  /** Ends the reservation of a call that leaves no record. */
+  /** Gives back the reservation of a call that isn't going to be recorded. */
   release(): void;
 }
 
 /**
- * Why we refused a call whose ceilings we couldn't check. Either the policy is `refuse`, or the counter's unmetered
- * share is exhausted.
+ * The reason for refusing a call whose ceilings couldn't be checked. Either the store-down policy is `refuse`, or the
+ * calls that we allow without a check have used up their share of the ceiling.
  */
 export type UncheckedRefusal = 'policy' | 'exhausted';
 
@@ -49,15 +49,15 @@ export interface ReservationRequest {
   readonly counters: readonly LimitedCounter[];
   /** When the call started, in epoch milliseconds. */
   readonly startedAt: number;
-  /** Only called if a ceiling needs it. */
+  /** Returns the upper bounds of the call. Only called if a ceiling needs them. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
-  /** Returns the quota that calls may use while we can't check the counter. Null if the policy is `refuse`. */
+  /** Returns the quota to use while we can't check the counter. Null if the policy is `refuse`. */
   readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
   readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
   /** The id of this process's journal. */
   readonly process: string;
-  /** Returns the id of the counter whose quota a call has used. Null while this process has no lease of it. */
+  /** Returns the id of a quota's counter. Null if this process doesn't have a lease from it yet. */
   readonly counterIdOf: (quota: CounterQuota) => number | null;
 }
 
@@ -66,11 +66,14 @@ interface CounterGrant {
   readonly grant: QuotaGrant;
 }
 
-/** There is one grant per counter. Extending a call enlarges the grant, so that settling it debits all of it. */
+/**
+ * A call's reservation on one counter. If the call is extended, the grant is enlarged, so that settling the call debits
+ * everything at once.
+ */
 interface CounterReservation extends CounterGrant {
   readonly counter: LimitedCounter;
   grant: QuotaGrant;
-  /** The amount that was requested. It's more than the grant if the grant was all that was left. */
+  /** What the call has asked for. If too little quota was left, the grant is smaller. */
   bound: number;
 }
 
@@ -79,20 +82,23 @@ interface Extension extends CounterGrant {
   readonly bound: number;
 }
 
-interface PendingGrant {
-  readonly result: Promise<ReserveResult>;
-  readonly counter: LimitedCounter;
-  readonly quota: CounterQuota;
-  readonly bound: number;
+/** Reserves quota on all counters. Throws the error of the first ceiling that denies the call. */
+export async function reserveAll(request: ReservationRequest): Promise<Reservation> {
+  const { counters, quotaFor } = request;
+  const bounds = counters.some(isBounded) ? request.bounds() : null;
+  const reservation = new CallReservation(request);
+  for (const counter of counters) {
+    const quota = quotaFor(counter);
+    const bound = boundOf(counter.key.ceiling, bounds);
+    const result = quota.reserve(bound, counter);
+    // If the quota is here, don't let other calls run in between. A call that a later ceiling denies would otherwise
+    // take away their quota for a moment.
+    reservation.add(result instanceof Promise ? await result : result, counter, quota, bound);
+  }
+  return reservation;
 }
 
-/** Throws or rejects with the error of the first ceiling that denies the call. */
-export function reserveAll(request: ReservationRequest): Reservation | Promise<Reservation> {
-  const bounds = request.counters.some(isBounded) ? request.bounds() : null;
-  return new CallReservation(request).reserveFrom(0, bounds);
-}
-
-/** This is a class because every call needs one, and an object literal would allocate each method again. */
+/** This is a class because there's one per call, and an object literal would allocate its methods each time. */
 class CallReservation implements Reservation {
   isUnmetered = false;
   readonly #request: ReservationRequest;
@@ -102,29 +108,7 @@ class CallReservation implements Reservation {
     this.#request = request;
   }
 
-  reserveFrom(first: number, bounds: UsageBounds | null): Reservation | Promise<Reservation> {
-    const { counters, quotaFor } = this.#request;
-    for (let index = first; index < counters.length; index += 1) {
-      const counter = counters[index];
-      if (!counter) break;
-      const quota = quotaFor(counter);
-      const bound = boundOf(counter.key.ceiling, bounds);
-      const result = quota.reserve(bound, counter);
-      if (result instanceof Promise) return this.#resumeAt(index, bounds, { result, counter, quota, bound });
-      this.#add(result, counter, quota, bound);
-    }
-    return this;
-  }
-
-  /** This isn't part of the loop because it would need a closure for each counter. */
-  #resumeAt(index: number, bounds: UsageBounds | null, { result, counter, quota, bound }: PendingGrant): Promise<Reservation> {
-    return result.then((late) => {
-      this.#add(late, counter, quota, bound);
-      return this.reserveFrom(index + 1, bounds);
-    });
-  }
-
-  #add(result: ReserveResult, counter: LimitedCounter, quota: CounterQuota, bound: number): void {
+  add(result: ReserveResult, counter: LimitedCounter, quota: CounterQuota, bound: number): void {
     switch (result.kind) {
       case 'granted':
         this.#reservations.push({ counter, quota, grant: result, bound });
@@ -177,7 +161,8 @@ class CallReservation implements Reservation {
       const { generation } = grant;
       amounts.push(spent > amount ? { counter, generation, amount, owed: spent - amount } : { counter, generation, amount });
     }
-    // We copy the array because one that has grown has space for 17 elements, and we keep it until the call is stored.
+    // Filling the array made V8 reserve 17 elements. We hold on to it until the call is stored, so make a copy of the
+    // right size.
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts: amounts.slice() } };
   }
 
@@ -186,18 +171,21 @@ class CallReservation implements Reservation {
   }
 }
 
-/** Returns null if one of them doesn't fit, and reserves nothing more. */
+/**
+ * Reserves the additional amount on each counter. If one of them doesn't have enough quota, releases the other amounts
+ * and returns null.
+ */
 async function reserveExtensions(reservations: readonly CounterReservation[], bounds: UsageBounds): Promise<Extension[] | null> {
   const extensions: Extension[] = [];
   for (const reservation of reservations) {
     const { counter, quota, grant } = reservation;
     const bound = boundOf(counter.key.ceiling, bounds);
-    // A call that was granted less than its bound is the counter's only call and already has everything that's left.
+    // A counter without enough quota for the bound already gave us all it had, so there's nothing more to reserve.
     if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
     const result = await quota.reserve(bound - reservation.bound, counter);
     if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
-    // If the generation is different, the lease of this reservation was revoked in the meantime, and we can't merge the
-    // two grants.
+    // The new grant has a different generation if the original lease was revoked in the meantime. We can't merge the
+    // two.
     if (result.kind !== 'granted' || result.generation !== grant.generation) {
       releaseAll(extensions);
       return null;
@@ -215,16 +203,15 @@ function isBounded({ key: { ceiling } }: LimitedCounter): boolean {
 }
 
 /**
- * Reports whether a retry within a minute would be denied, too. Running calls often use less than they've reserved, so
- * a retry may succeed once they end. That doesn't apply to the ceiling `calls`.
+ * Returns true if a retry within a minute would be denied too. Running calls often use less than they have reserved, so
+ * a retry can succeed once they've ended. That isn't true for `calls` ceilings, which count each call as one.
  */
 function isLasting({ key }: LimitedCounter, quota: CounterQuota, startedAt: number): boolean {
   return isOpenInAMinute(key, startedAt) && (key.ceiling === 'calls' || !quota.wasHeldByCalls());
 }
 
-/** Returns what a call with these bounds reserves on a counter. */
 export function boundOf(ceiling: CeilingName, bounds: UsageBounds | null): number {
-  // We reserve at least 1, so that an exhausted ceiling denies every call, even if its model is free (`tenant_capped`).
+  // At least 1, so that an exhausted cost ceiling also denies calls to free models (`tenant_capped`).
   if (ceiling === 'cost') return Math.max(1, bounds?.costNanos ?? 0);
   return ceiling === 'tpm' ? (bounds?.tokens ?? 0) : 1;
 }

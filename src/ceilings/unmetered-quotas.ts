@@ -1,31 +1,33 @@
 /**
- * Limits how much calls may use while the database is unavailable, so that we can't check their ceilings, and the policy is
- * `allow`. Each process lets a share of each counter pass. The share is a tenth of a ceiling of calls or cost, and all
- * of a ceiling per minute. It applies to the whole window. We don't renew it when the database comes back, because many
- * short outages would then add up to more than the ceiling.
+ * Limits the usage of calls whose ceilings we can't check because the database is unavailable, if the policy is
+ * `allow`. Each process admits a share of each counter: a tenth of a ceiling on calls or cost, and all of a per-minute
+ * ceiling. The share is for the whole window. It isn't renewed when the database comes back, because with many short
+ * outages the usage could exceed the ceiling.
  *
- * Calls reserve their upper bounds, as they do on the ceiling itself, so that concurrent calls can't exceed the share
- * together.
+ * Calls reserve their upper bounds here as well, so that concurrent calls can't exceed the share together.
  */
 import type { Logger } from '../observability/logger.ts';
 import type { CounterQuota } from './counter-quota.ts';
 import type { LimitedCounter } from './counters.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** Calls reserve and settle here in the same way as with the leased quota of a counter. */
+/** What a counter's quota is replaced by while the store is down. `reserve` and `settle` are all it has. */
 export interface UnmeteredQuota extends Pick<CounterQuota, 'reserve' | 'settle'> {
   reserve(bound: number, counter: LimitedCounter): ReserveResult;
-  /** Always returns null. No lease was debited, so the database counts the call when it stores the call's row. */
+  /** Does nothing and returns null. There's no lease to debit, and the usage counts when the call is stored. */
   settle(grant: QuotaGrant, spent: number): null;
 }
 
 interface Entry {
   readonly quota: UnmeteredQuota;
-  /** End of the window, or null if the window never ends. */
+  /** The end of the window. Null if the window never ends. */
   readonly end: number | null;
 }
 
-/** The fraction of a ceiling of calls or cost that each process lets pass unmetered in one window. */
+/**
+ * If the policy is to allow calls while the store is down, each process can admit this share of a ceiling on calls or
+ * cost per window.
+ */
 const unmeteredShare = 0.1;
 
 export function createUnmeteredQuotas(logger: Pick<Logger, 'warn'>) {
@@ -38,7 +40,6 @@ export function createUnmeteredQuotas(logger: Pick<Logger, 'warn'>) {
       entries.set(name, { quota, end: key.end });
       return quota;
     },
-    /** Forgets the windows that ended before `epochMs`. */
     deleteEnded(epochMs: number): void {
       for (const [name, { end }] of entries) if (end !== null && end < epochMs) entries.delete(name);
     },
@@ -52,12 +53,12 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
   return {
     reserve(bound, { key, limit }) {
       const left = shareOf(limit, key.window === 'minute') - used - reserved;
-      // The ceiling itself works the same way. A call larger than the remainder gets all of it if no other call holds a
-      // reservation.
+      // If nothing else is reserved, let the call have whatever is left, even if it asked for more. Ceilings work the
+      // same way.
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;
-        if (!isExhausted) logger.warn({ projectId: key.projectId, ceiling }, 'unmetered allowance used up; refusing calls');
+        if (!isExhausted) logger.warn({ projectId: key.projectId, ceiling }, 'quota for unmetered calls used up; refusing calls');
         isExhausted = true;
         return { kind: 'denied' };
       }

@@ -1,25 +1,24 @@
 /**
- * Formats the report of `gateway payload-key check`. For each key it shows what still needs the key and what to do
- * with it.
+ * Formats the report of `gateway payload-key check`, which shows for each key what still needs it and what to do with
+ * it.
  */
-import type { PayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
+import type { PayloadKeyUsage } from '../temporal/client/payload-key-usage.ts';
 import { formatTable } from './table.ts';
 
 export interface KeyUsageReport {
-  /** The number of open runs. */
   readonly runs: number;
   readonly schedules: number;
-  /** The keys of TEMPORAL_PAYLOAD_KEY in their order, followed by the keys that are missing there. */
+  /** The keys in TEMPORAL_PAYLOAD_KEY in order, followed by keys that are needed but missing there. */
   readonly keys: readonly KeyReport[];
 }
 
 interface KeyReport {
   readonly id: string;
-  /** True if TEMPORAL_PAYLOAD_KEY contains the key. */
+  /** True if the key is in TEMPORAL_PAYLOAD_KEY. */
   readonly configured: boolean;
   readonly runs: number;
   readonly schedules: number;
-  /** Some ids of the workflows and schedules that need the key. */
+  /** The ids of a few workflows and schedules that still need the key. */
   readonly examples: readonly string[];
   readonly advice: string;
 }

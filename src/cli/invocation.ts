@@ -9,8 +9,8 @@ import { connectService } from './service-client.ts';
 import { requireChange } from './special-commands.ts';
 
 /**
- * Returns the positional arguments of a command. The project is a positional argument of the `projects` commands, and
- * an option of all others.
+ * Returns a command's positional arguments. The project is a positional argument of the `projects` commands, and an
+ * option of all other commands.
  */
 export function argumentsOf(name: string, { operations, args = [] }: Command): { parameter: string; isRequired: boolean }[] {
   const inPath = new Set(operations.flatMap(parametersOf));
@@ -22,7 +22,7 @@ export function argumentsOf(name: string, { operations, args = [] }: Command): {
   ];
 }
 
-/** Returns the option for the project, or null if the project is a positional argument or not part of any path. */
+/** Returns the `--project` option. Returns null if the project is a positional argument, or isn't needed. */
 export function projectOption(name: string, { operations }: Command): Option | null {
   const inPath = operations.filter((address) => parametersOf(address).includes('project'));
   if (isOfProjects(name) || inPath.length === 0) return null;
@@ -30,7 +30,7 @@ export function projectOption(name: string, { operations }: Command): Option | n
   return new Option('--project <project>', `slug of the project${isRequired ? ' (required)' : ''}`);
 }
 
-/** Returns the members of the query and the body that the command has options for. */
+/** Returns the query and body fields that can be set with an option of the command. */
 export function membersOf(name: string, command: Command): Member[] {
   const { operations, args = [], without = [] } = command;
   const others = [...args, ...without, ...(projectOption(name, command) ? ['project'] : [])];
@@ -60,7 +60,7 @@ export async function runInvocation(given: Given): Promise<void> {
   output.write(options.json === true ? `${JSON.stringify(response, null, 2)}\n` : command.format(response, invocation));
 }
 
-/** Sends the first operation for which all path parameters were given. */
+/** Sends a request to the first operation for which the user passed all path parameters. */
 function sendFirst(name: string, { operations }: Command, { send, args, options, members }: Invocation): Promise<JsonObject> {
   const isGiven = (parameter: string): boolean => (args[parameter] ?? options[parameter]) !== undefined;
   const address = operations.find((one) => parametersOf(one).every(isGiven)) ?? operations.at(-1) ?? '';
@@ -70,6 +70,11 @@ function sendFirst(name: string, { operations }: Command, { send, args, options,
 
 async function createInvocation({ name, command, environment, output, options, given }: Given): Promise<Invocation> {
   const args = Object.fromEntries(argumentsOf(name, command).map(({ parameter }, at) => [parameter, given[at]]));
+  // URL parsers resolve `.` and `..` even if the dots are escaped, so the request would go to a different path.
+  for (const parameter of command.operations.flatMap(parametersOf)) {
+    const value = args[parameter] ?? options[parameter];
+    if (value === '.' || value === '..') throw new CommandError(`${parameter}: must not be ${value}, because a path can't contain it`);
+  }
   const members = await readMembers(membersOf(name, command), options);
   for (const argument of command.args ?? []) members[argument] = args[argument];
   const client = await connectService(environment, typeof options.url === 'string' ? options.url : undefined);
@@ -104,7 +109,7 @@ async function createInvocation({ name, command, environment, output, options, g
   };
 }
 
-/** Collects the members of the request. Options override the members in `--file`. */
+/** Collects the fields of the request. Options take precedence over fields in `--file`. */
 async function readMembers(members: readonly Member[], options: Invocation['options']): Promise<Record<string, unknown>> {
   const read: Record<string, unknown> = typeof options.file === 'string' ? { ...(await readBodyFile(options.file)) } : {};
   for (const member of members) {
@@ -121,10 +126,7 @@ function attributeOf({ name }: Member): string {
   return new Option(`--${optionName(name)}`).attributeName();
 }
 
-/**
- * Replaces names of request members in the service's error message with the names of their options, because these are
- * what the user knows.
- */
+/** Replaces field names in the service's error message by the names of the options, because users only know these. */
 function nameOptions({ message, status, cause }: CommandError, members: readonly Member[]): CommandError {
   const named = message.replaceAll(/(^|; )([a-z_]+(?:\.[a-z_]+)*)((?:\.\d+)?: )/g, (all, before: string, path: string, after: string) =>
     members.some(({ name }) => name === path) ? `${before}--${optionName(path)}${after}` : all,

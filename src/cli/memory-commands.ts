@@ -1,6 +1,6 @@
 /**
- * Implements `gateway memory export` and `gateway memory import`. Files may have any length, because we never hold a
- * whole file in memory.
+ * Implements `gateway memory export` and `gateway memory import`. We never hold a whole file in memory, so files can be
+ * of any length.
  */
 import { open, rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -13,8 +13,8 @@ import { formatTable } from './table.ts';
 const team = '/provision/teams/{project}';
 
 /**
- * Writes the export under a temporary name until it's complete, so that a truncated file never has the requested name.
- * Only the owner can read the file.
+ * Uses a temporary name until the export is complete, so that a truncated file never gets the requested name. Only the
+ * owner can read the file.
  */
 export async function exportMemory({ download, options, output, warn }: Invocation): Promise<JsonObject> {
   const file = typeof options.output === 'string' ? options.output : null;
@@ -35,7 +35,7 @@ export async function exportMemory({ download, options, output, warn }: Invocati
   } catch (cause) {
     await rm(partial, { force: true });
     if (cause instanceof CommandError) throw cause;
-    throw new CommandError(`${file} cannot be written: ${errorMessage(cause)}`, null, cause);
+    throw new CommandError(`cannot write ${file}: ${errorMessage(cause)}`, null, cause);
   }
   return { object: 'memory.export', file, records: counter.records() };
 }
@@ -44,7 +44,10 @@ export function formatMemoryExport({ file, records }: JsonObject): string {
   return file === undefined ? '' : `Exported ${String(records)} records to ${String(file)}.\n`;
 }
 
-/** Passes chunks through and counts their lines, except for the first and the last line, which aren't records. */
+/**
+ * Counts the records of an export or import while its chunks pass through. Each line is a record, except for the first
+ * and the last one.
+ */
 function createCounter(chunks: AsyncIterable<Uint8Array>) {
   let lines = 0;
   async function* counted(): AsyncGenerator<Uint8Array, void> {
@@ -59,7 +62,7 @@ function createCounter(chunks: AsyncIterable<Uint8Array>) {
 export async function importMemory({ upload, options }: Invocation): Promise<JsonObject> {
   const name = typeof options.input === 'string' ? options.input : undefined;
   const unreadable = (cause: unknown): never => {
-    throw new CommandError(`${name ?? 'standard input'} cannot be read: ${errorMessage(cause)}`, null, cause);
+    throw new CommandError(`cannot read ${name ?? 'standard input'}: ${errorMessage(cause)}`, null, cause);
   };
   const input = name === undefined ? process.stdin : (await open(name).catch(unreadable)).createReadStream();
   async function* chunks(): AsyncGenerator<Uint8Array, void> {

@@ -1,6 +1,6 @@
 /**
- * Builds the options of the commands and parses their values. Each option sets a member of a request, and the schema
- * of the member determines which values it accepts.
+ * Builds the commands' options and parses their values. Each option sets a field in the request, and the field's schema
+ * determines which values are allowed.
  */
 import { readFile } from 'node:fs/promises';
 import { Option } from 'commander';
@@ -9,7 +9,7 @@ import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import { CommandError } from './command.ts';
 import type { Member } from './operations.ts';
 
-/** Options whose name differs from the name of their member. */
+/** Options whose name differs from that of their field. */
 const names: Readonly<Record<string, string>> = {
   'ceilings.calls': 'calls',
   'ceilings.cost': 'cost',
@@ -26,6 +26,7 @@ const names: Readonly<Record<string, string>> = {
   expires_in_days: 'days',
   grace_seconds: 'grace',
   image_tiers: 'image-tier',
+  recall_budget_tokens: 'recall-budget',
   rules: 'rule',
   speech_tiers: 'speech-tier',
   task_id: 'task',
@@ -34,19 +35,20 @@ const names: Readonly<Record<string, string>> = {
 };
 
 /**
- * The words that options accept for null, or for an empty list if the member can't be null. Options that aren't listed
- * use the word for their kind.
+ * What people type for null, or for an empty list where null isn't allowed. For other options, this follows from their
+ * kind.
  */
 const words: Readonly<Record<string, string>> = {
   'delete-after-days': 'never',
   'only-senders': 'all',
   'pending-deletion': 'cancel',
+  'recall-budget': 'default',
   'required-tags': 'none',
   retired: 'none',
 };
 const nullWords: Readonly<Record<string, string>> = { boolean: 'default', choice: 'default', list: 'all', number: 'none' };
 
-/** Boolean members of a body whose option takes no value. The others take `on` or `off`. */
+/** Boolean options without a value. All others take `on` or `off`. */
 const switches = ['admin', 'disabled'];
 
 const valueNames: Readonly<Record<string, string>> = {
@@ -58,14 +60,17 @@ const valueNames: Readonly<Record<string, string>> = {
   time: 'time',
 };
 
-/** Collects the values of an option that may be repeated. */
+/** Lets an option be repeated, collecting its values. */
 export const collect = (text: string, previous: unknown): unknown[] => [...(Array.isArray(previous) ? previous : []), text];
 
 export function optionName(member: string): string {
   return names[member] ?? member.replaceAll(/[._]/g, '-');
 }
 
-/** Returns the options for a member. A switch in a body gets two options, such as `--admin` and `--no-admin`. */
+/**
+ * Returns the command line options for a field. A boolean field in a body has two of them, e.g. `--admin` and
+ * `--no-admin`.
+ */
 export function toOptions(member: Member): Option[] {
   const name = optionName(member.name);
   const { kind, values, description = '' } = member;
@@ -87,7 +92,7 @@ export function toOptions(member: Member): Option[] {
   return [kind === 'lists' ? option.argParser(collect) : option];
 }
 
-/** Converts the value of an option to the value of its member. Throws CommandError. */
+/** Converts an option's value to the value of its field. Throws CommandError. */
 export function parseMember(member: Member, given: unknown): unknown {
   const name = optionName(member.name);
   if (Array.isArray(given)) return name === 'rule' ? given.map(parseRule) : parseLists(given, name);
@@ -122,7 +127,7 @@ function wordFor({ name, kind, nullable }: Member): string | undefined {
 /** Reads a file as text, or standard input if the name is `-`. */
 export async function readInput(file: string): Promise<string> {
   return readFile(file === '-' ? '/dev/stdin' : file, 'utf8').catch((cause: unknown) => {
-    throw new CommandError(`${file} cannot be read: ${errorMessage(cause)}`, null, cause);
+    throw new CommandError(`cannot read ${file}: ${errorMessage(cause)}`, null, cause);
   });
 }
 

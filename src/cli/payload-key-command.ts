@@ -1,7 +1,8 @@
 /**
  * Implements `gateway payload-key check` and `gateway payload-key rotate`. They show which payload keys the runs in
- * Temporal need, and print the next value of TEMPORAL_PAYLOAD_KEY during a rotation. They read from Temporal with the
- * settings of the service and change nothing. Only `rotate` prints keys, and only on standard output.
+ * Temporal still need, and print the next value of TEMPORAL_PAYLOAD_KEY during a rotation. They connect to Temporal
+ * with the service's settings, and change nothing there. Keys are only printed by `rotate`, and only to standard
+ * output.
  */
 import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../config/config.ts';
@@ -10,24 +11,24 @@ import { parseOptions } from '../config/parse-options.ts';
 import { withSecretFiles } from '../config/secret-files.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
 import { errorSummary } from '../core/error-messages.ts';
-import { type PayloadKeyUsage, readPayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
-import { readRecord } from '../jobs/dev-server/dev-server-files.ts';
-import { keyFingerprint } from '../jobs/payloads/encryption.ts';
+import { type PayloadKeyUsage, readPayloadKeyUsage } from '../temporal/client/payload-key-usage.ts';
+import { readRecord } from '../temporal/dev-server/dev-server-files.ts';
+import { keyFingerprint } from '../temporal/payloads/encryption.ts';
 import { CommandError, type CommandOutput } from './command.ts';
 import { describeKeyUsage, formatKeyUsage } from './format-key-usage.ts';
 
 const usage = `Usage:
   gateway payload-key check [--json]      show the payload keys that open runs and schedules need
   gateway payload-key rotate              print TEMPORAL_PAYLOAD_KEY with a new key at its end
-  gateway payload-key rotate --promote    print it with the last key first
-  gateway payload-key rotate --remove     print it with only its first key, unless open runs need another one
+  gateway payload-key rotate --promote    print TEMPORAL_PAYLOAD_KEY with the last key first
+  gateway payload-key rotate --remove     print TEMPORAL_PAYLOAD_KEY with only the first key, unless open runs need another one
 
 check exits with 1 if TEMPORAL_PAYLOAD_KEY lacks a key that is needed. rotate prints the next value to standard output, but changes nothing.
 Set each value in all processes and restart them before the next step: new key, --promote, --remove. With TEMPORAL_PAYLOAD_KEY_FILE, write
 it into the file and send SIGHUP to all processes.
 
-Both use the settings of the service: TEMPORAL_PAYLOAD_KEY, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and so on; without
-TEMPORAL_ADDRESS, they use the development server of the data directory.
+Both commands use the settings of the service (TEMPORAL_PAYLOAD_KEY, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and so on). Without TEMPORAL_ADDRESS,
+they use the development server of the data directory.
 `;
 
 /** Runs the command and returns the exit status. Throws ConfigError. */
@@ -115,7 +116,7 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
   const needed = report.keys.filter(({ id, runs, schedules }) => id !== ids[0] && runs + schedules > 0);
   if (needed.length > 0) {
     output.writeError(formatKeyUsage(report));
-    throw new CommandError(`${needed.map(({ id }) => id).join(', ')} cannot be removed: open runs or schedules still need it`);
+    throw new CommandError(`cannot remove ${needed.map(({ id }) => id).join(', ')}: open runs or schedules still need it`);
   }
   return print([first], `Removed ${ids.slice(1).join(', ')}. Closed runs that it encrypted can no longer be read or reset. ${apply}`);
 }
@@ -130,7 +131,9 @@ async function readUsage({ temporal, server }: EnvironmentSettings): Promise<Pay
   const { address, namespace, tls, apiKey } = readTemporalConnection(temporal);
   const devServer = address === null ? await readRecord(server.dataDir) : null;
   if (address === null && devServer === null)
-    throw new CommandError(`no Temporal: set TEMPORAL_ADDRESS, or run this where the development server of ${server.dataDir} runs`);
+    throw new CommandError(
+      `no Temporal: set TEMPORAL_ADDRESS, or run this command on the machine with the development server of ${server.dataDir}`,
+    );
   const endpoint = devServer ?? { address: address ?? '', namespace };
   try {
     return await readPayloadKeyUsage({
@@ -140,6 +143,6 @@ async function readUsage({ temporal, server }: EnvironmentSettings): Promise<Pay
       ...(apiKey !== undefined && { apiKey }),
     });
   } catch (error) {
-    throw new CommandError(`Temporal at ${endpoint.address} cannot be read: ${errorSummary(error)}`, null, error);
+    throw new CommandError(`cannot read from Temporal at ${endpoint.address}: ${errorSummary(error)}`, null, error);
   }
 }

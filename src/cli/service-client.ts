@@ -1,6 +1,6 @@
 /**
- * The HTTP client of the commands, which sends the admin token. Commands never open the database, because only one
- * process can open the embedded one. This way, they work the same on the service's machine and on any other machine.
+ * The HTTP client for commands, which sends the admin token. Commands don't open the database, because only a single
+ * process can open the embedded one. So they also work the same on any other machine.
  */
 import { join } from 'node:path';
 import { findAdminTokens } from '../config/admin-token.ts';
@@ -12,13 +12,13 @@ import { findAddress } from './addresses.ts';
 import { CommandError } from './command.ts';
 
 export interface ServiceClient {
-  /** Resolves with the JSON of the response. Throws a CommandError with the error message of the service. */
+  /** Returns the JSON in the response. Throws a CommandError with the service's error message. */
   send(method: string, path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
-  /** Sends a body of any length without a timeout. Otherwise it works like `send`. */
+  /** Does the same as `send` with a body of any length, and without a timeout. */
   upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
   /**
-   * Yields the chunks of a response of any length. Throws the same errors as `send`, and may do so while the response
-   * is read.
+   * Yields the chunks of a response of any length. Throws the same errors as `send`, also while you're reading the
+   * response.
    */
   download(path: string): AsyncIterable<Uint8Array>;
 }
@@ -26,14 +26,14 @@ export interface ServiceClient {
 const defaultTimeoutMs = 15_000;
 
 /**
- * Finds the service and the admin token. The address is `url` if there is one, then the address in the data directory,
- * then HOST and PORT.
+ * Finds the service and the admin token. Uses `url` as the address, or else the published address in the data
+ * directory, or else HOST and PORT.
  */
 export async function connectService(variables: Environment, url: string | undefined): Promise<ServiceClient> {
   const mistakes: string[] = [];
   const environment = withSecretFiles(variables, mistakes);
-  // Report this now, because the service would reject any other token without mentioning the file. Mistakes in the
-  // other secrets don't matter to commands.
+  // Report this mistake now, because the service would only say that the token is invalid, without mentioning the file.
+  // Commands don't need any other secrets.
   const mistake = mistakes.find((sentence) => sentence.startsWith('GATEWAY_ADMIN_TOKEN'));
   if (mistake !== undefined) throw new CommandError(mistake);
   const { settings } = parseEnvironment(environment);
@@ -44,7 +44,7 @@ export async function connectService(variables: Environment, url: string | undef
   const [token] = await findAdminTokens(environment, settings);
   const tokenFile = join(server.dataDir, 'admin-token');
   if (token === undefined)
-    throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
+    throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this command on the machine with the service's ${tokenFile}`);
   const origin = baseUrl.replace(/\/+$/, '');
   const target = { origin, token };
   return {
@@ -84,7 +84,7 @@ function request({ origin, token }: Target, path: string, { contentType, ...init
   const headers = { authorization: `Bearer ${token}`, ...(contentType !== undefined && { 'content-type': contentType }) };
   return fetch(origin + path, { ...init, headers, duplex: 'half' }).catch((cause: unknown) => {
     const reason: unknown = asObject(cause).cause;
-    if (reason instanceof CommandError) throw reason; // Reading the body to upload has failed.
+    if (reason instanceof CommandError) throw reason; // couldn't read the body that we're uploading
     if (init.body instanceof ReadableStream && errorCode(reason) !== 'ECONNREFUSED')
       throw new CommandError(`the connection to ${origin} was lost; run the command again`, null, cause);
     throw new CommandError(`no gateway responds at ${origin}; start one with npm start, or pass its address with --url`, null, cause);
@@ -92,7 +92,7 @@ function request({ origin, token }: Target, path: string, { contentType, ...init
 }
 
 async function readResponse(target: Target, response: Response): Promise<JsonObject> {
-  const text = await response.text().catch(() => ''); // The response was cut off, so it can't be JSON.
+  const text = await response.text().catch(() => ''); // If the response was cut off, it can't be JSON.
   const responseBody = parseJson(text);
   if (isPlainTextError(response)) throw new CommandError(text.trim(), response.status);
   if (!isObject(responseBody))
@@ -102,15 +102,12 @@ async function readResponse(target: Target, response: Response): Promise<JsonObj
   throw new CommandError(sentence ?? `the gateway responded with status ${response.status}`, response.status);
 }
 
-/**
- * Reports whether the response is one of the gateway's errors without a JSON body
- * (docs/api/reference.md#plain-text-errors).
- */
+/** Checks whether the response is one of the gateway's plain-text errors (docs/api/reference.md#plain-text-errors). */
 function isPlainTextError({ status, headers }: Response): boolean {
   return [400, 413, 415].includes(status) && (headers.get('content-type') ?? '').startsWith('text/plain');
 }
 
-/** Returns the base URL of a service. If it listens on all interfaces, we call it at the loopback address. */
+/** Returns a service's base URL. If the service listens on all interfaces, we use the loopback address. */
 function toBaseUrl(host: string, port: number): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;

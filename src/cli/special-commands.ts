@@ -1,5 +1,5 @@
-/** Commands that do more than send a single request. */
-import type { JsonObject } from '../core/json/narrow.ts';
+/** Commands that take more than a single request. */
+import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
 
@@ -7,35 +7,39 @@ const team = '/provision/teams/{project}';
 
 export async function createProject({ send, args }: Invocation): Promise<JsonObject> {
   const existing = await send(`get ${team}`).catch(nullIfNotFound);
-  // A PUT would change the existing project.
+  // Check this first, because a PUT doesn't fail if the project exists, but changes it.
   if (existing !== null) throw new CommandError(`the project ${args.project} already exists`);
   return send(`put ${team}`);
 }
 
 export async function setProject({ send, members }: Invocation): Promise<JsonObject> {
   requireChange(members, 'projects');
-  // If the name is misspelled, a PUT would create a new project.
+  // Check that the project exists, because a PUT with a misspelled name would create a new project.
   await send(`get ${team}`);
   return send(`put ${team}`);
 }
 
 export async function createKey({ send, options, members, warn }: Invocation): Promise<JsonObject> {
   const body = { name: 'unnamed', ...members };
-  const key = await send(`post ${team}/keys`, body).catch(nullIfNotFound);
-  if (key !== null) return key;
-  await send(`put ${team}`, {});
-  warn(`Created the project ${String(options.project)}.`);
-  return send(`post ${team}/keys`, body);
+  const issue = (): Promise<JsonObject> => send(`post ${team}/keys`, body);
+  const created = async (): Promise<JsonObject> => {
+    await send(`put ${team}`, {});
+    warn(`Created the project ${String(options.project)}.`);
+    return issue();
+  };
+  const key = (await issue().catch(nullIfNotFound)) ?? (await created());
+  for (const { message } of asArray(key.warnings).map(asObject)) warn(`Warning: ${String(message)}.`);
+  return key;
 }
 
 export function replayBatches({ send, args, options, members }: Invocation): Promise<JsonObject> {
   const { project, state } = options;
   if (args.id !== undefined) {
-    if (state !== undefined) throw new CommandError('--state replays all batches of a project, so omit the batch');
+    if (state !== undefined) throw new CommandError('--state replays all batches of a project; leave out the batch');
     return send(project === undefined ? 'post /provision/batches/{id}/replay' : `post ${team}/batches/{id}/replay`);
   }
   if (project === undefined || state === undefined)
-    throw new CommandError('which batch? see gateway batches list, or add --project <project> --state failed');
+    throw new CommandError('which batch? name one (see gateway batches list), or add --project <project> --state failed');
   return send('post /provision/batches/replay', { ...members, project });
 }
 
@@ -46,7 +50,7 @@ export async function createPerson({ send, options, members }: Invocation): Prom
   return send('post /provision/people', { ...members, password });
 }
 
-/** Shows the call with the given id, whether it was refused or not, or lists calls. */
+/** Shows the call with this id, even if it was refused. Without an id, lists calls. */
 export async function readCalls({ send, args, options }: Invocation): Promise<JsonObject> {
   if (args.id !== undefined) {
     const call = await send(`get ${team}/calls/{id}`).catch(nullIfNotFound);
@@ -58,12 +62,13 @@ export async function readCalls({ send, args, options }: Invocation): Promise<Js
   }
   const parent = options.project === undefined ? '/provision' : team;
   const isRefused = options.refused === true || options.reason !== undefined || options.key !== undefined;
-  if (isRefused && options.failed === true) throw new CommandError('a refused call has no attempts, so omit --failed or --refused');
-  if (isRefused && options.taskId !== undefined) throw new CommandError('refused calls are not recorded by task, so omit --task-id');
+  if (isRefused && options.failed === true)
+    throw new CommandError('refused calls have no attempts; leave out either --failed or --refused');
+  if (isRefused && options.taskId !== undefined) throw new CommandError('refused calls are not recorded by task; leave out --task-id');
   return send(`get ${parent}/${isRefused ? 'refused-calls' : 'calls'}`);
 }
 
-/** Throws if no option changes anything. */
+/** Throws if there are no options that change anything. */
 export function requireChange(members: JsonObject, group: string): void {
   if (Object.keys(members).length === 0) throw new CommandError(`what should change? see gateway ${group} --help`);
 }

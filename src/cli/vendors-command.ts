@@ -1,6 +1,6 @@
 /**
- * Implements `gateway vendors`, which lists the vendors that the gateway knows, and `gateway vendors add`, which writes
- * a provider into gateway.yaml. It asks for what the options don't say, if standard input is a terminal.
+ * Implements `gateway vendors`, which lists the known vendors, and `gateway vendors add`, which adds a provider to
+ * gateway.yaml. On a terminal, it asks for everything that the options don't specify.
  */
 import { existsSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -29,14 +29,14 @@ Options of add:
                          the file of a Google service account, with --identity
   --model-name <model>=<name>
                          what a model is called at the vendor, such as the name of its deployment; may be repeated
-  --model <model>        put this model into the tier "standard" if the file has no tiers
+  --model <model>        put this model into the "standard" tier if the file has no tiers
   --print                print the block without changing the file
 
 If add runs in a terminal, it asks for everything that is missing. It writes to the file that GATEWAY_CONFIG names, or to gateway.yaml, and
 keeps everything that is in there. The file never contains the key itself.
 `;
 
-/** Reads the answer to a question. The default applies if the answer is empty. Throws ConfigError without a terminal. */
+/** Asks a question. If the answer is empty, returns the default. Throws ConfigError if there is no terminal. */
 export type Ask = (question: string, byDefault: string | null) => Promise<string>;
 
 /** Runs the command and returns the exit status. Throws ConfigError. */
@@ -104,7 +104,7 @@ async function addProvider(vendorName: string | undefined, options: Options, { e
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
   const text = existsSync(fileName) ? await readFile(fileName, 'utf8') : '';
   const hasTiers = parseDocument(text).has('tiers');
-  const model = options.model ?? (hasTiers ? '-' : await ask('Model for the tier "standard" (- for none)', '-'));
+  const model = options.model ?? (hasTiers ? '-' : await ask('Model for the "standard" tier (- for none)', '-'));
   const row = toProviderRow(provider);
   const block = stringify({ providers: { [name]: row } });
   if (options.print) {
@@ -126,7 +126,7 @@ function parseAssignments(assignments: readonly string[], { name, parameters = {
       const description = parameters[parameter];
       if (description === undefined)
         throw new ConfigError([
-          `--set ${parameter}: ${known.length === 0 ? `${name} has no values to set` : `is not known; ${name} has ${known.join(' and ')}`}`,
+          `--set ${parameter}: ${known.length === 0 ? `${name} has no values to set` : `unknown; ${name} has ${known.join(' and ')}`}`,
         ]);
       if (!description.pattern.test(value)) throw new ConfigError([`--set ${parameter}: must be like ${description.example}`]);
       return [parameter, value];
@@ -147,10 +147,13 @@ function parseModelNames(assignments: readonly string[]): Readonly<Record<string
 
 type Dialogue = Pick<Terminal, 'ask' | 'output'>;
 
-/** People who mistype an answer would otherwise have to start again. */
+/** How many times we repeat a question. A typo shouldn't force people to start over. */
 const maxTries = 3;
 
-/** Asks until `check` returns null. It returns what's wrong with an answer. Throws ConfigError after three answers. */
+/**
+ * Asks until `check` returns null. If the answer is invalid, `check` returns what's wrong with it. Throws ConfigError
+ * after three answers.
+ */
 async function askUntilValid(
   { ask, output }: Dialogue,
   question: string,
@@ -175,7 +178,7 @@ function askFor(dialogue: Dialogue, { question, pattern, example }: VendorParame
 async function chooseCredential(vendor: VendorDescription, options: Options, dialogue: Dialogue): Promise<NewProvider['credential']> {
   const { identity, needsKey = true } = vendor;
   const file = options['credentials-file'];
-  if (file !== undefined && identity?.type !== 'google') throw new ConfigError([`--credentials-file: ${vendor.title} takes none`]);
+  if (file !== undefined && identity?.type !== 'google') throw new ConfigError([`--credentials-file: ${vendor.title} does not use one`]);
   if (options.identity || file !== undefined) {
     if (!identity) throw new ConfigError([`--identity: ${vendor.title} only accepts an API key`]);
     return { identity: identity.type, ...(file !== undefined && { credentialsFile: file }) };
@@ -207,7 +210,10 @@ interface Insertion {
   readonly model: string;
 }
 
-/** Returns the new text of the file. Throws ConfigError if it isn't valid or if we can't add to it. */
+/**
+ * Adds the provider to the text of the file. Throws ConfigError if the result isn't valid, or if we can't add to the
+ * file.
+ */
 function insert(
   text: string,
   { fileName, block, env, provider, row, model }: Insertion,
@@ -215,12 +221,12 @@ function insert(
   const { name, credential } = provider;
   const file = parseDocument(text);
   if (file.hasIn(['providers', name]))
-    throw new ConfigError([`${fileName} has a provider ${name} already; choose another name with --name`]);
+    throw new ConfigError([`${fileName} already has a provider ${name}; choose another name with --name`]);
   const withProvider = addToSection(text, 'providers', name, row);
-  if (withProvider === null) throw new ConfigError([`${fileName}: the section providers can't be extended; add this by hand:\n\n${block}`]);
+  if (withProvider === null) throw new ConfigError([`${fileName}: cannot add to the providers section; add this by hand:\n\n${block}`]);
   const withTier = file.has('tiers') || model === '-' ? null : addToSection(withProvider, 'tiers', 'standard', [`${name}/${model}`]);
   const next = withTier ?? withProvider;
-  // The key may not be set yet, but everything else has to be valid.
+  // The environment variable for the key doesn't have to be set yet, but everything else has to be valid.
   const variable = credential !== null && 'variable' in credential ? credential.variable : null;
   loadConfig({ env: variable === null ? env : { ...env, [variable]: env[variable] ?? 'to-be-set' }, fileText: next, fileName });
   return { text: next, hasTier: withTier !== null };
@@ -230,7 +236,7 @@ function advice({ name, credential, vendor }: NewProvider, model: string, hasTie
   const lines: string[] = [];
   if (credential !== null && 'variable' in credential && !env[credential.variable])
     lines.push(`Set ${credential.variable} to your API key.`);
-  if (hasTier) lines.push(`The tier standard uses ${name}/${model}.`);
+  if (hasTier) lines.push(`The standard tier uses ${name}/${model}.`);
   else lines.push(`Use its models in tiers, or call them as ${name}/${model === '-' ? '<model>' : model}.`);
   if (vendor.models === undefined)
     lines.push('Its models have no built-in prices: gateway catalog import adds those of the public price table.');

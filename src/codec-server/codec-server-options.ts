@@ -1,10 +1,10 @@
 /** Reads the options and settings of `gateway codec-server`, and reports all mistakes at once. */
-import { isIP } from 'node:net';
 import { findAdminTokens } from '../config/admin-token.ts';
 import { ConfigError } from '../config/config.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
 import { parseOptions } from '../config/parse-options.ts';
 import { withSecretFiles } from '../config/secret-files.ts';
+import { isLoopback } from '../core/internal-hosts.ts';
 import type { LogFormat, LogLevel } from '../observability/logger.ts';
 
 export const codecServerUsage = `Usage:
@@ -24,18 +24,16 @@ It reads TEMPORAL_PAYLOAD_KEY, and takes the admin token from GATEWAY_ADMIN_TOKE
 export interface CodecServerSettings {
   readonly host: string;
   readonly port: number;
-  /** The origins of the Temporal UIs that may send requests. */
   readonly uiOrigins: readonly string[];
   /**
-   * The origin at which browsers reach the server. If this is null, browsers reach it at the loopback addresses of
-   * this machine.
+   * The origin that browsers use to reach the server. If this is null, they use the loopback addresses of this machine.
    */
   readonly publicUrl: string | null;
   readonly adminTokens: readonly string[];
   readonly payloadKeys: readonly Uint8Array[];
 }
 
-/** Returns null if the help was requested. Throws ConfigError. */
+/** Returns null if the user only asked for help. Throws ConfigError. */
 export async function readCodecServerSettings(
   args: readonly string[],
   variables: Environment,
@@ -57,7 +55,8 @@ export async function readCodecServerSettings(
     errors.push('--ui-origin: is required; pass the origin of the Temporal UI, for example --ui-origin http://localhost:8233');
   const publicUrl = checkPublicUrl(values['public-url'], uiOrigins, errors);
   const { payloadKeys } = settings.temporal;
-  // A malformed key or an unreadable file has already been reported.
+  // A variable counts as set even if its value is malformed or its file is unreadable, because we have already reported
+  // those errors.
   const isNamed = (name: 'TEMPORAL_PAYLOAD_KEY' | 'GATEWAY_ADMIN_TOKEN'): boolean => Boolean((env[name] || env[`${name}_FILE`])?.trim());
   if (!isNamed('TEMPORAL_PAYLOAD_KEY')) errors.push('TEMPORAL_PAYLOAD_KEY: is required for gateway codec-server');
   const adminTokens = await findAdminTokens(env, settings);
@@ -91,7 +90,7 @@ function readOptions(args: readonly string[]) {
 
 function checkPublicUrl(text: string | undefined, uiOrigins: readonly string[], errors: string[]): string | null {
   if (text === undefined) {
-    const remote = uiOrigins.find((origin) => !isLoopback(origin));
+    const remote = uiOrigins.find((origin) => !isLoopback(new URL(origin).hostname));
     if (remote !== undefined)
       errors.push(
         `--public-url: needed, because the Temporal UI at ${remote} is used from other machines; the https origin of this server`,
@@ -99,21 +98,17 @@ function checkPublicUrl(text: string | undefined, uiOrigins: readonly string[], 
     return null;
   }
   const origin = parseOrigin(text);
-  // Over http, others on the network could read the token, and browsers wouldn't send the cookie from the UI.
-  if (origin === null || (!origin.startsWith('https:') && !isLoopback(origin)))
+  // Without TLS, the token could be read on the network, and browsers wouldn't send the cookie with requests from the
+  // UI.
+  if (origin === null || (!origin.startsWith('https:') && !isLoopback(new URL(origin).hostname)))
     errors.push('--public-url: must be an origin like https://codec.example.com; http is accepted on localhost only');
   return origin;
 }
 
 /**
- * Parses an origin into the form that browsers send. Returns null if the text has a path or isn't an http(s) origin.
+ * Converts an origin to the form that browsers send. Returns null if the text has a path or isn't an http(s) origin.
  */
 function parseOrigin(text: string): string | null {
   const { protocol, origin, href } = URL.parse(text) ?? {};
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/` && origin !== undefined ? origin : null;
-}
-
-function isLoopback(origin: string): boolean {
-  const host = new URL(origin).hostname.replace(/^\[|\]$/g, '');
-  return host === 'localhost' || host.endsWith('.localhost') || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

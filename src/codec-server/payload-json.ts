@@ -1,26 +1,25 @@
 /**
- * Decodes and encodes the payloads of a request of the remote codec protocol, which have the form `{"payloads":
- * [{"metadata": {name: base64}, "data": base64}]}`.
+ * Decodes and encodes payloads for the remote codec protocol. Requests look like `{"payloads": [{"metadata": {name:
+ * base64}, "data": base64}]}`.
  *
- * Payloads that aren't encrypted are returned unchanged. If we can't decrypt a payload, we replace it with
- * `{"message": reason}`. The UI shows the reason in place of the content (or of a failure), and still shows the other
- * payloads of the request.
+ * Payloads that aren't encrypted are returned unchanged. If we can't decrypt a payload, we return `{"message": reason}`
+ * in its place. The UI then shows the reason, and can still show the other payloads.
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject, parseJson } from '../core/json/narrow.ts';
-import { createDataConverter } from '../jobs/payloads/data-converter.ts';
-import { encryptionKeyIdOf } from '../jobs/payloads/encryption.ts';
-import { PayloadRejectedError } from '../jobs/payloads/payloads.ts';
+import { createDataConverter } from '../temporal/payloads/data-converter.ts';
+import { encryptionKeyIdOf } from '../temporal/payloads/encryption.ts';
+import { PayloadRejectedError } from '../temporal/payloads/payloads.ts';
 
 /**
- * The request violates the protocol or our rule for payloads. The message is for the caller and doesn't quote any
- * content.
+ * Thrown if the request violates the protocol or our rules for payloads. Callers see the message, so it never quotes
+ * the payload.
  */
 export class BadPayloadsError extends Error {}
 
 export interface PayloadJsonCodec {
-  /** Both functions take and return JSON, and throw BadPayloadsError. */
+  /** Takes a JSON body and returns a JSON body. Throws BadPayloadsError. */
   decode(body: string): Promise<string>;
   encode(body: string): Promise<string>;
 }
@@ -59,7 +58,8 @@ async function decodePayload(codecs: readonly PayloadCodec[], payload: Payload):
 }
 
 async function encodePayload(codecs: readonly PayloadCodec[], { metadata, data }: Payload): Promise<Payload> {
-  // Only keep the encoding, because a payload that is marked as a failure may contain text.
+  // If a payload is marked as a failure, its metadata can contain text. So we drop all metadata except for the
+  // encoding.
   const encoding = metadata?.['encoding'];
   let encoded: Payload[] = [{ metadata: encoding ? { encoding } : {}, ...(data && { data }) }];
   try {

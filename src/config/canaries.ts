@@ -1,10 +1,15 @@
-/** Checks the canaries of the configuration against its tiers, providers and models. */
+/**
+ * Checks that the canaries refer to existing tiers and providers, and are of the same kind as the models of their tier.
+ */
 import type { Config } from './config.ts';
 import type { AddError } from './yaml-file.ts';
 
 type Sections = Pick<Config, 'canaries' | 'tiers' | 'models'>;
 
-/** We only compare kinds that the configuration knows, because the other models may be imported later. */
+/**
+ * A canary must be of the same kind as the other models of its tier. We can only check this for models in the
+ * configuration. Unknown models are fine, because they may be imported later.
+ */
 export function checkCanaries({ canaries, tiers, models }: Sections, addError: AddError): void {
   const kindsOf = (ids: readonly string[]) => ids.flatMap((id) => models[id]?.kind ?? []);
   for (const [tier, { model }] of Object.entries(canaries)) {
@@ -18,6 +23,6 @@ export function checkCanaries({ canaries, tiers, models }: Sections, addError: A
     if (kind === 'embeddings' || kinds.includes('embeddings'))
       addError(['canaries', tier], 'embeddings cannot have a canary, because vectors of two models cannot be compared');
     else if (kind !== undefined && kinds.length > 0 && !kinds.includes(kind))
-      addError(['canaries', tier, 'model'], `is a model of the kind ${kind}, but the tier has models of the kind ${kinds[0]}`);
+      addError(['canaries', tier, 'model'], `is a model of kind ${kind}, but the tier has models of kind ${kinds[0]}`);
   }
 }

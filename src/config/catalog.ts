@@ -1,13 +1,13 @@
 /**
- * Builds catalog rows with integer prices (nano-dollars per million tokens) from the decimal text of the file.
+ * Builds catalog rows with integer prices (nano-dollars per million tokens) from the decimal text in gateway.yaml.
  *
- * If a row omits `cached_input` or `cache_write`, they cost the same as input, which is never less than the vendor
+ * If a row omits `cached_input` or `cache_write`, we use the input price for them, which is never less than the vendor
  * charges. In the messages dialect, cache writes cost 1.25 times the input price for five minutes and twice the input
- * price for an hour, because that's what its vendor charges.
+ * price for an hour, because these are Anthropic's prices.
  *
  * If a row omits traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), limits
- * (`max_output_tokens`, `max_input_tokens`, `context_window`), service tier factors or tool prices, we use those of the
- * starter catalog. Even if the row has a different price, the model still behaves the same.
+ * (`max_output_tokens`, `max_input_tokens`, `context_window`), service tier factors or tool prices, we take them from
+ * the starter catalog. The model behaves the same, even if the row has a different price.
  */
 import type { ModelTraits } from '../core/candidate.ts';
 import { nanosFromUsd } from '../core/cost.ts';
@@ -24,25 +24,26 @@ import type { AddError, Path } from './yaml-file.ts';
 export interface CatalogOptions {
   readonly source: RowSource;
   readonly addError: AddError;
-  /** Returns the source text of the number at this path. Returns null if the row doesn't come from a file. */
+  /** Returns the source text of the number at this path, or null if the row doesn't come from a file. */
   readonly getSourceText: (path: Path) => string | null;
   readonly findProvider: FindProvider;
 }
 
-/** Returns the provider with this name, or null. */
 export type FindProvider = (name: string) => Pick<ProviderConfig, 'dialect' | 'vendor'> | null;
 
 export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, options: CatalogOptions): Record<string, CatalogRow> {
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
 }
 
-/** The imported rows that are valid, and the errors of the other rows, each with its path. */
+/** The outcome of validating an import: valid rows, and a message for every other one. */
 export interface ImportedRows {
   readonly rows: Readonly<Record<string, CatalogRow>>;
   readonly errors: readonly string[];
 }
 
-/** Parses imported rows, which have the same format as in the file: `{"<provider>/<model>": {"input": "0.15", …}}`. */
+/**
+ * Parses imported rows, which have the same format as in gateway.yaml: `{"<provider>/<model>": {"input": "0.15", …}}`.
+ */
 export function parseImportedRows(models: unknown, findProvider: FindProvider): ImportedRows {
   if (!isObject(models)) return { rows: {}, errors: ['models: must contain one row for each model'] };
   const errors: string[] = [];
@@ -112,11 +113,11 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
   if (flat !== null && (input !== undefined || output !== undefined)) {
     addError(['models', id, 'per_million_tokens'], 'replaces input and output, so it cannot be set together with them');
   }
-  if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is only allowed for models of the kind chat');
+  if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is only allowed for chat models');
   if (!textKinds.has(kind) && row.first_content_timeout_ms !== undefined) {
     addError(
       ['models', id, 'first_content_timeout_ms'],
-      'is not allowed for models of images, speech, transcriptions and videos, because they have no failover',
+      'is not allowed for image, speech, transcription and video models, because they have no failover',
     );
   }
   checkTakes(row.takes ?? [], kind, (message, index) => addError(['models', id, 'takes', index], message));
@@ -136,7 +137,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     contextWindow: row.context_window ?? starter?.context_window ?? null,
     firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
-    // Amounts are parsed with nine decimals, but factors have six.
+    // Amounts have nine decimals, but factors are stored with six, so we divide by 1,000.
     tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
     perToolUseNanos: amounts('per_tool_use', { ...toolPrices, ...starter?.per_tool_use, ...row.per_tool_use }),
     traits: toTraits({ ...starter, ...row }),
@@ -156,8 +157,8 @@ const textKinds: ReadonlySet<Kind> = new Set(['chat', 'embeddings', 'moderations
 function checkTakes(fields: readonly string[], kind: Kind, addError: (message: string, index: number) => void): void {
   const allowed: readonly string[] = kind === 'images' || kind === 'speech' ? supportedParams[kind] : [];
   for (const [index, field] of fields.entries()) {
-    if (allowed.length === 0) addError('is only allowed for models of the kinds images and speech', index);
-    else if (!allowed.includes(field)) addError(`models of the kind ${kind} only accept ${allowed.join(', ')}`, index);
+    if (allowed.length === 0) addError('is only allowed for image and speech models', index);
+    else if (!allowed.includes(field)) addError(`models of kind ${kind} only accept ${allowed.join(', ')}`, index);
   }
 }
 
@@ -170,12 +171,12 @@ function toTraits({ supports_schema: supportsSchema, thinking, reasons, takes_re
   };
 }
 
-/** Returns a price that is the same for all kinds of tokens. */
+/** Returns a price that applies to all kinds of tokens. */
 function flatPrice(nanos: bigint): Price {
   return { inputNanos: nanos, outputNanos: nanos, cachedInputNanos: nanos, cacheWriteNanos: nanos, cacheWrite1hNanos: nanos };
 }
 
-/** Returns the part of a model id before the first slash. */
+/** Returns the provider in a model id, i.e. the part before the first slash. */
 export function getProviderName(id: string): string {
   return id.slice(0, id.indexOf('/'));
 }

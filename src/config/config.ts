@@ -1,108 +1,86 @@
 /**
- * The configuration, a single object that is validated and frozen. Modules receive the part that they need as an
- * argument. Most of them can't import `config`, so they declare this part themselves with the same names.
+ * The configuration is a single object that is validated and frozen. Modules receive the part that they need as an
+ * argument. Most of them can't import `config`, so they declare that part themselves, with the same names.
  */
 import type { Dialect, Route, Tiers } from '../core/call.ts';
-import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
+import type { ModelProperties, ResponsesSupport } from '../core/candidate.ts';
 import type { CloudIdentitySettings } from '../core/cloud-identity.ts';
 import type { Egress } from '../core/egress.ts';
-import type { Price } from '../core/pricing.ts';
-import type { RequestFormat } from '../core/request-format.ts';
-import type { SupportedParam } from '../core/supported-params.ts';
+import type { LocalModel } from '../core/local-model.ts';
+import type { Price, UnitPrices } from '../core/pricing.ts';
+import type { MediaFormat, RequestFormat } from '../core/request-format.ts';
 
 export type ProviderDialect = Dialect | 'gemini';
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'transcriptions' | 'video';
 
-export interface ProviderConfig {
+export interface ProviderConfig extends MediaFormat {
   readonly name: string;
   /** The name of the vendor's description (src/config/vendors), or null if we don't know the vendor. */
   readonly vendor: string | null;
-  /** Includes the version prefix, but no trailing slash. */
+  /** The base URL, which includes the version prefix but no trailing slash. */
   readonly baseUrl: string;
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
   readonly serves: readonly Route[];
-  /** Null for the local embedder, which meets every requirement because its texts never leave the machine. */
+  /** Null for the local embedder, which meets every requirement because no data leaves the machine. */
   readonly tags: readonly string[] | null;
-  /** Unknown if the row doesn't say which routes the provider serves and we don't know the vendor. */
+  /** This is `unknown` if the row doesn't list the provider's routes and we don't know the vendor. */
   readonly responses: ResponsesSupport;
-  /** The header for the API key, and the scheme that comes before the key (e.g. `Bearer`), if any. */
+  /** The header that contains the API key, and the scheme in front of the key (e.g. `Bearer`), if any. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
-  /** The cloud identity that the provider uses in place of an API key, or null. */
+  /** Used for signing in to a cloud if there's no API key. May be null. */
   readonly identity: CloudIdentitySettings | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly requests: RequestFormat;
-  /** Null if we connect to the provider in the usual way. */
+  /** Null if connections need neither a proxy nor additional certificate authorities. */
   readonly egress: Egress | null;
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
-  /** How long we wait for the first content of a response. Null if this provider has no limit of its own. */
+  /** How long we wait for the first content of a response. Null if the provider doesn't limit this. */
   readonly firstContentTimeoutMs: number | null;
-  readonly imageShape: 'openai' | 'artifacts';
-  /** If this is true, we send `response_format: b64_json` to the models that accept it. Otherwise we never send it. */
-  readonly imageResponseFormat: boolean;
-  readonly speechShape: 'openai' | 'voice';
-  readonly speechMediaType: string | null;
-  /** The request format for vendors that have the speech shape `voice`. */
-  readonly speech: {
-    readonly voiceIn: 'path' | 'query';
-    readonly path: string;
-    readonly textField: string;
-    readonly body: Readonly<Record<string, unknown>>;
-  };
-  /** Other hosts from which we may download this vendor's files. */
+  /** Other hosts that we can download this vendor's files from. */
   readonly assetHosts: readonly string[];
-  /** The keys, deployments or regions between which we choose. Empty if there's only one. */
+  /**
+   * The members of the provider's pool, i.e. the keys, deployments or regions over which we distribute its calls. Empty
+   * if there's only one.
+   */
   readonly members: readonly MemberConfig[];
 }
 
-/** A member of a pool, with the settings of its provider and its own ones. Its `members` are empty. */
+/**
+ * A member of a pool, which inherits the settings of its provider and can override them. It has no `members` of its
+ * own.
+ */
 export interface MemberConfig extends ProviderConfig {
   readonly member: string;
   readonly weight: number;
-  /** Null if it doesn't share its account with another member. */
+  /** Members with the same account share its limits. Null if it isn't shared. */
   readonly account: string | null;
 }
 
-/** Where a catalog row comes from. The file takes precedence over imports, which take precedence over built-in rows. */
+/** Origin of a catalog row. On conflict, gateway.yaml beats imported rows, which beat built-in ones. */
 export type RowSource = 'file' | 'import' | 'starter';
 
 /** A model in the catalog. Amounts are in nano-dollars. */
-export interface CatalogRow {
+export interface CatalogRow extends ModelProperties, UnitPrices {
   /** `<provider>/<model>`. */
   readonly id: string;
   readonly source: RowSource;
   readonly kind: Kind;
-  /** The token prices, or null if tokens have no price. */
+  /** Prices per token. Null if this model doesn't charge for tokens. */
   readonly price: Price | null;
-  /** Prices for calls whose input has more than `tokens` tokens, in ascending order. */
+  /** Prices for calls with more than `tokens` input tokens, in ascending order. */
   readonly aboveTokens: readonly { readonly tokens: number; readonly price: Price }[];
-  readonly maxOutputTokens: number | null;
-  readonly maxInputTokens: number | null;
-  /** The maximum for input and requested output together, if the vendor checks their sum. */
-  readonly contextWindow: number | null;
-  /** How long we wait for the first content of a response. If this is null, we use the provider's setting. */
-  readonly firstContentTimeoutMs: number | null;
-  /** The most tokens that a single image can have. */
-  readonly imageTokens: number | null;
-  /** The factors for token prices in other service tiers, in millionths, by tier. */
+  /** The factors for token prices in other service tiers, in millionths. */
   readonly tierMillionths: Readonly<Record<string, bigint>>;
-  /** Nano-dollars for each use of a tool that the vendor runs, by tool. */
+  /** The price for each use of a tool that the vendor runs, in nano-dollars. */
   readonly perToolUseNanos: Readonly<Record<string, bigint>>;
-  readonly traits: ModelTraits;
-  /** The routes of a chat model. Null if it has all the routes that its provider serves. */
-  readonly serves: readonly Route[] | null;
-  /** The optional fields that an image or speech model accepts, or null if we don't know them. */
-  readonly takes: readonly SupportedParam[] | null;
   readonly imageInputNanos: bigint | null;
-  readonly perImageNanos: bigint | null;
-  readonly perMillionCharactersNanos: bigint | null;
-  readonly perSecondNanos: bigint | null;
   readonly perSearchNanos: bigint | null;
 }
 
-/** A model that gets a share of a tier's conversations before the models of the tier. */
+/** A model that is tried first for a share of a tier's conversations. */
 export interface Canary {
   readonly model: string;
   /** Between 0 and 1. */
@@ -112,11 +90,10 @@ export interface Canary {
 export interface Config {
   readonly server: ServerConfig;
   readonly temporal: TemporalConfig;
-  /** Null if traces are turned off. */
   readonly tracing: TracingConfig | null;
   /**
-   * All of these tokens are valid, and commands send the first one. If the list is empty, we create a token at the
-   * first start and store it in the data directory.
+   * Commands send the first of these tokens, and the server accepts all of them. If the list is empty, we create a
+   * token at the first start and store it in the data directory.
    */
   readonly adminTokens: readonly string[];
   /**
@@ -124,7 +101,6 @@ export interface Config {
    * host of the request.
    */
   readonly publicUrl: string | null;
-  /** Null if there is no identity provider. */
   readonly oidc: OidcConfig | null;
   /**
    * The origins of web pages that may call the routes for virtual keys. `*` allows all origins, and an empty list
@@ -134,7 +110,7 @@ export interface Config {
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
-  /** The canary models of `tiers`, by the name of the tier. */
+  /** The canaries of `tiers`, by tier name. */
   readonly canaries: Readonly<Record<string, Canary>>;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
@@ -151,25 +127,27 @@ export interface Config {
   readonly onBudgetStoreDown: 'allow' | 'refuse';
   /** How long we keep the reasons of failed attempts. */
   readonly errorRetentionMs: number;
-  /** How long we keep refused calls and their counts. */
   readonly refusedCallRetentionMs: number;
   readonly memory: {
     readonly idleMs: number;
     readonly recallDeadlineMs: number;
-    /** The delays between the attempts of a learning batch. */
+    /** Backoff of learning batches. */
     readonly retry: { readonly initialMs: number; readonly factor: number; readonly maxMs: number };
   };
   readonly localEmbedder: {
-    /** Whether the configuration uses the model that the gateway itself runs, so that it needs `withLocalEmbedder`. */
-    readonly isUsed: boolean;
-    /** The operator's folder that contains the model's files, or null to use the cache directory. */
+    /**
+     * The models that the gateway runs itself. If there are any, the configuration has to be passed through
+     * `withLocalEmbedder`.
+     */
+    readonly models: readonly LocalModel[];
+    /** The operator's folder with the models' files. Null to use the cache directory. */
     readonly folder: string | null;
   };
-  /** Whether each write to the journal is flushed to the disk (`GATEWAY_JOURNAL_SYNC=on`). */
+  /** True if each journal write is flushed to the disk (`GATEWAY_JOURNAL_SYNC=on`). */
   readonly journalSync: boolean;
-  /** True if no provider is configured anywhere. In this case, start the demo vendor and use `demoConfig`. */
+  /** True if no provider is configured. In this case, start the demo vendor and use `demoConfig`. */
   readonly demo: boolean;
-  /** Settings that are valid but probably a mistake, one per line with their location. */
+  /** Settings that are valid but probably wrong, with their locations, one per line. */
   readonly warnings: readonly string[];
 }
 
@@ -179,10 +157,7 @@ export interface OidcConfig {
   readonly clientId: string;
   /** Null for a public client, which only uses PKCE to prove its identity. */
   readonly clientSecret: string | null;
-  /**
-   * We create an account for people who have a verified e-mail address in one of these domains. The domains are in
-   * lower case.
-   */
+  /** People with a verified e-mail address in one of these domains get an account. The domains are in lower case. */
   readonly allowedDomains: readonly string[];
 }
 
@@ -198,30 +173,32 @@ export interface ServerConfig {
   readonly databaseUrl: string | null;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
-  /** The number of API processes. */
   readonly apiProcesses: number;
-  /** The maximum size of all request bodies that a process holds in memory. */
+  /** The maximum total size of the request bodies that a process holds in memory. */
   readonly bodyMemoryBytes: number;
   /**
-   * How long the process reports that it isn't ready, but still serves calls, after it was asked to stop. This gives
-   * load balancers time to notice before we reject any calls.
+   * After the stop signal, the process keeps serving calls for this long but already reports that it isn't ready, so
+   * that load balancers can take it out before it rejects anything.
    */
   readonly stopDelayMs: number;
-  /** How long running calls and durable work may take to finish after the stop delay, before we abort them. */
+  /** How long running calls and durable work can take to finish after the stop delay. After that, we abort them. */
   readonly stopTimeoutMs: number;
-  /** The address at which we serve `/metrics` without a token, or null if we don't. */
+  /** The address for `/metrics` without a token. Null if we don't serve it. */
   readonly metricsAddress: { readonly host: string; readonly port: number } | null;
 }
 
-/** Where we send traces, and how many of them (docs/traces.md). */
+/** Where we send traces, and which requests we trace (docs/traces.md). */
 export interface TracingConfig {
-  /** The complete address that we send traces to. */
+  /** The complete URL to which we send traces. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   /** Attributes that describe the process, including `service.name`. */
   readonly resource: Readonly<Record<string, string>>;
-  /** The ratio of traces that we start ourselves, and whether the caller's `traceparent` decides instead. */
+  /**
+   * `ratio` is the share of traces that we sample. If `followsParent` is true and the caller sent a `traceparent`, we
+   * follow the caller's sampling decision instead.
+   */
   readonly sampler: { readonly ratio: number; readonly followsParent: boolean };
 }
 
@@ -229,12 +206,15 @@ export interface TemporalConfig {
   /** With `dev`, the gateway runs its own dev server. */
   readonly mode: 'off' | 'external' | 'dev';
   readonly address: string | null;
-  /** This can only be null with `dev`. We name the namespace of the dev server after the data directory. */
+  /**
+   * The namespace is only null if the gateway runs its own dev server. In that case we derive its name from the data
+   * directory.
+   */
   readonly namespace: string | null;
-  /** Whether we create the namespace if it doesn't exist. We always create the dev server's namespace. */
+  /** True to create the namespace if it doesn't exist. We always create the dev server's namespace. */
   readonly createNamespace: boolean;
   readonly apiKey: string | null;
-  /** Null if we don't use TLS. We read the files when we connect. */
+  /** Null if we don't use TLS. The files are read when we connect. */
   readonly tls: TemporalTls | null;
   /**
    * Keys of 32 bytes in base64. The first one encrypts payloads, and all of them can decrypt. If the list is empty,
@@ -253,7 +233,7 @@ export interface TemporalTls {
   readonly keyFile: string | null;
 }
 
-/** Thrown with all errors in the settings, one per line with their location. */
+/** Thrown if there are errors in the settings. Lists all of them with their locations, one per line. */
 export class ConfigError extends Error {
   readonly errors: readonly string[];
 

@@ -1,9 +1,10 @@
-/** Decides which proxy and which certificate authorities the connections to a provider use. */
+/** Decides which proxy and which certificate authorities we use for connections to a provider. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import type { Egress } from '../core/egress.ts';
 import { errorMessage } from '../core/error-messages.ts';
+import { isLoopback } from '../core/internal-hosts.ts';
 import type { Environment } from './environment.ts';
 import type { ProviderValues } from './file-schema.ts';
 import type { AddError } from './yaml-file.ts';
@@ -14,8 +15,8 @@ export type FindProxy = (address: URL) => string | null;
 export const noProxy: FindProxy = () => null;
 
 /**
- * Reads `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in either case, with the meaning that they have for curl and Go.
- * Addresses of the machine itself are never proxied. Adds invalid values to `errors`.
+ * Reads `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in upper or lower case, with the same rules as curl and Go. We
+ * never use a proxy for addresses on this machine. Adds invalid values to `errors`.
  */
 export function readProxies(env: Environment, errors: string[]): FindProxy {
   const read = (name: string): string | null => env[name]?.trim() || env[name.toLowerCase()]?.trim() || null;
@@ -31,7 +32,9 @@ export function readProxies(env: Environment, errors: string[]): FindProxy {
   return (address) => (isLoopback(address.hostname) || isExcepted(address) ? null : (proxies[address.protocol] ?? null));
 }
 
-/** Returns the URL of a proxy. Without a scheme it's http, as it is for curl. Null if the text isn't an address. */
+/**
+ * Returns the URL of a proxy, or null if the text isn't an address. Like curl, we assume http if there is no scheme.
+ */
 function parseProxyAddress(text: string): string | null {
   const address = text.includes('://') ? text : `http://${text}`;
   if (!URL.canParse(address)) return null;
@@ -48,13 +51,9 @@ function canDecode(text: string): boolean {
   }
 }
 
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' || /^127\./.test(hostname);
-}
-
 /**
- * Parses the hosts that aren't proxied. `example.com` and `.example.com` include all hosts below it, a port restricts
- * an entry to that port, and addresses may have a prefix length. Adds invalid networks to `errors`.
+ * Parses the hosts that don't use a proxy. `example.com` and `.example.com` include subdomains, a port limits an entry
+ * to that port, and addresses can have a prefix length. Adds invalid networks to `errors`.
  */
 function parseExceptions(text: string, errors: string[]): (address: URL) => boolean {
   const entries = text.split(/[\s,]+/).filter((entry) => entry !== '');
@@ -86,12 +85,12 @@ function withoutBrackets(host: string): string {
   return host.replace(/^\[|\]$/g, '');
 }
 
-/** Writes an IPv6 address the way URLs do. */
+/** Formats an IPv6 address like in a URL. */
 function shortenAddress(address: string): string {
   return withoutBrackets(new URL(`http://[${address}]`).hostname);
 }
 
-/** Returns null if a provider's connections are the usual ones. */
+/** Combines a provider's proxy and certificate authorities. Null if it needs neither. */
 export function buildEgress(
   { proxy: own, ca_file: file }: ProviderValues,
   baseUrl: string,
@@ -114,7 +113,7 @@ function readCertificates(file: string, addError: AddError): string | null {
     for (const certificate of certificates) new X509Certificate(certificate);
     return text;
   } catch (error) {
-    addError(['ca_file'], `${file} can't be used: ${errorMessage(error)}`);
+    addError(['ca_file'], `cannot use ${file}: ${errorMessage(error)}`);
     return null;
   }
 }

@@ -1,18 +1,17 @@
 /**
- * The schema of gateway.yaml. It defines the keys, types and ranges, and what docs/configuration.md says about each
- * setting (`node scripts/write-configuration.js`). `load.ts` checks references between its parts and applies the
- * defaults.
+ * The schema of gateway.yaml. It defines the keys, types and ranges, and `node scripts/write-configuration.js`
+ * generates docs/configuration.md from it. `load.ts` checks references between sections and applies the defaults.
  */
 import { z } from 'zod';
 import { supportedParams } from '../core/supported-params.ts';
 import { milliseconds, providerRow } from './provider-schema.ts';
 import { setting } from './setting.ts';
 
-/** Matches one token, or several while you rotate them. */
+/** Matches one admin token, or several while they're being rotated. */
 export const adminTokensPattern = /^[\x21-\x7e]{16,}(?:\s+[\x21-\x7e]{16,})*$/;
 export const adminTokensMessage = 'must have at least 16 characters; several tokens are separated by spaces or line breaks';
 
-/** Model ids are keys in the database, so their length is limited and they have to be valid PostgreSQL text. */
+/** Model ids are keys in the database, so they have to be valid PostgreSQL text and can't be too long. */
 export const modelId = z
   .string()
   .max(300, { abort: true })
@@ -24,7 +23,9 @@ const tierName = z
   .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier')
   .meta({ title: '<tier>' });
 const tiers = z.record(tierName, z.array(modelId).min(1));
-/** A number or decimal text. `catalog.ts` parses the source text of numbers. */
+/**
+ * A number, or a decimal number in a string. `catalog.ts` parses the source text of numbers, so that they stay exact.
+ */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
 const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
 const tokenPrices = {
@@ -34,15 +35,15 @@ const tokenPrices = {
   cache_write: setting(
     amount,
     'The price of a million input tokens that the vendor writes to its cache.',
-    '`input`; 1.25 times `input` with the dialect `messages`',
+    '`input`; 1.25 times `input` with the `messages` dialect',
   ),
   cache_write_1h: setting(
     amount,
     'The price of a million input tokens that the vendor keeps in its cache for an hour.',
-    '`cache_write`; 2 times `input` with the dialect `messages`',
+    '`cache_write`; 2 times `input` with the `messages` dialect',
   ),
 };
-/** The name of a service tier, or of a tool that the vendor runs. */
+/** Matches the name of a service tier, or of a tool that the vendor runs. */
 const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "from the vendor's built-in row";
@@ -91,18 +92,18 @@ export const modelRow = z.strictObject({
   ),
   supports_schema: setting(
     z.boolean(),
-    'Whether a model of the dialect `messages` accepts `output_config.format`. If it does not, the gateway forces a tool call to get JSON.',
+    'Whether a model with the `messages` dialect accepts `output_config.format`. If it does not, the gateway forces a tool call to get JSON.',
     builtIn,
   ),
   thinking: setting(
     z.enum(['budget', 'adaptive', 'none']),
-    'How a model of the dialect `messages` thinks, either with a token budget, adaptively, or not at all.',
+    'How a model with the `messages` dialect thinks, either with a token budget, adaptively, or not at all.',
     builtIn,
   ),
-  reasons: setting(z.boolean(), 'Whether a model of the dialect `chat` accepts `reasoning_effort`.', builtIn),
+  reasons: setting(z.boolean(), 'Whether a model with the `chat` dialect accepts `reasoning_effort`.', builtIn),
   takes_reasoning: setting(
     z.enum(['none', 'text', 'details']),
-    'In which form the gateway sends the reasoning of earlier turns to a model of the dialect `chat` ([reasoning](architecture/translation.md#reasoning)).',
+    'In which form the gateway sends the reasoning of earlier turns to a model with the `chat` dialect ([reasoning](architecture/translation.md#reasoning)).',
     builtIn,
   ),
   serves: setting(
@@ -128,11 +129,11 @@ const providerName = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider name may only contain letters, digits, ".", "_" and "-"')
   .meta({ title: '<provider>' });
 
-/** An origin exactly as browsers send it, because we compare it byte for byte. */
+/** Has to be exactly what browsers write in the `origin` header, because we compare bytes. */
 const origin = z
   .string()
   .refine((text) => text === '*' || (!text.includes('*') && URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text), {
-    message: 'must be an origin such as https://app.example.com, without a path or a final slash, or "*" for all',
+    message: 'must be an origin such as https://app.example.com, without a path or trailing slash, or "*" to allow any origin',
   });
 
 export const fileSchema = z.strictObject({
@@ -184,7 +185,7 @@ export const fileSchema = z.strictObject({
   ),
   on_budget_store_down: setting(
     z.enum(['allow', 'refuse']),
-    'What happens to calls while the gateway cannot reach the counters of the ceilings. `allow` admits and records them, up to a tenth of each ceiling. `refuse` returns 503. Projects and keys can override this.',
+    'What happens to calls while the gateway cannot reach the counters of the ceilings. `allow` admits and records them. Each process may admit a tenth of each ceiling on calls or cost, and all of an `rpm` or `tpm` ceiling. `refuse` returns 503. Projects and keys can override this.',
     '`allow`',
   ),
   error_retention_days: setting(
@@ -209,7 +210,11 @@ export const fileSchema = z.strictObject({
         z.strictObject({
           first_minutes: setting(z.number().positive().max(1_440), 'The first delay.', '`1`'),
           factor: setting(z.number().min(1).max(10), 'The factor by which the delay grows after each attempt.', '`2`'),
-          longest_minutes: setting(z.number().positive().max(10_080), 'The longest delay.', '`360`'),
+          longest_minutes: setting(
+            z.number().positive().max(10_080),
+            'The longest delay. If the model keeps returning unusable responses, the delay grows to a day even if this is shorter.',
+            '`360`',
+          ),
         }),
         'The delays between the attempts of a learning batch.',
       ),
@@ -257,7 +262,7 @@ export type FileValues = z.output<typeof fileSchema>;
 export type ProviderValues = z.output<typeof providerRow>;
 export type ModelValues = z.output<typeof modelRow>;
 
-/** Returns the JSON Schema of gateway.yaml. `byDefault` of a member tells what applies if it's missing. */
+/** Returns the JSON Schema of gateway.yaml. The `byDefault` field of a property describes its default. */
 export function describeFile(): object {
   return z.toJSONSchema(fileSchema, { io: 'input' });
 }

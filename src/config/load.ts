@@ -16,7 +16,7 @@ import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type FindProxy, noProxy, readProxies } from './egress.ts';
 import { type Environment, parseEnvironment, splitTokens } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
-import { hasEmbeddingTier, isLocalEmbedderUsed, localEmbedderValues } from './local-embedder.ts';
+import { findUsedLocalModels, hasEmbeddingTier, localEmbedderValues } from './local-embedder.ts';
 import { buildProviders } from './providers.ts';
 import { noSecretFiles, readSecretFiles, type SecretFiles } from './secret-files.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
@@ -30,16 +30,19 @@ export interface ConfigSource {
   readonly env: Environment;
   /** The text of gateway.yaml, or null if there is no file. */
   readonly fileText: string | null;
-  /** The name of the file for error messages. */
+  /** The file's name, for error messages. */
   readonly fileName: string;
   readonly secrets?: SecretFiles;
-  /** Matters because `serve`, `worker` and `migrate` need a database server. */
+  /** Some settings depend on the command. For example, `serve`, `worker` and `migrate` need a database server. */
   readonly command?: Command;
 }
 
 export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, fileName, command }: ConfigSource): Config {
   const env = { ...variables, ...secrets.values };
-  /** The variable isn't missing if its file has a mistake, which `secrets.errors` already reports. */
+  /**
+   * Returns true if the variable's value comes from a secret file with an error. `secrets.errors` already contains this
+   * error, so we don't report the variable as missing too.
+   */
   const hasBadFile = (name: string): boolean =>
     secrets.errors.length > 0 && Boolean(variables[`${name}_FILE`]?.trim()) && !(name in secrets.values);
   const { settings, errors } = parseEnvironment(env, command, hasBadFile);
@@ -48,22 +51,22 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
   const fileValues = parseValues(file, addError);
   const sections = isObject(file.value) ? file.value : {};
-  /** If we can't read the file, we don't know which settings it lacks. */
+  /** False if the file can't be parsed. We don't report missing settings then. */
   const isReadable = !file.hasSyntaxError && isObject(file.value);
   const hasProviders = 'providers' in sections;
   const builtIn = hasProviders ? null : vendorDefaults(env);
   const values = builtIn ? overlay(builtIn, fileValues) : fileValues;
   const demo = builtIn === null && !hasProviders;
-  // Includes providers that have errors, so that we don't also report the references to them.
+  // Providers with mistakes count, so that we don't complain about every reference to them.
   const providerNames = new Set([
     ...Object.keys(values.providers ?? {}),
     ...Object.keys(isObject(sections.providers) ? sections.providers : {}),
   ]);
-  const usesLocalEmbedder = isLocalEmbedderUsed(settings.localEmbedder.mode, { tiers: values.tiers ?? {}, providerNames });
+  const localModels = findUsedLocalModels(settings.localEmbedder.mode, { tiers: values.tiers ?? {}, providerNames });
   if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
   const canaries = values.canaries ?? {};
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError, findProxy: readProxies(env, errors) });
-  // Skip these checks for the demo vendor, because its providers aren't known until it runs.
+  // The demo vendor brings its own providers once it runs, so there's nothing to check them against.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
@@ -74,7 +77,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     );
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
-  // Without a configured token, each process would generate its own and reject the tokens of the others.
+  // Without a configured token, each process would generate its own, and reject the tokens of all other processes.
   const isTokenNamed = hasBadFile('GATEWAY_ADMIN_TOKEN') || 'admin_token' in sections;
   const sharesDatabase = command === 'serve' || (command === 'start' && settings.server.databaseUrl !== null);
   if (sharesDatabase && isReadable && adminTokens.length === 0 && !isTokenNamed) {
@@ -108,19 +111,19 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
         maxMs: Math.round((values.memory?.retry?.longest_minutes ?? 360) * 60_000),
       },
     },
-    localEmbedder: { isUsed: usesLocalEmbedder, folder: settings.localEmbedder.folder },
+    localEmbedder: { models: localModels, folder: settings.localEmbedder.folder },
     journalSync: settings.journalSync,
     demo,
     warnings: demo ? [] : findWarnings({ ...parts, canaries }).map(({ path, message }) => `${file.location(path)}: ${message}`),
   });
 }
 
-/** If the configuration has no providers, these keys add vendors. */
+/** The environment variables for API keys that add a vendor if the configuration has no providers. */
 const vendorVariables = knownVendors.flatMap(({ starter }) => (starter ? [starter.variable] : []));
 
 /**
- * Reads the file that `GATEWAY_CONFIG` names, or else `gateway.yaml` if it exists, and all secret files. Throws
- * ConfigError if it can't read the configuration file.
+ * Reads all secret files, and the configuration file. This is the one that `GATEWAY_CONFIG` names, or `gateway.yaml` if
+ * it exists. Throws ConfigError if it can't read the configuration file.
  */
 export function readConfigSource(env: Environment, command?: Command): ConfigSource {
   const named = env.GATEWAY_CONFIG?.trim() || null;
@@ -138,8 +141,8 @@ function readConfigFile(fileName: string): string {
 }
 
 /**
- * Returns the configuration with the demo vendor at `demoUrl` as its only vendor. It keeps the models and tiers of the
- * file.
+ * Returns the configuration with the demo vendor at `demoUrl` as the only vendor. The models and tiers in gateway.yaml
+ * are kept.
  */
 export function demoConfig(config: Config, demoUrl: string): Config {
   const built = buildSections(demoDefaults(demoUrl), builtInOrigin);
@@ -157,12 +160,13 @@ export function demoConfig(config: Config, demoUrl: string): Config {
 }
 
 /**
- * Adds the embedder of this service as a provider if the configuration uses it. It also becomes the tier `embed` if no
- * other embeddings are configured.
+ * Adds the embedder of this service as a provider if the configuration uses it. If no other embeddings are configured,
+ * we also use it for the `embed` tier.
  */
 export function withLocalEmbedder(config: Config, endpoint: { readonly url: string; readonly token: string } | null): Config {
-  if (!config.localEmbedder.isUsed || endpoint === null) return config;
-  const { providers, models, tiers } = buildSections(localEmbedderValues(endpoint), builtInOrigin);
+  const used = config.localEmbedder.models;
+  if (used.length === 0 || endpoint === null) return config;
+  const { providers, models, tiers } = buildSections(localEmbedderValues(used, endpoint), builtInOrigin);
   const local = Object.fromEntries(Object.entries(providers).map(([name, provider]) => [name, { ...provider, tags: null }]));
   return deepFreeze({
     ...config,
@@ -172,7 +176,10 @@ export function withLocalEmbedder(config: Config, endpoint: { readonly url: stri
   });
 }
 
-/** Validates the file's values. We report and omit invalid rows, so that we can find errors in the other rows too. */
+/**
+ * Validates the values in gateway.yaml. Invalid rows are reported and left out, so that we can find errors in the other
+ * rows too.
+ */
 function parseValues(file: YamlFile, addError: AddError): FileValues {
   if (!isObject(file.value)) {
     addError([], 'must be a mapping with keys such as providers');
@@ -195,7 +202,7 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
   return rest.success ? rest.data : {};
 }
 
-/** Omits the rows (at most two levels deep) that contain one of the paths. */
+/** Leaves out rows that any of these paths points into. A row is identified by the first two elements. */
 function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
   const omitted = new Map<string, Set<string>>();
   for (const [section, row] of paths) {
@@ -218,7 +225,7 @@ interface Origin extends Omit<CatalogOptions, 'findProvider'> {
   readonly findProxy: FindProxy;
 }
 
-/** Used for built-in values. Tests make sure that they don't have any errors. */
+/** For built-in values, which have no file. Errors in them are dropped, because our tests would find them. */
 const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined, findProxy: noProxy };
 
 function buildSections(values: FileValues, origin: Origin): CatalogSections {
@@ -229,7 +236,7 @@ function buildSections(values: FileValues, origin: Origin): CatalogSections {
   const starterRows = buildCatalogRows(starterModels(providers), { ...builtInOrigin, findProvider });
   return {
     providers,
-    // The file's rows come first and in their original order, because model names without a provider resolve in catalog
+    // A name without a provider means the first row that matches. So the rows in gateway.yaml come first, in their
     // order.
     models: { ...ownRows, ...Object.fromEntries(Object.entries(starterRows).filter(([id]) => !Object.hasOwn(ownRows, id))) },
     tiers: values.tiers ?? {},
@@ -251,7 +258,8 @@ function firstServing(providers: Readonly<Record<string, ProviderConfig>>, serve
 }
 
 /**
- * Overlays the file's values on the built-in ones. Rows and tiers are merged by name, while other keys are replaced.
+ * Merges the values in gateway.yaml with the built-in ones. Rows and tiers are merged by name. All other values are
+ * replaced.
  */
 function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   return {
@@ -265,7 +273,7 @@ function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   };
 }
 
-/** Checks that all references to providers name an existing one. */
+/** Reports references to providers that don't exist. */
 function checkNames(values: FileValues, isProvider: (name: string) => boolean, addError: AddError): void {
   const check = (path: Path, provider: string): void => {
     if (!isProvider(provider)) addError(path, `there is no provider ${provider}`);
@@ -284,7 +292,7 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
   }
 }
 
-/** Checks that the default providers, and the providers in the chains of media tiers, serve the route. */
+/** Checks that each provider can serve the media route for which it's configured, either as a default or in a tier. */
 function checkMedia({ providers, defaults, imageTiers, speechTiers, transcriptionTiers }: CatalogSections, addError: AddError): void {
   const check = (path: Path, name: string | null, served: Route): void => {
     const provider = name === null ? undefined : providers[name];
@@ -304,7 +312,6 @@ function checkMedia({ providers, defaults, imageTiers, speechTiers, transcriptio
   }
 }
 
-/** Freezes the object and everything inside it. */
 function deepFreeze<Value extends object>(value: Value): Value {
   for (const part of Object.values(value)) if (typeof part === 'object' && part !== null && !Object.isFrozen(part)) deepFreeze(part);
   return Object.freeze(value);

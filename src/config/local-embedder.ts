@@ -1,34 +1,52 @@
-/**
- * Decides whether a configuration uses the embedding model that the gateway itself runs, and defines its provider and
- * tier.
- */
+/** Decides which embedding models the gateway runs itself, and defines the provider and the tier for them. */
 import type { Tiers } from '../core/call.ts';
-import { localModelId, localModelMaxTokens, localProvider } from '../core/local-model.ts';
+import {
+  defaultLocalModel,
+  type LocalModel,
+  localModelMaxTokens,
+  localModels,
+  localProvider,
+  toLocalModelId,
+} from '../core/local-model.ts';
 import { getProviderName } from './catalog.ts';
 import type { FileValues } from './file-schema.ts';
 
 interface UseFacts {
   readonly tiers: Tiers;
-  /** The configuration's providers. If one of them is called `local`, it's just an ordinary provider. */
+  /**
+   * The names of the configured providers. A provider that happens to be named `local` is an ordinary provider, and
+   * then the gateway doesn't run any models itself.
+   */
   readonly providerNames: ReadonlySet<string>;
 }
 
-export function isLocalEmbedderUsed(mode: 'auto' | 'on' | 'off', { tiers, providerNames }: UseFacts): boolean {
-  if (mode === 'off' || providerNames.has(localProvider)) return false;
-  const isNamed = Object.values(tiers).some((chain) => chain.some((id) => getProviderName(id) === localProvider));
-  return mode === 'on' || isNamed || !hasEmbeddingTier(tiers);
+/**
+ * Returns the local models in the tiers. If there are none, returns the default model if the configuration needs it, or
+ * else an empty list.
+ */
+export function findUsedLocalModels(mode: 'auto' | 'on' | 'off', { tiers, providerNames }: UseFacts): readonly LocalModel[] {
+  if (mode === 'off' || providerNames.has(localProvider)) return [];
+  const ids = Object.values(tiers).flat();
+  const named = localModels.filter((model) => ids.includes(toLocalModelId(model)));
+  if (named.length > 0) return named;
+  const isNamed = ids.some((id) => getProviderName(id) === localProvider);
+  return mode === 'on' || isNamed || !hasEmbeddingTier(tiers) ? [defaultLocalModel] : [];
 }
 
-/** Reports whether memory has a chain of embedding models. */
+/** Returns true if the configuration has a tier with which memory can embed texts. */
 export function hasEmbeddingTier(tiers: Tiers): boolean {
   return ['memory-embed', 'embed'].some((tier) => (tiers[tier] ?? []).length > 0);
 }
 
 /**
- * Returns the values in the format of gateway.yaml. The timeouts allow for a process on the same machine that is busy
- * with other texts.
+ * Returns the provider and tiers in the format of gateway.yaml. The timeouts are long, because the embedder runs on the
+ * same machine and may be busy.
  */
-export function localEmbedderValues({ url, token }: { readonly url: string; readonly token: string }): FileValues {
+export function localEmbedderValues(
+  models: readonly LocalModel[],
+  { url, token }: { readonly url: string; readonly token: string },
+): FileValues {
+  const ids = models.map(toLocalModelId);
   return {
     providers: {
       [localProvider]: {
@@ -36,7 +54,7 @@ export function localEmbedderValues({ url, token }: { readonly url: string; read
         ...{ connect_timeout_ms: 1_000, first_byte_timeout_ms: 120_000 },
       },
     },
-    models: { [localModelId]: { kind: 'embeddings', input: '0', max_input_tokens: localModelMaxTokens } },
-    tiers: { embed: [localModelId] },
+    models: Object.fromEntries(ids.map((id) => [id, { kind: 'embeddings', input: '0', max_input_tokens: localModelMaxTokens }])),
+    tiers: { embed: ids.slice(0, 1) },
   };
 }

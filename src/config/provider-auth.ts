@@ -1,7 +1,8 @@
-/** Resolves `auth` of a provider: the header of its API key, or the settings of its cloud identity. */
-import { type CloudIdentitySettings, findAwsRegion, isCloudHost } from '../core/cloud-identity.ts';
+/** Resolves a provider's `auth` setting to the header for its API key, or to the settings of its cloud identity. */
+import type { CloudIdentitySettings } from '../core/cloud-identity.ts';
 import type { AuthValues } from './auth-schema.ts';
 import type { ProviderConfig } from './config.ts';
+import { findAwsRegion, isCloudHost } from './vendors/cloud-hosts.ts';
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { AddError } from './yaml-file.ts';
 
@@ -13,7 +14,7 @@ interface AuthRow {
 interface AuthContext {
   readonly baseUrl: string;
   readonly vendor: Pick<VendorDescription, 'title' | 'identity'> | null;
-  /** The header of the API key if the row doesn't name one. */
+  /** The header for the API key if the row doesn't name one. */
   readonly byDefault: ProviderConfig['auth'];
 }
 
@@ -26,7 +27,7 @@ export function buildAuth(
 ): Pick<ProviderConfig, 'auth' | 'identity'> {
   const { byDefault } = context;
   if (auth === undefined) return { auth: byDefault, identity: null };
-  // If the row sets a custom header, it receives the bare key, unless the row also sets a scheme.
+  // The header has no scheme unless the row sets one.
   if (!isCloudAuth(auth)) return { auth: { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null }, identity: null };
   if (apiKey != null) addError(['api_key'], `is not used together with auth.type: ${auth.type}; remove one of them`);
   checkVendor(auth, context, addError);
@@ -44,7 +45,7 @@ function checkVendor({ type }: CloudAuth, { vendor }: AuthContext, addError: Add
   addError(['auth', 'type'], `${vendor.title} accepts ${accepted}`);
 }
 
-/** A token that reaches another host is as good as stolen, so we check where the provider's requests go. */
+/** If another host gets a token, it's as good as stolen. So we check where the provider's requests go. */
 function checkHost({ type, allow_hosts: allowed = [] }: CloudAuth, { baseUrl }: AuthContext, addError: AddError): void {
   if (!URL.canParse(baseUrl)) return;
   const { protocol, hostname } = new URL(baseUrl);

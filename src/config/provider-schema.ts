@@ -1,4 +1,4 @@
-/** The schema of a provider in gateway.yaml, and of the members of its pool. */
+/** The schemas for a provider in gateway.yaml and for the members of its pool. */
 import { z } from 'zod';
 import { routes } from '../core/call.ts';
 import { tagName } from '../core/tags.ts';
@@ -8,7 +8,7 @@ import { setting } from './setting.ts';
 export const milliseconds = z.int().min(1).max(3_600_000);
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
 
-/** A path of the gateway's own API after `/v1`. */
+/** A path of OpenAI's or Anthropic's API, after `/v1`. */
 const standardPath = z
   .string()
   .regex(/^\/[a-z_]+(?:\/[a-z_]+)*$/, 'must be a path of the dialect, such as /chat/completions')
@@ -117,14 +117,18 @@ export const providerRow = z.strictObject({
   image_shape: setting(
     z.enum(['openai', 'artifacts']),
     'The format of image requests. With `artifacts`, the gateway appends the model to the address ([vendors](vendors.md#artifacts)).',
-    '`openai`',
+    'from the known vendor, else `openai`',
   ),
   image_response_format: setting(
     z.boolean(),
     'Whether the gateway sends `response_format: b64_json` to models that accept it. With `false`, it never does.',
     '`true`',
   ),
-  speech_shape: setting(z.enum(['openai', 'voice']), 'The format of speech requests ([vendors](vendors.md#voice)).', '`openai`'),
+  speech_shape: setting(
+    z.enum(['openai', 'voice']),
+    'The format of speech requests ([vendors](vendors.md#voice)).',
+    'from the known vendor, else `openai`',
+  ),
   speech_media_type: setting(
     z.string().regex(/^[\w.+-]+\/[\w.+-]+/, 'must be a media type'),
     'The media type of speech, if the vendor sends none or a wrong one.',
@@ -138,7 +142,7 @@ export const providerRow = z.strictObject({
         'The path after `base_url`.',
         '`/text-to-speech/{voice}`, or `/speak` with `voice_in: query`',
       ),
-      text_field: setting(z.string().min(1), 'The member of the body that contains the text.', '`text`'),
+      text_field: setting(z.string().min(1), 'The field of the body that contains the text.', '`text`'),
       body: setting(z.record(z.string(), z.unknown()), 'Members that the gateway adds to every body.', 'none'),
     }),
     'The details of requests with `speech_shape: voice`.',

@@ -1,7 +1,7 @@
-/** Builds providers from the rows of the file. It applies the defaults of each dialect and checks the URLs. */
+/** Builds providers from the rows of gateway.yaml. It applies the defaults of each dialect and checks the URLs. */
 import type { Route } from '../core/call.ts';
 import type { ResponsesSupport } from '../core/candidate.ts';
-import { type RequestFormat, standardFormat } from '../core/request-format.ts';
+import { type MediaFormat, type RequestFormat, standardFormat, standardMedia } from '../core/request-format.ts';
 import type { MemberConfig, ProviderConfig, ProviderDialect } from './config.ts';
 import { buildEgress, type FindProxy } from './egress.ts';
 import type { ProviderValues } from './file-schema.ts';
@@ -10,14 +10,14 @@ import { explainUnknownVendor, findVendorByAddress, findVendorByName } from './v
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { AddError } from './yaml-file.ts';
 
-/** What a provider of each dialect serves if its row doesn't set `serves`. */
+/** The routes that a provider of each dialect serves if its row doesn't set `serves`. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
   messages: ['messages'],
   gemini: ['video'],
 };
 
-/** Everything that a provider of each dialect can serve. */
+/** The routes that are possible in each dialect. */
 const servable: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: [...servedByDefault.chat, 'video'],
   messages: ['messages'],
@@ -47,7 +47,10 @@ export function buildProviders(
   );
 }
 
-/** Builds a provider with its members. The provider itself has the connection of its first member. */
+/**
+ * Builds a provider and the members of its pool. Code that needs the connection settings of the provider as a whole
+ * gets those of the first member.
+ */
 function buildPool(name: string, { members, ...row }: ProviderValues, options: ProviderOptions): ProviderConfig {
   const { addError } = options;
   if (members === undefined) return buildProvider(name, row, options);
@@ -56,10 +59,11 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
     const isOfMember = (key: unknown): boolean => Object.hasOwn(own, String(key)) || !Object.hasOwn(row, String(key));
     const addMemberError: AddError = (path, message) => {
       if (isOfMember(path[0])) addError(['members', index, ...path], message);
-      // The first member reports what's wrong with the settings that all of them have in common.
+      // All members inherit the settings of the row. We only report errors in these settings for the first member,
+      // because otherwise each member would report them again.
       else if (index === 0) addError(path, message);
     };
-    // A cloud identity of the member takes the place of the provider's key.
+    // A member's own cloud identity replaces the provider's API key.
     const shared = own.auth && isCloudAuth(own.auth) ? { ...row, api_key: null } : row;
     const values = { ...shared, ...own, headers: { ...row.headers, ...own.headers } };
     const config = buildProvider(name, values, { ...options, addError: addMemberError });
@@ -80,15 +84,15 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is unknown');
-  // A vendor's description is about one dialect. Some vendors have others too, at other addresses.
+  // Ignore the description if this is the vendor's other dialect, at a different address.
   const description = vendor?.dialect === dialect ? vendor : null;
-  const { speech } = row;
   const baseUrl = parseBaseUrl(row, vendor, addError);
+  const media = buildMediaFormat(row, description, findVendorByAddress(baseUrl) !== null);
   const serves = row.serves ?? description?.serves ?? servedByDefault[dialect];
   for (const [index, served] of serves.entries()) {
     if (!servable[dialect].includes(served)) addError(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
   }
-  checkSpeech(row, addError);
+  checkSpeech(row, media, addError);
   return {
     name,
     vendor: vendor?.name ?? null,
@@ -106,16 +110,7 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
     firstByteTimeoutMs: row.first_byte_timeout_ms ?? 300_000,
     idleTimeoutMs: row.idle_timeout_ms ?? 60_000,
     firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
-    imageShape: row.image_shape ?? 'openai',
-    imageResponseFormat: row.image_response_format ?? true,
-    speechShape: row.speech_shape ?? 'openai',
-    speechMediaType: row.speech_media_type ?? null,
-    speech: {
-      voiceIn: speech?.voice_in ?? 'path',
-      path: speech?.path ?? (speech?.voice_in === 'query' ? '/speak' : '/text-to-speech/{voice}'),
-      textField: speech?.text_field ?? 'text',
-      body: speech?.body ?? {},
-    },
+    ...media,
     assetHosts: parseAssetHosts(row.asset_hosts ?? [], addError),
     members: [],
   };
@@ -130,14 +125,14 @@ function findVendor({ vendor: name, base_url: baseUrl }: ProviderValues, addErro
 
 /**
  * Determines whether a provider has the responses route. If neither the row nor the vendor's description says so, we
- * try the vendor's route first.
+ * will try the route.
  */
 function findResponsesSupport({ serves }: ProviderValues, dialect: ProviderDialect, vendor: VendorDescription | null): ResponsesSupport {
   if (serves !== undefined) return serves.includes('responses') ? 'native' : 'translated';
   return vendor?.responses ?? (dialect === 'chat' ? 'unknown' : 'translated');
 }
 
-/** The header values of a description may contain parameters, which the row has to replace. */
+/** The headers in a vendor's description can contain placeholders, which the row has to replace. */
 function buildHeaders(row: ProviderValues, vendor: VendorDescription | null, addError: AddError): Record<string, string> {
   const own = Object.fromEntries(Object.entries(row.headers ?? {}).map(([header, value]) => [header.toLowerCase(), value]));
   const headers = { ...vendor?.headers, ...own };
@@ -153,7 +148,7 @@ function buildRequestFormat(row: ProviderValues, vendor: VendorDescription | nul
   return {
     ...format,
     paths: { ...format.paths, ...row.paths },
-    // A path that the row replaces is also that of streamed requests, unless the row says otherwise.
+    // If the row replaces a path, we also use it for streamed requests, unless the row sets a separate path for them.
     streamPaths: { ...omitKeys(format.streamPaths, row.paths ?? {}), ...row.stream_paths },
     query: { ...format.query, ...row.query },
     modelNames: row.model_names ?? format.modelNames,
@@ -167,6 +162,27 @@ function buildRequestFormat(row: ProviderValues, vendor: VendorDescription | nul
   };
 }
 
+/** Only the vendor's own servers may send us to another host for the results, because that host gets the key, too. */
+function buildMediaFormat(row: ProviderValues, vendor: VendorDescription | null, isOwnHost: boolean): MediaFormat {
+  const { imageJobsOrigin, ...media } = vendor?.media ?? {};
+  const format = { ...standardMedia, ...media, ...(isOwnHost && imageJobsOrigin && { imageJobsOrigin }) };
+  const { voice_in: voiceIn, path, text_field: textField, body } = row.speech ?? {};
+  const { speech } = format;
+  return {
+    ...format,
+    imageShape: row.image_shape ?? format.imageShape,
+    imageResponseFormat: row.image_response_format ?? format.imageResponseFormat,
+    speechShape: row.speech_shape ?? format.speechShape,
+    speechMediaType: row.speech_media_type ?? format.speechMediaType,
+    speech: {
+      voiceIn: voiceIn ?? speech.voiceIn,
+      path: path ?? (voiceIn === 'query' ? '/speak' : speech.path),
+      textField: textField ?? speech.textField,
+      body: body ?? speech.body,
+    },
+  };
+}
+
 function omitKeys(from: Readonly<Record<string, string>>, keys: object): Record<string, string> {
   return Object.fromEntries(Object.entries(from).filter(([key]) => !Object.hasOwn(keys, key)));
 }
@@ -177,19 +193,19 @@ function parseAssetHosts(hosts: readonly string[], addError: AddError): string[]
 }
 
 /**
- * Checks the settings of the speech shape `voice`. The path has to be valid, and the fixed members of the body can't
- * include the text field.
+ * Checks the `speech` settings, which are only allowed with the speech shape `voice`. The path has to be valid, and the
+ * additional body fields can't replace the text field.
  */
-function checkSpeech({ speech_shape: shape, speech }: ProviderValues, addError: AddError): void {
+function checkSpeech({ speech }: ProviderValues, { speechShape }: MediaFormat, addError: AddError): void {
   if (speech === undefined) return;
-  if (shape !== 'voice') addError(['speech'], 'requires speech_shape: voice');
+  if (speechShape !== 'voice') addError(['speech'], 'requires speech_shape: voice');
   const { path, text_field: textField = 'text', body = {} } = speech;
   if (path !== undefined && !URL.canParse(`https://host${path.replaceAll('{voice}', 'x')}`)) addError(['speech', 'path'], 'must be a path');
   if (path?.includes('#')) addError(['speech', 'path'], 'must not contain #');
   if (Object.hasOwn(body, textField)) addError(['speech', 'body', textField], 'collides with the text field');
 }
 
-/** Strips trailing slashes. The errors don't quote the URL, because it may contain a password. */
+/** Strips trailing slashes. Errors don't quote the URL, because it can contain a password. */
 function parseBaseUrl({ base_url: own }: ProviderValues, vendor: VendorDescription | null, addError: AddError): string {
   const text = own ?? vendor?.baseUrl ?? '';
   const url = URL.canParse(text) ? new URL(text) : null;

@@ -1,7 +1,7 @@
 /**
  * Reads secrets from files, as mounted by Docker and Kubernetes. `NAME_FILE` is the name of the file that contains the
- * value of `NAME`. We read the files again at every reload, so that a secret can change while the process runs, which
- * isn't possible with environment variables.
+ * value of `NAME`. Environment variables can't change while the process runs, but files can, so we read them again at
+ * every reload.
  */
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '../core/error-messages.ts';
@@ -11,11 +11,14 @@ import { environmentReferences } from './yaml-file.ts';
 
 const secretVariables = Object.entries(variables).flatMap(([name, variable]) => (variable.type === 'secret' ? [name] : []));
 
-/** The only secret that can have several lines, because there are two tokens during a rotation. */
+/**
+ * The value of this variable can have several lines, because there are two tokens while the token is being rotated. All
+ * other secrets have a single line.
+ */
 const multiline = 'GATEWAY_ADMIN_TOKEN';
 
 export interface SecretFiles {
-  /** Maps the names of variables to their values. */
+  /** Contents of the files, by variable. */
   readonly values: Readonly<Record<string, string>>;
   readonly errors: readonly string[];
 }
@@ -23,8 +26,8 @@ export interface SecretFiles {
 export const noSecretFiles: SecretFiles = { values: {}, errors: [] };
 
 /**
- * Reads the files of the secret variables, and of the variables that gateway.yaml substitutes. The errors don't quote
- * any values.
+ * Reads the files for secret variables, and for variables that gateway.yaml refers to. The errors don't quote any
+ * values.
  */
 export function readSecretFiles(env: Environment, fileText: string | null): SecretFiles {
   const values: Record<string, string> = {};
@@ -37,7 +40,7 @@ export function readSecretFiles(env: Environment, fileText: string | null): Secr
       continue;
     }
     const text = readText(file);
-    if (text instanceof Error) errors.push(`${name}_FILE: ${file} cannot be read: ${errorMessage(text)}`);
+    if (text instanceof Error) errors.push(`${name}_FILE: cannot read ${file}: ${errorMessage(text)}`);
     else if (text === '') errors.push(`${name}_FILE: ${file} is empty`);
     else if (name !== multiline && /[\r\n]/.test(text)) errors.push(`${name}_FILE: ${file} must contain a single line`);
     else values[name] = text;
@@ -46,7 +49,7 @@ export function readSecretFiles(env: Environment, fileText: string | null): Secr
 }
 
 /**
- * Returns the environment together with the values of its secret files, for commands that don't reload. Adds errors in
+ * Returns the environment, including values that come from secret files. For commands that don't reload. Adds errors in
  * the files to `errors`.
  */
 export function withSecretFiles(env: Environment, errors: string[] = [], fileText: string | null = null): Environment {

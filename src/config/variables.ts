@@ -1,25 +1,26 @@
 /**
- * Lists every environment variable that the gateway reads. We generate the documentation from it, and `environment.ts`
- * can't read any others. It doesn't include variables that gateway.yaml refers to as `${NAME}`.
+ * Lists all environment variables that the gateway reads. We generate the documentation from this list, and
+ * `environment.ts` can't read any other variables. The variables that gateway.yaml refers to as `${NAME}` aren't
+ * included.
  */
 export interface Variable {
   /**
-   * The format of the value. We never log, show or quote a secret in an error. Secrets can also come from files
-   * (`secret-files.ts`).
+   * The format of the value. Secrets are never logged or shown, and errors don't quote them. They can also come from
+   * files (`secret-files.ts`).
    */
   readonly type: 'text' | 'secret' | 'integer' | 'number' | 'boolean' | 'choice' | 'list' | 'path' | 'URL';
-  /** Describes in Markdown what applies if the variable isn't set. Null if there is no default. */
+  /** Describes in Markdown what applies if the variable isn't set. Null if the variable has no default. */
   readonly default: string | null;
-  /** Describes in Markdown what the variable does, including its format, its unit, and what needs it. */
+  /** Describes in Markdown what the variable does, including its format and unit, and which commands need it. */
   readonly meaning: string;
-  /** The commands that use the value. If this is missing, they are start, serve and worker. */
+  /** Commands that read the variable. By default start, serve and worker. */
   readonly readers?: readonly Reader[];
 }
 
 /** The commands that read the configuration. */
 export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
-/** `commands` stands for all commands that call a running service. */
+/** `commands` stands for all commands that send requests to a running service. */
 type Reader = Command | 'commands';
 
 const api: readonly Reader[] = ['start', 'serve'];
@@ -151,12 +152,12 @@ export const variables = {
     type: 'choice',
     default: '`auto`',
     meaning:
-      'Whether the gateway runs [its own embedding model](local-embedder.md). With `auto`, it does if a tier names `local/bge-small-en-v1.5` or if you have not configured any other embeddings. Use `on` if only projects name the model. With `off`, the gateway never runs it.',
+      'Whether the gateway runs [its own embedding model](local-embedder.md). With `auto`, it runs the local models that your tiers name, and `local/bge-small-en-v1.5` if you have not configured any other embeddings. Use `on` if only projects name that model. With `off`, the gateway never runs one.',
   },
   GATEWAY_LOCAL_EMBEDDER_DIR: {
     type: 'path',
     default: 'none, so the gateway downloads them into the cache directory',
-    meaning: 'A folder with the files of this model, as `gateway fetch-embedder --to <folder>` writes them.',
+    meaning: 'A folder with the files of the local models, as `gateway fetch-embedder --to <folder>` writes them.',
   },
   GATEWAY_TEMPORAL: {
     type: 'choice',

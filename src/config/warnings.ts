@@ -1,6 +1,7 @@
-/** Finds settings that are valid but probably a mistake. */
+/** Finds settings that are valid but probably wrong. */
 import { isIP } from 'node:net';
-import { localModelId } from '../core/local-model.ts';
+import { metadataHosts } from '../core/internal-hosts.ts';
+import { findLocalModel } from '../core/local-model.ts';
 import type { Config } from './config.ts';
 import type { Path } from './yaml-file.ts';
 
@@ -26,7 +27,7 @@ export function findWarnings(config: Checked): Warning[] {
         .filter((model) => !isUsed(config, `${name}/${model}`))
         .map((model) => ({
           path: ['providers', name, 'model_names', model],
-          message: `no tier has the model ${name}/${model}, and it has no price; if it is called something else, this name is not used`,
+          message: `no tier has the model ${name}/${model}, and it has no price; check its name, because this entry may never be used`,
         })),
     ),
     ...Object.entries(config.canaries)
@@ -45,7 +46,7 @@ export function findWarnings(config: Checked): Warning[] {
   ];
 }
 
-/** Reports whether a tier, a canary or a price refers to the model. */
+/** Checks whether the model is in a tier, is a canary or has a row in the catalog. */
 function isUsed({ models, tiers, canaries, imageTiers, speechTiers, transcriptionTiers }: Checked, id: string): boolean {
   const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((section) => Object.values(section));
   return (
@@ -58,24 +59,13 @@ function unpriced(model: string): string {
 }
 
 function hasPrice({ models }: Checked, id: string): boolean {
-  // We add its row when the embedder runs.
-  if (id === localModelId) return true;
+  // Local models get their catalog rows when the embedder starts, so they aren't in there yet.
+  if (findLocalModel(id) !== null) return true;
   const row = Object.hasOwn(models, id) ? models[id] : undefined;
   if (!row) return false;
   const { price, perImageNanos, perMillionCharactersNanos, perSecondNanos, perSearchNanos } = row;
   return [price, perImageNanos, perMillionCharactersNanos, perSecondNanos, perSearchNanos].some((amount) => amount !== null);
 }
-
-/** The names and addresses, other than link-local ones, at which clouds provide credentials to a machine. */
-const metadataHosts = new Set([
-  'metadata.google.internal',
-  'metadata.goog',
-  'instance-data',
-  'instance-data.ec2.internal',
-  '100.100.100.200',
-  '168.63.129.16',
-  '[fd00:ec2::254]',
-]);
 
 /**
  * Matches 169.254.0.0/16 and fe80::/10, including IPv4 addresses that are mapped to IPv6. `URL` has already normalized
@@ -87,5 +77,5 @@ function isLocalService(baseUrl: string): boolean {
   const address = host.replace(/^\[|\]$/g, '');
   const isLinkLocal =
     isIP(address) === 4 ? address.startsWith('169.254.') : isIP(address) === 6 && /^(?:fe[89ab]|::ffff:a9fe:)/.test(address);
-  return isLinkLocal || metadataHosts.has(host);
+  return isLinkLocal || metadataHosts.includes(host);
 }

@@ -2,13 +2,13 @@
  * The values that pass through the gateway, as plain immutable data. docs/glossary.md defines these terms:
  *
  * - **Call**: one inference request of an application.
- * - **Candidate**: a model at a provider that may serve the call (`candidate.ts`). The ordered candidates of a call are
- *   its **plan**.
+ * - **Candidate**: a model at a provider that could serve the call (`candidate.ts`). The ordered candidates of a call
+ *   are its **plan**.
  * - **Attempt**: one request to one candidate.
  * - **Result**: how the call ended, with tokens and cost.
  *
- * Names end in their unit, which is milliseconds for `…Ms`, nano-dollars (1e-9 USD) for `…Nanos`, and bytes for
- * `…Bytes`. Times named `…At` are milliseconds since 1970 in memory and RFC 3339 on the wire.
+ * Names end in their unit: `…Ms` is milliseconds, `…Nanos` is nano-dollars (1e-9 USD), and `…Bytes` is bytes. Times
+ * named `…At` are milliseconds since 1970 in memory and RFC 3339 on the wire.
  */
 import type { BodySpans } from './json/spans.ts';
 import type { CallUnits, Tokens, Units } from './pricing.ts';
@@ -18,23 +18,25 @@ import type { StoreDownPolicy } from './windows.ts';
 export type Dialect = 'chat' | 'messages';
 
 /**
- * The inference routes. Vendors of either dialect can serve the first two. The others are passed through to the same
- * path.
+ * The inference routes. Calls to `chat` and `messages` can be served by vendors of either dialect. Requests to the
+ * other routes are passed through to the same path.
  */
 export const textRoutes = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'] as const;
 export type TextRoute = (typeof textRoutes)[number];
 
-/** The routes whose calls go to exactly one provider, without cache, failover and deadline. */
+/** Media routes. Their calls go to exactly one provider, and there's no cache, failover or deadline. */
 export type MediaRoute = 'images' | 'speech' | 'transcriptions' | 'video';
 
-/** The routes whose calls are stored. */
 export const routes = [...textRoutes, 'images', 'speech', 'transcriptions', 'video'] as const;
 export type Route = TextRoute | MediaRoute;
 
-/** The routes with prompts. Their texts are stored, and memory may record them. */
+/** The routes that accept prompts. We store their prompts and responses, and memory can learn from them. */
 export type PromptRoute = Dialect | 'responses';
 
-/** Reports whether a route or a provider's dialect is one of the two that we translate into each other. */
+/**
+ * Returns true if this is one of the two dialects that we can translate into each other. `name` can be a route or the
+ * dialect of a provider.
+ */
 export function isDialect(name: string): name is Dialect {
   return name === 'chat' || name === 'messages';
 }
@@ -43,7 +45,12 @@ export function isPromptRoute(route: Route): route is PromptRoute {
   return isDialect(route) || route === 'responses';
 }
 
-/** Chains of models by tier name, in order of preference. */
+/** The kind of model that serves a route, which is also the name of the operation in metrics and traces. */
+export function kindOf(route: Route): Exclude<Route, 'messages' | 'responses'> {
+  return isPromptRoute(route) ? 'chat' : route;
+}
+
+/** The model chain of each tier, by tier name. Chains are in order of preference. */
 export type Tiers = Readonly<Record<string, readonly string[]>>;
 
 /** The identity of a valid virtual key, without its secret. */
@@ -51,17 +58,17 @@ export interface Caller {
   readonly keyId: string;
   readonly keyPrefix: string;
   /**
-   * The id under which we count the key's usage. It's the key's own id, or the id of the first key in its chain of
-   * rotations.
+   * The id under which we count the key's usage. A rotated key keeps counting under the id of the first key in its
+   * chain of rotations. For any other key, this is its own id.
    */
   readonly quotaKeyId: string;
   readonly projectId: string;
   /** The models (ids or tier names) that the key may use. Null for all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: number | null;
-  /** If this is absent or null, the project's policy applies. */
+  /** Takes precedence over the project's policy, unless it's null. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** The output limit for calls that don't set one. Absent or null if the key has no default. */
+  /** We apply this output limit to calls that don't set one. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
   /** The tags that the key requires of every provider, in addition to those of the project. */
   readonly requiredTags?: readonly string[];
@@ -72,11 +79,12 @@ export interface Caller {
  */
 export const internalKeyId = '00000000-0000-0000-0000-000000000000';
 
-/** The caller's settings of the project memory for this call. See docs/api/reference.md#request-headers. */
+/** How this call uses the project memory, as requested by the caller. See docs/api/reference.md#request-headers. */
 export interface MemoryOptions {
   readonly mode: 'write' | 'recall' | 'off';
   /**
-   * True if the caller sent `x-gateway-memory: write`. This lets us learn even from a conversation of a single call.
+   * True if the caller sent `x-gateway-memory: write`. With this header we also learn from conversations that consist
+   * of a single call.
    */
   readonly explicitWrite: boolean;
   /**
@@ -84,11 +92,11 @@ export interface MemoryOptions {
    * be logged.
    */
   readonly subject: string | null;
-  /** Set if the caller sent an invalid subject. Recall must not read the memories of other end users in that case. */
+  /** Set if the caller sent an invalid subject. Recall then skips all memories that belong to end users. */
   readonly isSubjectInvalid?: true;
   /**
-   * Whether the memory settings at the time of the call allowed us to record it. Absent if we couldn't read them, and
-   * in records of older versions. In that case the settings at the time when the call is stored decide.
+   * True if the memory settings allowed recording when the call was made. Absent if we couldn't read the settings, and
+   * in records from older versions. In that case we check the settings when we store the call.
    */
   readonly isRecorded?: boolean;
 }
@@ -125,9 +133,9 @@ export const noCorrelation: Correlation = {
   distilSaved: null,
 };
 
-/** Members that every kind of call and its record have in common. */
+/** Fields that calls and their records have in common. */
 interface CallIdentity {
-  /** A UUIDv7 with the time `startedAt`. */
+  /** UUIDv7 with the time `startedAt`. */
   readonly id: string;
   readonly startedAt: number;
   /** The calling application. Defaults to the project slug. */
@@ -135,10 +143,10 @@ interface CallIdentity {
   readonly correlation: Correlation;
 }
 
-/** Members that the calls of all routes have in common. */
+/** What calls have in common on all routes, apart from what's also in their records. */
 interface RequestedCall extends CallIdentity {
   /**
-   * True if the caller sent `x-gateway-source`. A rule for recording depends on this, see
+   * True if the caller sent `x-gateway-source`. One of the recording rules depends on this, see
    * docs/api/reference.md#memory-rules.
    */
   readonly hasExplicitSource: boolean;
@@ -151,38 +159,43 @@ export interface Call extends RequestedCall {
   readonly caller: Caller;
   readonly projectSlug: string;
   readonly stream: boolean;
-  /** Set if the caller didn't ask for usage in its stream, so that we leave out events that only report usage. */
+  /** Set if the caller didn't ask for usage in its stream. We then drop events that only report usage. */
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** The caller's limit of output tokens, or else the default of the caller's key. Null if neither is set. */
+  /**
+   * The caller's limit for output tokens, or the key's default if the caller didn't set one. Null if there's neither.
+   */
   readonly maxOutputTokens: number | null;
-  /** Set if the caller sent no limit but the key has a default, which we then add to the vendor's body. */
+  /**
+   * Set if the caller didn't limit the output but the key has a default limit. We then add this limit to the request
+   * body.
+   */
   readonly addsOutputLimit?: true;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;
-  /** The time at which all attempts end (`x-gateway-timeout-ms`). Null if there is no deadline. */
+  /** The deadline for all attempts, which the caller sets with `x-gateway-timeout-ms`. Null if there is none. */
   readonly deadlineAt: number | null;
   /**
-   * The longest that an attempt may wait for its first content, if the caller sets this
-   * (`x-gateway-first-content-timeout-ms`).
+   * How long an attempt may take to deliver its first content, if the caller limits this with
+   * `x-gateway-first-content-timeout-ms`.
    */
   readonly firstContentTimeoutMs?: number;
   /** The caller's headers that we forward to vendors, with names in lower case. */
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   /**
-   * Set for a model call of the gateway about texts that are stored elsewhere, such as a caller's call or
-   * conversations. We record and charge such a call, but don't store its text, because an erasure of the original
-   * wouldn't find the copy.
+   * Set if the gateway itself calls a model with text that is stored elsewhere, such as a conversation. We record and
+   * charge the call, but don't store its text, because erasing the original wouldn't erase the copy.
    */
   readonly isInternal?: true;
   /**
-   * Set for a call that's made for another call of the same key. The key's ceiling `calls` only counts the other one.
+   * Set if this call was made on behalf of another call with the same key. It doesn't count against the key's `calls`
+   * ceiling, because the original call already did.
    */
   readonly isExemptFromCallCeiling?: true;
 }
 
-/** A request of a media route as we record it, without the parameters of its route. */
+/** A call of a media route, as we record it. The parameters of the individual routes aren't included. */
 export interface MediaCall extends RequestedCall {
   readonly route: MediaRoute;
   readonly caller: Caller;
@@ -190,54 +203,55 @@ export interface MediaCall extends RequestedCall {
   readonly bodyBytes: number;
 }
 
-/** An entry of a recorded plan, which is either a candidate or a skipped model with the reason. */
+/** An entry of the plan that we record with a call. It names either a candidate, or a model that we skipped and why. */
 export interface PlanEntry {
   readonly model: string;
   readonly skipped: string | null;
   /** The required tags that the provider doesn't have. Only set with the reason `tags_missing`. */
   readonly lacks?: readonly string[];
-  /** Set for the canary of this tier, if the call is one of those that try it. */
+  /** Set if this call belongs to the share that tries the tier's canary. */
   readonly canary?: string;
-  /** Set for the first model of the other calls of a tier that has a canary. */
+  /** The opposite of `canary`: set if the tier has one but this call doesn't try it. */
   readonly control?: string;
-  /** Set if the model is a substitute from catalog fill and not part of the chain. */
+  /** Set if the model isn't in the configured chain and was added by catalog fill. */
   readonly filled?: true;
 }
 
-/** How an attempt or a call ended. */
 export const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Why an attempt failed. We keep this for a limited time and show it to the members of the project. */
+/**
+ * Says why an attempt failed. We keep this for a limited time, and show it to people who have access to the project.
+ */
 export interface AttemptError {
   /**
-   * How it failed. This is a `VendorErrorKind`, `deadline`, or `lost` if the process died. It's a string because newer
-   * versions may have other reasons.
+   * The kind of failure: a `VendorErrorKind`, `deadline`, or `lost` if the process died. This is a plain string because
+   * newer versions may write other values.
    */
   readonly reason: string;
   /** The vendor's type and code, or a system error code such as ECONNREFUSED. */
   readonly type: string | null;
   readonly code: string | null;
   /**
-   * An excerpt of the vendor's message, masked and without text of the request. Null if there is no message, or if the
-   * call's subject was erased.
+   * An excerpt of the vendor's message. Secrets are masked, and text from the request is removed. Null if there was no
+   * message, or if the call's subject was erased.
    */
   readonly message: string | null;
 }
 
 export interface Attempt {
-  /** The number of the attempt, from 1. */
+  /** The number of the attempt within the call. The first one is 1. */
   readonly n: number;
   readonly provider: string;
   readonly model: string;
-  /** The name of the member of the provider's pool. Absent if it has no pool. */
+  /** The name of the pool member that we called. Absent if the provider has no pool. */
   readonly member?: string;
   /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
   readonly outcome: Outcome;
-  /** The id that the vendor gave the request, which its support asks for. Absent if it sent none. */
+  /** The vendor's id for the request, which its support team needs to investigate. Absent if the vendor sent none. */
   readonly requestId?: string;
-  /** The delay before this attempt (a vendor's `Retry-After`). */
+  /** How long we waited before this attempt because of a vendor's `Retry-After`. */
   readonly waitMs: number;
   readonly startedAt: number;
   readonly firstByteMs: number | null;
@@ -245,37 +259,40 @@ export interface Attempt {
   readonly tokens: Tokens;
   /** Null if the price is unknown. */
   readonly costNanos: number | null;
-  /** Set if a vendor may bill an attempt that it reported no token counts for. Always absent for the attempt that served the call. */
+  /**
+   * Set if the vendor reported no token counts but may still bill this attempt. Always absent for the attempt that
+   * served the call.
+   */
   readonly estimated?: true;
-  /** Only present if the attempt failed. */
+  /** Set if the attempt failed. */
   readonly error?: AttemptError;
 }
 
 /**
- * What we know about a call before its first attempt. This is the content of the journal's `opened` record, so its
- * members keep the names under which older versions wrote them.
+ * What we know about a call before its first attempt. The journal's `opened` records contain this, so we have to keep
+ * the field names that older versions wrote.
  */
 export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | 'keyId' | 'keyPrefix'> {
-  /** `hasExplicitSource` of the call. */
+  /** Stores `hasExplicitSource`. */
   readonly sourceGiven: boolean;
   readonly route: Route;
-  /** `requestedModel` of the call. */
+  /** Stores `requestedModel`. */
   readonly modelAsked: string;
   readonly stream: boolean;
   readonly memory: MemoryOptions;
   readonly plan: readonly PlanEntry[];
   /**
-   * The size of the request in bytes. If the process dies, we estimate its tokens as a quarter of this. On text routes,
-   * media counts as much as text with the same number of tokens.
+   * The size of the request in bytes. If the process dies, we estimate the call's tokens as a quarter of this. On text
+   * routes, media in the body counts like text of the same size in tokens.
    */
   readonly bodyBytes: number;
-  /** `isExemptFromCallCeiling` of the call. */
+  /** Stores `isExemptFromCallCeiling`. */
   readonly takesNoSlot?: true;
   /** The requested units of a media call. We charge these if the process dies before the call settles. */
   readonly units?: Units;
   /**
-   * Set if the call was admitted without ceilings because the quota store was unavailable. It's counted when it's
-   * stored.
+   * Set if the call was admitted without checking ceilings because the quota store was unavailable. We count its usage
+   * when we store it.
    */
   readonly unmetered?: true;
   /** The trace context (W3C `traceparent`) of a sampled call. */
@@ -286,52 +303,60 @@ export interface CallResult {
   readonly outcome: Outcome;
   /** The HTTP status of the response to the caller. */
   readonly status: number;
-  /** The gateway's error code. Null on success. */
+  /** The error code. Null if the call succeeded. */
   readonly code: string | null;
   /** The `<provider>/<model>` that served the call. Null if no model did. */
   readonly model: string | null;
   readonly cache: 'hit' | 'miss' | null;
   readonly tokens: Tokens;
   readonly costNanos: number | null;
-  /** Absent if the call is only charged by tokens. */
+  /** Absent for calls that are only charged by token. */
   readonly units?: CallUnits;
   /** True if the tokens, and therefore the cost, are our own estimates because the vendor's final count is missing. */
   readonly estimated: boolean;
   readonly durationMs: number;
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
-  /** The usage to deduct from the leases of the process whose journal id is `process`. Absent if no ceiling applied. */
+  /**
+   * How much usage to deduct from which leases. `process` is the journal id of the process that holds the leases.
+   * Absent if no ceiling applied to the call.
+   */
   readonly consumed?: {
     readonly process: string;
     readonly amounts: readonly ConsumedAmount[];
   };
 }
 
-/** The usage of a call that's deducted from a lease. */
+/** A deduction from one lease. */
 export interface ConsumedAmount {
-  /** The id of a row in `limit_counters`. */
+  /** Id of the row in `limit_counters`. */
   readonly counter: number;
   readonly generation: number;
   readonly amount: number;
-  /** The overdraft, i.e. usage beyond the lease. */
+  /** The part of the usage that went beyond the lease (overdraft). */
   readonly owed?: number;
 }
 
-/** The assistant's part of a response, which memory may read. */
+/** The assistant's part of a response, which memory can learn from. */
 export interface AssistantTurn {
   readonly text: string;
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
 }
 
-/** The text of a call, which is the caller's unchanged body and the assistant's turn if there is one. */
+/** The text of a call: the caller's unchanged body, and the assistant's turn if there is one. */
 export interface CallContent {
   readonly request: Buffer;
   readonly response: AssistantTurn | null;
   /**
-   * The ids of the memory items that we inserted into the prompt. Their text isn't part of `request`. Absent if there
-   * were none.
+   * The ids of the memory items that we inserted into the prompt. `request` doesn't include their text. Absent if we
+   * didn't insert any.
    */
   readonly recalled?: readonly string[];
+  /**
+   * Our estimate of how many tokens the inserted memory items added to the prompt. Absent if we didn't insert any, and
+   * in records from older versions.
+   */
+  readonly recalledTokens?: number;
 }
 
 /** A settled call, as the journal keeps it until the database has stored it. */
@@ -345,10 +370,13 @@ export interface SettledCall {
 }
 
 /**
- * The application to which we charge the gateway's own calls, which are those of project memory
+ * The gateway's own model calls for project memory are charged to this application
  * (docs/api/reference.md#memory-rules).
  */
 export const memoryApplication = 'gateway-memory';
+
+/** Calls that people make in the console's playground are charged to this application. */
+export const playgroundApplication = 'gateway-playground';
 
 /** The memory options of a call that neither reads nor writes memory. */
 export const noMemory: MemoryOptions = { mode: 'off', explicitWrite: false, subject: null };

@@ -1,7 +1,7 @@
 /**
  * The gateway's error codes (docs/api/reference.md#error-codes) and its two error classes.
  *
- * `gatewayError` creates the errors for callers, and only `http/error-handler.ts` renders them. If a vendor fails, we
+ * Errors for callers are created by `gatewayError` and only rendered in `http/error-handler.ts`. If a vendor fails, we
  * throw a `VendorError`, which `pipeline/call/chain-error.ts` converts to a gateway error.
  */
 
@@ -10,9 +10,8 @@ import type { Refusal } from './refusal.ts';
 
 interface ErrorSpec {
   readonly status: number;
-  /** The default message for the caller. */
   readonly message: string;
-  /** The value of the `retry-after` header. If it's absent, we don't send the header. */
+  /** The value of the `retry-after` header. If this is absent, we don't send the header. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -36,12 +35,12 @@ const specs = {
   },
   no_route: { status: 400, message: 'no models available for route' },
   upstream_failed: { status: 502, message: 'every model of the plan failed' },
-  /** The code that throws this sets the status to the first vendor's status. */
+  /** Whoever throws this sets the status to that of the first vendor. */
   upstream_refused: { status: 400, message: 'every model refused the request' },
   upstream_error: { status: 502, message: 'the vendor answered with an error' },
   bad_upstream_response: { status: 502, message: "the vendor's response cannot be read" },
   video_failed: { status: 502, message: 'the vendor reports that the video failed' },
-  bad_shape: { status: 500, message: 'the configuration of the provider names an unknown response format' },
+  bad_shape: { status: 500, message: 'the provider is configured with an unknown response format' },
   tenant_capped: { status: 429, message: 'key budget exceeded', retryAfterSeconds: 60 },
   source_capped: { status: 429, message: 'source budget exceeded', retryAfterSeconds: 60 },
   credits_exhausted: { status: 429, message: 'the project has reached its monthly cap', retryAfterSeconds: 3600 },
@@ -56,7 +55,10 @@ const specs = {
   not_found: { status: 404, message: 'not found' },
   memory_off: { status: 409, message: 'memory is off for this project; turn it on in the memory settings' },
   query_failed: { status: 500, message: 'the database query failed' },
-  /** The last two are used by the provisioning routes, and for unexpected errors on any route. */
+  /**
+   * `conflict` is only used by the provisioning routes. Any route can fail with `internal_error`, which means that we
+   * didn't expect the error.
+   */
   conflict: { status: 409, message: 'it already exists' },
   internal_error: { status: 500, message: 'internal error' },
 } as const satisfies Record<string, ErrorSpec>;
@@ -65,16 +67,16 @@ export type ErrorCode = keyof typeof specs;
 
 export const errorSpecs: Readonly<Record<ErrorCode, ErrorSpec>> = specs;
 
-/** Members of an error body that follow `message`, `type` and `code` (docs/api/reference.md#errors). */
+/** Additional fields in an error body, after `message`, `type` and `code` (docs/api/reference.md#errors). */
 export interface ErrorMembers {
-  /** The request member that the vendor objects to. */
+  /** The parameter that the vendor complained about. */
   readonly param?: string;
-  /** The vendor's own code and type. */
+  /** The code and type in the vendor's error. */
   readonly upstream_code?: string;
   readonly upstream_type?: string;
   readonly hint?: string;
   /**
-   * The vendor's code, for callers that ask for it. It replaces the gateway's `code`, which comes before it in the
+   * The vendor's code, for callers that opted in to it. It overrides the gateway's `code`, which comes first in the
    * body.
    */
   readonly code?: string;
@@ -82,38 +84,39 @@ export interface ErrorMembers {
 }
 
 /**
- * The `details` of Anthropic's errors. Its SDKs use them to decide whether to send a conversation again
+ * The `details` field of Anthropic's errors. Anthropic's SDKs use it to decide whether to resend a conversation
  * (docs/architecture/translation.md#threads).
  */
 export interface ErrorDetails {
   readonly error_code: string;
-  /** The parts of the request that aren't supported in a thread. */
+  /** If the request continues a thread, the parts of it that the vendor doesn't support. */
   readonly unsupported?: readonly string[];
 }
 
 export interface GatewayErrorOptions {
   readonly message?: string;
-  /** What is wrong with the members of the input. The message then names them all. */
+  /** Problems with individual input fields. If this is set, the message lists all of them. */
   readonly issues?: readonly Issue[];
-  /** Overrides the status of the code (for `upstream_refused` and `upstream_failed`). */
+  /** Replaces the code's default status, e.g. for `upstream_failed`. */
   readonly status?: number;
   readonly cause?: unknown;
-  /** The value of `retry-after`. Defaults to the value of the code. */
+  /** Overrides the `retry-after` that the error code has by default. */
   readonly retryAfterSeconds?: number | undefined;
   /**
-   * Tells the official SDKs not to retry, because none of their waits would be long enough to help (`x-should-retry`).
+   * If this is false, we send `x-should-retry: false`, so that the official SDKs don't retry. Their backoff is too
+   * short for a retry to succeed.
    */
   readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
-  /** Set if the gateway refuses a call that leaves no other record. We record the refusal, and don't send it. */
+  /** For refusals that nothing else has recorded at this point. Stored, but not sent to the caller. */
   readonly refusal?: Refusal;
 }
 
 /**
  * An error with one of the codes above. The caller receives `message` and `members` unchanged.
  *
- * Errors that are the fault of a caller or vendor have no stack. A failed call spent a tenth of its CPU time on the
- * stacks of its two errors (measured), so a project whose calls all failed slowed down the others.
+ * Errors caused by a caller or a vendor have no stack. In our measurements, a failed call spent a tenth of its CPU time
+ * capturing the stacks of its two errors, so a project whose calls all failed slowed down other projects.
  */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
@@ -148,29 +151,25 @@ export function gatewayError(code: ErrorCode, options: GatewayErrorOptions = {})
   return new GatewayError(code, options);
 }
 
-/** How a request to a vendor failed. */
 export type VendorErrorKind =
   | 'connect' // no connection: refused, reset, DNS, TLS, connect timeout
   | 'timeout' // connected, but no first byte in time
   | 'status' // the vendor returned an error status
   | 'unreadable' // the response is not valid in its dialect
   | 'broken' // the response ended early
-  | 'stopped' // the service is stopping: it is unknown whether the vendor responds and charges
+  | 'stopped' // the service is stopping, and we don't know if the vendor responds or bills the call
   | 'aborted'; // the caller disconnected or the deadline passed
 
 /**
- * What a vendor says about its error besides the message. We pass it on to the caller, limited in length and without
- * secrets. Members are null if the vendor doesn't say anything.
+ * What a vendor's error response says besides its message. We pass these values on to the caller after truncating them
+ * and removing secrets. Null if the vendor doesn't provide them.
  */
 export interface VendorReport {
-  /** `context_length_exceeded` for every prompt that is too long for the model, whatever the vendor calls it. */
+  /** Vendors have different codes for prompts that are too long. We normalize them to `context_length_exceeded`. */
   readonly code: string | null;
   readonly type: string | null;
   readonly param: string | null;
-  /**
-   * If the prompt was too long, the number of tokens in the window that it didn't fit into. We don't send this to the
-   * caller.
-   */
+  /** If the prompt was too long, the size of the context window in tokens. Not sent to the caller. */
   readonly windowTokens: number | null;
   readonly details?: ErrorDetails;
 }
@@ -192,34 +191,34 @@ interface VendorErrorOptions {
 const noReport: VendorReport = { code: null, type: null, param: null, windowTokens: null };
 
 /**
- * A failed request to a vendor. It has no stack. `message` may quote the vendor's error (truncated), but never a header
- * or a key.
+ * A failed request to a vendor. It has no stack. `message` can contain a truncated quote of the vendor's error, but
+ * never a header or a key.
  */
 export class VendorError extends Error {
   readonly kind: VendorErrorKind;
   /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
-  /** The error message in the vendor's response. Null if the response had no message. */
+  /** The message in the vendor's error response. Null if there was none. */
   readonly vendorMessage: string | null;
   /**
-   * Shown to operators instead of the message. It contains no secrets, but may quote the request. Null if the message
-   * says everything.
+   * We show this to operators instead of the message. It contains no secrets, but can quote the request. Null if the
+   * message is enough.
    */
   readonly detail: string | null;
   readonly report: VendorReport;
   /**
-   * The delay that the vendor asked for. Undefined if it didn't name one, and null if retrying is useless, e.g. because
-   * of a spend limit or quota.
+   * The delay that the vendor asked for. Undefined if the vendor didn't specify one. Null if retrying is useless, e.g.
+   * because a spend limit or quota was reached.
    */
   readonly retryAfterMs: number | null | undefined;
-  /** True if the vendor didn't receive the whole request, so that it can't bill it. */
+  /** True if the vendor didn't receive the complete request, so it can't have billed it. */
   readonly isUnsent: boolean;
   /**
-   * True if a keep-alive connection closed before we had sent the whole request. The request is unsent, so we can
-   * repeat it on a new connection.
+   * True if a keep-alive connection closed before we had sent the whole request. We can safely send the request again
+   * on a new connection.
    */
   readonly closedWhileSending: boolean;
-  /** True if we didn't send the request, because the provider's cloud identity had no valid credential. */
+  /** True if we didn't send the request because the provider's cloud identity had no valid credentials. */
   readonly isWithoutCredential: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
@@ -240,7 +239,7 @@ export class VendorError extends Error {
   }
 }
 
-/** Returns the members of an error body that repeat what the vendor says. */
+/** Returns the error body fields that pass on what the vendor reported. */
 export function vendorMembers({ report: { code, type, param, details } }: VendorError): ErrorMembers {
   return {
     ...(param !== null && { param }),

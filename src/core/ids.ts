@@ -1,16 +1,15 @@
-/** Ids are UUIDv7 (RFC 9562), so they sort by time. Call rows are partitioned by their id. */
+/** Creates ids as UUIDv7 (RFC 9562), so that they sort by time. The table of calls is partitioned by id. */
 import { randomFillSync } from 'node:crypto';
-import { validate } from 'uuid';
+import { validate, version } from 'uuid';
 
-/** The bytes of an id after its time. These are the version, the variant and 74 random bits. */
+/** The number of bytes after the time. They hold the version, the variant and 74 random bits. */
 const randomBytes = 10;
 /**
- * Random bytes for the next ids. Fetching them for each id takes 9 µs of CPU time (measured), which is more than the
- * rest of `newId`.
+ * A pool of random bytes for upcoming ids. Fetching bytes for each id takes 9 µs of CPU time (measured), which is more
+ * than the rest of `newId`.
  */
 const pool = { bytes: Buffer.alloc(256 * randomBytes), digits: '', at: 0 };
 
-/** Creates an id with the time `epochMs`. */
 export function newId(epochMs: number): string {
   if (pool.at === pool.digits.length) fillPool();
   const { digits, at } = pool;
@@ -32,14 +31,19 @@ export function isUuid(text: string): boolean {
   return validate(text);
 }
 
-/** Returns the smallest UUIDv7 of a time, which is a lower bound for ids that are created then or later. */
+/** Checks whether an id could come from `newId`, i.e. whether it's a UUIDv7. */
+export function isNewId(text: string): boolean {
+  return validate(text) && version(text) === 7;
+}
+
+/** Returns the smallest UUIDv7 for a time. It's a lower bound for all ids created at that time or later. */
 export function minIdAt(epochMs: number): string {
   return `${timeDigits(epochMs)}-7000-8000-000000000000`;
 }
 
 /**
- * Formats the first two groups of an id. We do this in two parts, because V8 takes four times as long for the digits of
- * a number with more than 32 bits.
+ * Formats the first 12 digits of an id. We split the number because V8 formats numbers of more than 32 bits four times
+ * slower.
  */
 function timeDigits(epochMs: number): string {
   const time = Math.max(0, Math.floor(epochMs));

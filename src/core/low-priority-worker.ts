@@ -1,6 +1,6 @@
-/** The worker thread that's started by `low-priority-thread.ts`. */
-import { readlinkSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
+/** The code of the worker thread that `low-priority-thread.ts` starts. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { type JobReply, type JobRequest, movedMemory } from './low-priority-thread.ts';
 
@@ -22,12 +22,17 @@ function reply(message: JobReply, moved: object = {}): void {
   parentPort?.postMessage(message, movedMemory(moved));
 }
 
-/** This is best effort, because only Linux has thread priorities. */
+/**
+ * Lowers the priority of this thread, and of V8's threads, which collect its garbage. This is best effort, because only
+ * Linux has thread priorities.
+ */
 function lowerPriority(): void {
   try {
-    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-    setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL);
+    const priority = Math.min(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL, constants.priority.PRIORITY_LOW);
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), priority);
+    for (const thread of readdirSync('/proc/self/task'))
+      if (readFileSync(`/proc/self/task/${thread}/comm`, 'utf8') === 'V8Worker\n') setPriority(Number(thread), priority);
   } catch {
-    // On other systems the thread competes with the event loop if there is only a single core.
+    // On other systems, the threads may compete with the event loop if there's only a single core.
   }
 }

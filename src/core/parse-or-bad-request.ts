@@ -1,11 +1,11 @@
-/** Validates inputs of callers, with the same sentences for the API and for the forms of the console. */
+/** Validates input from callers. The API and the console's forms share the error messages. */
 import type { z } from 'zod';
 import type { Issue } from './error-messages.ts';
 import { gatewayError } from './errors.ts';
 
 /**
- * Parses `input` by `schema`. Throws `bad_request` with all issues. `otherIssues`, which were found outside of `input`,
- * come first.
+ * Parses `input` with `schema`. Throws `bad_request` with all issues. `otherIssues` are issues that the caller found
+ * elsewhere, and are listed first.
  */
 export function parseOrBadRequest<Schema extends z.ZodType>(
   schema: Schema,
@@ -18,7 +18,7 @@ export function parseOrBadRequest<Schema extends z.ZodType>(
   return parsed.data;
 }
 
-/** As `safeParse`, with the issues in our own sentences unless the schema sets them. */
+/** Like `safeParse`, but with our own messages unless the schema defines a message. */
 export function parseWithIssues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
@@ -29,11 +29,11 @@ export function parseWithIssues<Schema extends z.ZodType>(
 }
 
 const kinds: Readonly<Record<string, string>> = {
-  ...{ string: 'a text', number: 'a number', int: 'a whole number', boolean: 'true or false', array: 'a list' },
+  ...{ string: 'text', number: 'a number', int: 'a whole number', boolean: 'true or false', array: 'a list' },
   ...{ object: 'an object', record: 'an object' },
 };
 
-/** Zod's error map. Returns undefined for an issue that zod's own sentence describes well enough. */
+/** Writes our own error messages for zod. Undefined leaves the message to zod. */
 export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type': {
@@ -50,11 +50,20 @@ export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
       if (issue.origin === 'number' || issue.origin === 'int') return `must be at most ${issue.maximum}`;
       if (issue.origin === 'array') return `must have at most ${issue.maximum} entries`;
       return issue.origin === 'string' ? `must have at most ${issue.maximum} characters` : undefined;
+    case 'invalid_format':
+      return issue.format === 'uuid' ? `must be a UUID, but is ${quoteStart(issue.input)}` : undefined;
     case 'unrecognized_keys':
-      return `there is no member named ${issue.keys.map((key) => `"${key}"`).join(' or ')}`;
+      return `there is no field named ${issue.keys.map((key) => `"${key}"`).join(' or ')}`;
     case 'invalid_key':
       return issue.issues[0]?.message;
     default:
       return undefined;
   }
+}
+
+const maxQuoted = 60;
+
+function quoteStart(input: unknown): string {
+  const text = String(input);
+  return text.length <= maxQuoted ? JSON.stringify(text) : `${JSON.stringify(text.slice(0, maxQuoted).toWellFormed())}…`;
 }

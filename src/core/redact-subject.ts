@@ -1,15 +1,14 @@
 /**
- * Redacts calls of an erased subject. We keep the model, tokens, cost and times, and remove the text, the subject, the
- * correlation texts and messages of vendors.
+ * Redacts the calls of an erased subject. We remove the text, the subject, the correlation values and vendor messages,
+ * and keep the model, tokens, cost and times.
  */
-import type { CallMetadata, CallResult, SettledCall } from './call.ts';
-import { noCorrelation } from './call.ts';
+import { type CallMetadata, type CallResult, noCorrelation, type SettledCall } from './call.ts';
 
 export function redactSubject({ metadata, result }: SettledCall): SettledCall {
   return { metadata: redactSubjectMetadata(metadata), result: redactVendorMessages(result), content: null };
 }
 
-/** Removes the messages of vendors, but keeps the reason, type and code. */
+/** Strips vendors' messages from errors but keeps the kind, type and code. */
 export function redactVendorMessages(result: CallResult): CallResult {
   if (!result.attempts.some(({ error }) => error)) return result;
   const attempts = result.attempts.map((attempt) => (attempt.error ? { ...attempt, error: { ...attempt.error, message: null } } : attempt));

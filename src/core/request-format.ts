@@ -1,38 +1,41 @@
-/** How the requests to a provider differ from the standard ones of its dialect. */
+/** How requests to a provider differ from the provider's standard dialect. */
 export interface RequestFormat {
   /**
-   * Replaces the path of a route, such as `/chat/completions`. `{model}` stands for the model's name at the provider.
-   * Null if the provider doesn't have the route.
+   * Overrides the path of a route, such as `/chat/completions`. `{model}` is replaced with the provider's name for the
+   * model. Null if the provider doesn't support the route.
    */
   readonly paths: Readonly<Record<string, string | null>>;
-  /** Replaces the path of streamed requests, if it's a different one. */
+  /** Overrides the path for streamed requests, if it's different. */
   readonly streamPaths: Readonly<Record<string, string>>;
-  /** Appended to every address. */
+  /** Query parameters for all requests. */
   readonly query: Readonly<Record<string, string>>;
-  /** Maps models to their names at the provider, such as the names of deployments. */
+  /** Maps models to the provider's own names for them, such as deployment names. */
   readonly modelNames: Readonly<Record<string, string>>;
   /**
-   * The name of the token limit in the chat dialect. OpenAI's reasoning models reject `max_tokens`, and many compatible
-   * vendors accept nothing else.
+   * Which field limits the output tokens in the chat dialect. OpenAI's reasoning models reject `max_tokens`, while many
+   * compatible vendors only accept `max_tokens`.
    */
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
-  /** The form of reasoning that all chat models of the vendor accept. See `ModelTraits.takesReasoning`. */
+  /** How all chat models of this vendor accept the reasoning of earlier turns. See `ModelTraits.takesReasoning`. */
   readonly takesReasoning: 'none' | 'details';
-  /** Members that the body can't have, because the path says the same. */
+  /** Fields to strip from the body because their value is part of the path. */
   readonly omittedMembers: readonly string[];
-  /** Members that we add to the body if the caller hasn't set them. */
+  /** Fields that we add to the body if the caller didn't set them. */
   readonly addedMembers: Readonly<Record<string, string>>;
-  /** Null if we forward `anthropic-beta` as it is. */
+  /** Null to forward `anthropic-beta` as it is. */
   readonly betaFlags: BetaFlags | null;
 }
 
-/** The flags of `anthropic-beta` that a provider knows, because clouds reject requests with others. */
+/**
+ * The `anthropic-beta` flags that a provider knows. We filter the header, because clouds reject requests with unknown
+ * flags.
+ */
 export interface BetaFlags {
-  /** Flags that the provider accepts. Null to accept all of them. */
+  /** The flags that the provider accepts. Null to accept all of them. */
   readonly allowed: readonly string[] | null;
-  /** Maps flags to the provider's names for them. */
+  /** The provider's own names for these flags. */
   readonly aliases: Readonly<Record<string, string>>;
-  /** Whether the body repeats the flags as `anthropic_beta`. */
+  /** True if the body needs the flags as well (`anthropic_beta`). */
   readonly isInBody: boolean;
 }
 
@@ -48,7 +51,36 @@ export const standardFormat: RequestFormat = {
   betaFlags: null,
 };
 
-/** Returns the provider's name for a model. */
+/** The formats of a provider's images and speech. */
+export interface MediaFormat {
+  readonly imageShape: 'openai' | 'artifacts';
+  /** Where the vendor runs jobs of the `artifacts` format. Absent if that's the origin of the base URL. */
+  readonly imageJobsOrigin?: string;
+  /**
+   * True if we request base64 images with `response_format: b64_json`. We only send this field to models that accept
+   * it.
+   */
+  readonly imageResponseFormat: boolean;
+  readonly speechShape: 'openai' | 'voice';
+  /** The media type of speech. Null to take it from the response. */
+  readonly speechMediaType: string | null;
+  /** Describes the requests of the `voice` format, which has the voice in the URL. */
+  readonly speech: {
+    readonly voiceIn: 'path' | 'query';
+    readonly path: string;
+    readonly textField: string;
+    readonly body: Readonly<Record<string, unknown>>;
+  };
+}
+
+export const standardMedia: MediaFormat = {
+  imageShape: 'openai',
+  imageResponseFormat: true,
+  speechShape: 'openai',
+  speechMediaType: null,
+  speech: { voiceIn: 'path', path: '/text-to-speech/{voice}', textField: 'text', body: {} },
+};
+
 export function modelNameAt({ modelNames }: Pick<RequestFormat, 'modelNames'>, model: string): string {
   return Object.hasOwn(modelNames, model) ? (modelNames[model] ?? model) : model;
 }

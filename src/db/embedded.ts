@@ -1,10 +1,10 @@
 /**
- * Runs PGlite, which is PostgreSQL in this process, for `npm start` without a server. It has only one session, so we
- * wrap it in a pool of one connection to queue the statements. `listen` uses PGlite's own interface, because it only
- * delivers notifications to its own listeners.
+ * Runs PGlite, i.e. PostgreSQL within this process, so that `npm start` works without a database server. PGlite has
+ * only one session, so we wrap it in a pool with a single connection to queue the statements. `listen` uses PGlite's
+ * own API, because PGlite only delivers notifications to listeners that were registered there.
  *
- * If the directory is in use by another process, can't be written, or was created by another major version of
- * PostgreSQL, opening it fails with a one-line instruction.
+ * Opening fails with a one-line instruction if the directory is in use by another process, can't be written, or was
+ * created by another major version of PostgreSQL.
  */
 import { constants, existsSync } from 'node:fs';
 import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -24,20 +24,20 @@ import { unpackEmptyDatabase } from './empty-database.ts';
 import { notifySafely } from './listener.ts';
 import { createValueTypes } from './value-types.ts';
 
-/** The major version of PostgreSQL in PGlite. A test compares it with `server_version`. */
+/** The major version of PostgreSQL that PGlite contains. A test compares this with `server_version`. */
 const embeddedMajorVersion = '18';
 
 /**
- * PGlite allocates and clears all shared buffers when it opens. The default is 128 MB, but the kernel caches the files
- * anyway.
+ * PGlite allocates and clears its shared buffers on opening. 128 MB, its default, would be a waste because the kernel
+ * caches the files too.
  */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
 /**
- * V8 compiles a WebAssembly function on its first call and optimizes it later. Optimizing PostgreSQL's expression
- * interpreter briefly takes 600 MB and a second of CPU time, but only gains 15 % in long aggregates and nothing
- * elsewhere (measured). This method runs the first query and with it the interpreter, and V8 won't optimize anything
- * that is compiled in the meantime.
+ * Prevents V8 from optimizing PostgreSQL's expression interpreter. V8 compiles a WebAssembly function on its first call
+ * and optimizes it later. For this function, the optimization briefly takes 600 MB and a second of CPU time, but it
+ * only speeds up long aggregates by 15 % and nothing else (measured). V8 never optimizes functions that were compiled
+ * while optimization is turned off. So we turn it off during the first query, which this method runs.
  */
 class LeanPGlite extends PGlite {
   override async _initArrayTypes(options?: Parameters<PGlite['_initArrayTypes']>[0]): Promise<void> {
@@ -50,10 +50,10 @@ class LeanPGlite extends PGlite {
   }
 }
 
-/** ENOSPC in WASI's numbering. */
+/** The code of ENOSPC in WASI. */
 const wasiNoSpace = 51;
 
-/** Thrown if the embedded database can't be opened. The message is a single line with the reason and the remedy. */
+/** Thrown if the embedded database can't be opened. The message is one line with the reason and what to do about it. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
 }
@@ -61,7 +61,7 @@ export class DataDirError extends Error {
 export interface EmbeddedDatabaseOptions {
   readonly dataDir: string;
   readonly logger?: DatabaseLogger;
-  /** Unpacks the shipped empty database into the folder on the first start. Tests replace it. */
+  /** Unpacks the shipped empty database on the first start. Tests replace this. */
   readonly unpackEmpty?: typeof unpackEmptyDatabase;
 }
 
@@ -88,7 +88,7 @@ export async function openEmbeddedDatabase({
   } catch (error) {
     lock.release();
     if (error instanceof DataDirError) throw error;
-    throw new DataDirError(`the embedded database in ${folder} cannot be opened: ${describeError(error)}`, { cause: error });
+    throw new DataDirError(`cannot open the embedded database in ${folder}: ${describeError(error)}`, { cause: error });
   }
 }
 
@@ -96,8 +96,8 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
   const pool = new pg.Pool({
     ...createPgConfig(pglite),
     max: 1,
-    // There's only one client, PGlite. It must not be closed when it's idle, and its queue can get longer than that of
-    // a server.
+    // PGlite is the only client. It must not be closed when it's idle, and statements can queue for longer than they
+    // would on a server.
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: 30_000,
     types: createValueTypes(),
@@ -105,8 +105,8 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
   const warn = (err: Error): void => logger?.warn({ err: err.message }, 'embedded database connection lost');
   pool.on('error', warn);
   pool.on('connect', (client) => client.on('error', warn));
-  // PGlite runs consecutive statements in one turn of the event loop. At 1,700 calls per second, a transaction of
-  // twelve statements delayed every call by 90 ms. Yielding between the statements reduces this to 18 ms.
+  // Yield to the event loop between statements, because PGlite runs consecutive statements in one turn. At 1,700 calls
+  // per second, a transaction of twelve statements delayed every call by 90 ms. With yielding it's 18 ms.
   const connections = createConnections(pool, { onStatementDone: nextTurn });
   let closing: Promise<void> | null = null;
 
@@ -124,7 +124,8 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
       await connections.query(text);
     },
     async listen(channel, onPayload) {
-      // Hold the only client, so that PGlite's LISTEN can't run between the protocol messages of a pooled statement.
+      // Hold the only client while PGlite sends LISTEN, because it must not run between the protocol messages of
+      // another statement.
       const unlisten = await connections.withClient(() =>
         pglite.listen(channel, (payload) => notifySafely(() => onPayload(payload), logger)),
       );
@@ -149,13 +150,14 @@ async function ensureFolder(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new DataDirError(`the data directory ${folder} cannot be written: ${describeError(error)}`, { cause: error });
+    throw new DataDirError(`cannot write to the data directory ${folder}: ${describeError(error)}`, { cause: error });
   }
 }
 
 /**
- * PGlite writes a thousand files to create a database, and can't open the database if that was interrupted. The marker
- * exists while we create it, so a folder with a marker has never held any data and we create it again.
+ * Opens the database, or creates it if necessary. Creating a database writes a thousand files, and PGlite can't open it
+ * if that was interrupted. So a marker file exists during the creation. A folder that still has the marker has never
+ * held any data, so we create it again.
  */
 async function openOrCreate(folder: string, { marker, ...options }: CreateOptions & { readonly marker: string }): Promise<PGlite> {
   if (existsSync(marker)) await rm(folder, { recursive: true, force: true });
@@ -172,7 +174,7 @@ interface CreateOptions {
   readonly onUnusable: (error: unknown) => void;
 }
 
-/** Creates the database from the shipped empty one, or with PGlite's `initdb` if that fails. */
+/** Unpacks the shipped empty database. If that fails, we let PGlite create one with `initdb`. */
 async function create(folder: string, { unpackEmpty, onUnusable }: CreateOptions): Promise<PGlite> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
@@ -192,7 +194,7 @@ async function open(folder: string): Promise<PGlite> {
 }
 
 async function checkMajorVersion(folder: string): Promise<void> {
-  // The file doesn't exist in a new directory.
+  // missing in a new directory
   const version = await readFile(join(folder, 'PG_VERSION'), 'utf8').catch(() => null);
   const major = version?.trim() ?? embeddedMajorVersion;
   if (major === embeddedMajorVersion) return;

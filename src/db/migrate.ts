@@ -1,12 +1,12 @@
 /**
- * Applies schema migrations. They're numbered SQL files that one process at a time applies in order, each in its own
- * transaction. There are no down migrations.
+ * Applies schema migrations. These are numbered SQL files. A single process at a time applies them in order, each in
+ * its own transaction. There are no down migrations.
  *
  * The version of a server is the number of its newest migration. The schema's `oldest_server` is the oldest version
- * that still works with it. A breaking migration raises it in its first line (`-- oldest_server: 7`). Until then an
- * older server can run on a newer schema, so two versions can run side by side during a rolling deployment. A file that
- * begins with `-- concurrently` only contains indexes, which we build outside of a transaction without blocking
- * writers. See docs/architecture/database.md.
+ * that still works with it. A migration that breaks older servers raises it in its first line (`-- oldest_server: 7`).
+ * Otherwise older servers can run on a newer schema, so two versions can run side by side during a rolling deployment.
+ * A file that begins with `-- concurrently` only contains indexes, which we build outside of a transaction so that
+ * writers aren't blocked. See docs/architecture/database.md.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -23,11 +23,11 @@ interface Migration {
   readonly sql: string;
   readonly oldestServer: number;
   readonly checksum: string;
-  /** Null if the migration runs as a single transaction. */
+  /** The indexes to build concurrently. Null if the migration runs as a single transaction. */
   readonly indexes: readonly IndexDefinition[] | null;
 }
 
-/** Thrown if the schema and this server don't fit together. The message says which of the two is too old. */
+/** Thrown if the schema isn't compatible with this server. The message says which of the two is too old. */
 export class SchemaError extends Error {
   override readonly name = 'SchemaError';
 }
@@ -37,8 +37,8 @@ const lockRetryMs = 200;
 const migrationsFolder = new URL('./migrations/', import.meta.url);
 
 /**
- * Applies the missing migrations. Several processes may call this at the same time. Each migration is applied once, and
- * all of the calls succeed.
+ * Applies all missing migrations. If several processes call this at the same time, each migration is applied only once
+ * and all of the calls succeed.
  */
 export async function migrate(database: Database, folder: URL = migrationsFolder): Promise<{ applied: number }> {
   const migrations = await readMigrations(folder);
@@ -55,14 +55,20 @@ export async function migrate(database: Database, folder: URL = migrationsFolder
   }
 }
 
-/** Running servers may lock the tables of a migration in a different order, so deadlocks can happen. */
+/**
+ * Deadlocks are possible, because running servers may lock a migration's tables in a different order. We retry after a
+ * deadlock.
+ */
 async function retryDeadlock(database: Database, error: unknown): Promise<'locked'> {
   if (error instanceof SchemaError && errorCode(error.cause) === '40P01') return 'locked';
   if (error instanceof SchemaError) await explainMissingExtension(database, error.cause);
   throw error;
 }
 
-/** Throws if the cause is that we can't create the pgvector extension, which most roles aren't allowed to do. */
+/**
+ * Throws a helpful error if the cause is that we can't create the pgvector extension. Most database roles aren't
+ * allowed to.
+ */
 async function explainMissingExtension(database: Database, cause: unknown): Promise<void> {
   if (!/extension "vector"/.test(errorMessage(cause))) return;
   if (errorCode(cause) !== '42501')
@@ -83,7 +89,7 @@ async function readDatabaseNames(database: Database): Promise<{ name: string; ro
   return row;
 }
 
-/** Throws SchemaError unless the schema has all migrations of this server and still supports it. */
+/** Throws a SchemaError if migrations of this server are missing, or if the schema no longer supports this server. */
 export async function checkSchema(database: Database, folder: URL = migrationsFolder): Promise<void> {
   const migrations = await readMigrations(folder);
   const [table] = await database.query<{ found: boolean }>(`select to_regclass('schema_migrations') is not null as found`);
@@ -105,18 +111,19 @@ interface AppliedRow {
   readonly name: string;
   readonly checksum: string;
   readonly oldestServer: number;
-  /** The release that applied the migration. Null if it was applied before we recorded this. */
+  /** The release that applied the migration. Null for migrations that were applied before we stored this. */
   readonly release: string | null;
 }
 
 /**
- * Applies the next missing migration, in a transaction unless it builds indexes concurrently. If it didn't apply one,
- * it returns the reason.
+ * Applies the next missing migration, in a transaction unless it has to build indexes concurrently. If it couldn't
+ * apply one, it returns the reason.
  */
 async function applyNext(database: Database, tx: Queries, migrations: readonly Migration[]): Promise<'applied' | 'done' | 'locked'> {
-  // Poll for the lock. A statement that waits for it would time out if another process is building a large index.
+  // We poll for the lock, because a statement that waits for it would time out while another process builds a large
+  // index.
   if (!(await tryLockGlobal(tx, 'migrate'))) return 'locked';
-  // This transaction is idle while indexes are built.
+  // It's idle while the indexes are built on another connection, so turn its timeouts off.
   await tx.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
   await tx.query(
     `create table if not exists schema_migrations (
@@ -134,7 +141,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   const next = migrations.find((migration) => !applied.has(migration.version));
   if (!next) return 'done';
   try {
-    // `tx` holds the lock in the meantime.
+    // Meanwhile, `tx` keeps the lock. The indexes are built on another connection.
     if (next.indexes && database.kind === 'server') {
       const { signal } = new AbortController();
       await buildIndexes({ tx, run: (statement) => database.runWithoutTimeout(statement, signal) }, next.indexes);
@@ -142,7 +149,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   } catch (cause) {
     throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, { cause });
   }
-  // This only fills the columns that the table already has at this migration.
+  // Only fills the columns that the table has at this point. Later migrations add more.
   await tx.query(
     `insert into schema_migrations
      select * from jsonb_populate_record(null::schema_migrations, jsonb_build_object(
@@ -163,7 +170,8 @@ function rejectUnsupportedSchema(rows: readonly AppliedRow[], migrations: readon
   const version = migrations.at(-1)?.version ?? 0;
   const oldestSupported = Math.max(0, ...rows.map((row) => row.oldestServer));
   if (version >= oldestSupported) return;
-  // The release that applied the migration with this number is new enough, and so are all releases after it.
+  // Name the release that first applied a sufficient migration. If that isn't recorded, name the latest release that
+  // is.
   const needed = rows.find((row) => row.version >= oldestSupported)?.release ?? rows.findLast((row) => row.release !== null)?.release;
   throw new SchemaError(
     `the database needs ${needed ? `gateway ${needed}, ` : ''}schema ${oldestSupported} or newer; this is gateway ${readVersion()}, schema ${version}: install a newer gateway, or restore a backup from before the upgrade`,
@@ -190,13 +198,13 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 async function readMigration(folder: URL, file: string): Promise<Migration> {
-  // Normalize the line endings, so that a checkout on Windows has the same checksum.
+  // Normalize line endings, so that checkouts on Windows have the same checksum.
   const sql = (await readFile(new URL(file, folder), 'utf8')).replaceAll('\r\n', '\n');
   const breaking = /^-- oldest_server: (\d+)\n/.exec(sql);
   const name = file.slice(0, -'.sql'.length);
   const indexes = sql.startsWith('-- concurrently\n') ? parseIndexes(sql) : null;
   if (indexes === null && sql.startsWith('-- concurrently\n'))
-    throw new SchemaError(`migration ${name} is concurrent and holds something else than create index <name> on <table> (…)`);
+    throw new SchemaError(`migration ${name} is concurrent and contains something other than create index <name> on <table> (…)`);
   return {
     version: Number(file.slice(0, 4)),
     name,

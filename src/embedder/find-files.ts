@@ -4,47 +4,63 @@ import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { localModel } from '../core/local-model.ts';
-import { type ModelFile, runtimeFolder, runtimeSha256, tokenizer, weights } from './pinned-files.ts';
+import type { LocalModel } from '../core/local-model.ts';
+import { type ModelFile, pinnedModels, runtimeFolder, runtimeSha256 } from './pinned-files.ts';
 
-/** The paths of the files that the embedder's process loads. */
-export interface EmbedderFiles {
+export interface ModelPaths {
+  readonly name: LocalModel;
   readonly weights: string;
   readonly tokenizer: string;
+}
+
+/** The paths of the files that the embedder process loads. */
+export interface EmbedderFiles {
+  readonly models: readonly ModelPaths[];
   /** The folder whose `node_modules` contains the runtime. */
   readonly runtime: string;
 }
 
-/** A path is null if none of the folders contains the file. */
-export type FoundFiles = { readonly [File in keyof EmbedderFiles]: string | null };
+/** The paths of the embedder's files. A path is null if none of the folders has an intact copy of the file. */
+export interface FoundFiles {
+  readonly models: readonly { readonly name: LocalModel; readonly weights: string | null; readonly tokenizer: string | null }[];
+  readonly runtime: string | null;
+}
 
-/** Checks the hash of every file, so that we treat a damaged file as missing and fetch it again. Takes 0.2 s. */
-export async function findFiles(folders: readonly string[]): Promise<FoundFiles> {
-  const [weightsPath, tokenizerPath, runtime] = await Promise.all([
-    findModelFile(folders, weights),
-    findModelFile(folders, tokenizer),
+/** Checks the hash of each file. A damaged file counts as missing, so that we fetch it again. Takes 0.2 s. */
+export async function findFiles(models: readonly LocalModel[], folders: readonly string[]): Promise<FoundFiles> {
+  const [runtime, ...found] = await Promise.all([
     findRuntime(folders),
+    ...models.map(async (name) => {
+      const { weights, tokenizer } = pinnedModels[name];
+      const [weightsPath, tokenizerPath] = await Promise.all([
+        findModelFile(name, weights, folders),
+        findModelFile(name, tokenizer, folders),
+      ]);
+      return { name, weights: weightsPath, tokenizer: tokenizerPath };
+    }),
   ]);
-  return { weights: weightsPath, tokenizer: tokenizerPath, runtime };
+  return { models: found, runtime };
 }
 
-/** Returns null if a file is missing. */
-export function toComplete({ weights: weightsPath, tokenizer: tokenizerPath, runtime }: FoundFiles): EmbedderFiles | null {
-  if (weightsPath === null || tokenizerPath === null || runtime === null) return null;
-  return { weights: weightsPath, tokenizer: tokenizerPath, runtime };
+/** Returns null if any of the files is missing. */
+export function toComplete({ models, runtime }: FoundFiles): EmbedderFiles | null {
+  const complete = models.flatMap(({ name, weights, tokenizer }) =>
+    weights === null || tokenizer === null ? [] : [{ name, weights, tokenizer }],
+  );
+  return runtime === null || complete.length < models.length ? null : { models: complete, runtime };
 }
 
-async function findModelFile(folders: readonly string[], file: ModelFile): Promise<string | null> {
+async function findModelFile(model: LocalModel, file: ModelFile, folders: readonly string[]): Promise<string | null> {
   for (const folder of folders) {
-    for (const path of [join(folder, localModel, file.name), join(folder, file.name)]) if (await isPinned(path, file)) return path;
+    for (const path of [join(folder, model, file.name), join(folder, file.name)]) if (await isPinned(path, file)) return path;
   }
   return null;
 }
 
-/** Reports whether the path is a file with this size and hash. */
+/** Checks whether there is a file with this size and hash. */
 export async function isPinned(path: string, { bytes, sha256 }: ModelFile): Promise<boolean> {
   const found = await stat(path).catch(() => null);
-  // Treat a file that we can't read as damaged.
+  // An unreadable file counts as damaged.
   return found?.isFile() === true && found.size === bytes && (await hashFile(path, 'sha256', 'hex').catch(() => null)) === sha256;
 }
 
@@ -62,10 +78,7 @@ async function findRuntime(folders: readonly string[]): Promise<string | null> {
   return null;
 }
 
-/**
- * Hashes the sorted paths and hashes of the files in a folder. Ignores hidden files, because operating systems add
- * some.
- */
+/** Hashes the sorted paths and hashes of a folder's files. Ignores hidden files, because operating systems add some. */
 async function hashFolder(folder: string): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));

@@ -1,23 +1,26 @@
-/** Messages between a service and its embedder's process. */
+/** Messages between a service and its embedder process. */
 import { z } from 'zod';
+import { localModels } from '../core/local-model.ts';
 
 export const serviceMessage = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('load'),
-    files: z.object({ weights: z.string(), tokenizer: z.string(), runtime: z.string() }),
-    /** The token that requests must contain. */
+    files: z.object({
+      models: z.array(z.object({ name: z.enum(localModels), weights: z.string(), tokenizer: z.string() })).readonly(),
+      runtime: z.string(),
+    }),
     token: z.string(),
   }),
-  /** Sent together with the socket of a caller. */
+  /** The socket of a caller comes with this message. */
   z.object({ kind: z.literal('connection') }),
 ]);
 export type ServiceMessage = z.infer<typeof serviceMessage>;
 
 export const embedderMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ready') }),
-  /** The process has accepted a connection. It accepts them in the order in which they were sent. */
+  /** The embedder process has taken over a connection. This happens in the order in which they were sent. */
   z.object({ kind: z.literal('accepted') }),
-  /** The process ends after this message. */
+  /** Sent just before the process exits. */
   z.object({ kind: z.literal('failed'), reason: z.string() }),
 ]);
 export type EmbedderMessage = z.infer<typeof embedderMessage>;

@@ -1,65 +1,87 @@
 /**
- * Computes vectors with the ONNX runtime. The model was trained to use the state of the first token, scaled to length
- * 1.
+ * Computes vectors with the ONNX runtime. A vector is the first row of the model's output, scaled to length 1. With
+ * bge-small-en-v1.5, this is the state of the first token. With multilingual-e5-small, it's the mean of all states,
+ * which the model computes itself (packed/build-onnx.ts).
  *
- * We embed one text at a time. The 8-bit model scales its numbers by the largest number in a batch, so in a batch the
- * vector of a text would depend on the other texts (measured: elements differ by 0.016). A batch isn't any faster per
- * text either.
+ * We embed one text at a time. The 8-bit model scales its numbers by the largest number in a batch, so a text's vector
+ * would depend on the other texts in the batch (measured: elements differ by 0.016). Batches aren't faster per text
+ * anyway.
  */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
-import { localModelMaxTokens } from '../core/local-model.ts';
-import type { EmbedderFiles } from './find-files.ts';
+import { type LocalModel, localModelMaxTokens } from '../core/local-model.ts';
+import type { EmbedderFiles, ModelPaths } from './find-files.ts';
+import { createTokenizer } from './packed/unigram-tokenizer.ts';
 
 export interface Embedding {
   readonly values: Float32Array;
-  /** The number of tokens that the model has read. */
+  /** How many tokens went into the model. */
   readonly tokens: number;
 }
 
 export type Embed = (text: string) => Promise<Embedding>;
 
 /**
- * The part of the runtime that we use. The runtime is downloaded rather than a dependency, so we don't have its types.
+ * Types for the part of the ONNX runtime's API that we use. The runtime isn't a dependency. It's downloaded, so we
+ * don't have its own types.
  */
 interface Runtime {
   readonly InferenceSession: { create(path: string, options: object): Promise<Session> };
   readonly Tensor: new (type: 'int64', data: BigInt64Array, dims: readonly number[]) => object;
 }
 interface Session {
+  readonly inputNames: readonly string[];
+  readonly outputNames: readonly string[];
   run(inputs: Readonly<Record<string, object>>): Promise<Readonly<Record<string, { data: Float32Array; dims: readonly number[] }>>>;
 }
 
-/** About 2,500 characters of English text fill the window. The tokenizer takes 1 s for a million. */
+/**
+ * The model's window has room for about 2,500 characters of English text. Tokenizing a million characters takes 1 s.
+ */
 const maxCharacters = 10_000;
 
-/** Loads the model, which takes about half a second. */
-export async function loadModel({ weights, tokenizer, runtime }: EmbedderFiles): Promise<Embed> {
-  const { InferenceSession, Tensor }: Runtime = createRequire(join(runtime, 'package.json'))('onnxruntime-node');
-  const textTokenizer = new Tokenizer(JSON.parse(await readFile(tokenizer, 'utf8')), {});
+/** Loads the models. This takes about half a second per model. */
+export async function loadModels({ models, runtime }: EmbedderFiles): Promise<ReadonlyMap<LocalModel, Embed>> {
+  const loaded: Runtime = createRequire(join(runtime, 'package.json'))('onnxruntime-node');
+  const embeds = new Map<LocalModel, Embed>();
+  for (const paths of models) embeds.set(paths.name, await loadModel(paths, loaded));
+  return embeds;
+}
+
+async function loadModel({ weights, tokenizer }: ModelPaths, { InferenceSession, Tensor }: Runtime): Promise<Embed> {
+  const tokenize = await loadTokenizer(tokenizer);
   // Use a single thread, so that the other cores can serve calls.
   const session = await InferenceSession.create(weights, { intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3 });
   return async (text) => {
-    const ids = cut(textTokenizer.encode(text.slice(0, maxCharacters).toWellFormed()).ids);
+    const ids = cut(tokenize(text.slice(0, maxCharacters).toWellFormed()));
     const tensor = (fill: (index: number) => number): object =>
       new Tensor(
         'int64',
         BigInt64Array.from(ids, (_, index) => BigInt(fill(index))),
         [1, ids.length],
       );
-    const { last_hidden_state: output } = await session.run({
-      input_ids: tensor((index) => ids[index] ?? 0),
-      attention_mask: tensor(() => 1),
-      token_type_ids: tensor(() => 0),
-    });
+    const inputs: Readonly<Record<string, () => object>> = {
+      input_ids: () => tensor((index) => ids[index] ?? 0),
+      attention_mask: () => tensor(() => 1),
+      token_type_ids: () => tensor(() => 0),
+    };
+    const output = (await session.run(Object.fromEntries(session.inputNames.map((name) => [name, inputs[name]?.() ?? {}]))))[
+      session.outputNames[0] ?? ''
+    ];
     if (!output) throw new Error('the model returned no vector');
     return { values: toUnitLength(output.data.subarray(0, output.dims[2])), tokens: ids.length };
   };
 }
 
-/** Keeps the first tokens and the last one, which marks the end. */
+async function loadTokenizer(path: string): Promise<(text: string) => readonly number[]> {
+  if (extname(path) === '.bin') return createTokenizer(await readFile(path));
+  const tokenizer = new Tokenizer(JSON.parse(await readFile(path, 'utf8')), {});
+  return (text) => tokenizer.encode(text).ids;
+}
+
+/** Truncates the input but keeps its last token, which marks the end. */
 function cut(ids: readonly number[]): readonly number[] {
   return ids.length <= localModelMaxTokens ? ids : [...ids.slice(0, localModelMaxTokens - 1), ...ids.slice(-1)];
 }

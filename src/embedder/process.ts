@@ -1,19 +1,19 @@
 /**
- * The embedder's process. It loads the model, and serves vectors until its service ends. It has no state, so we stop it
+ * The embedder process. It loads the models, and serves vectors until the service ends. It has no state, so we stop it
  * by killing it.
  *
- * Its channel to the service closes when the service ends, no matter how. It ignores stop signals, which a terminal or
- * supervisor sends to the whole process group, because running calls of the service still need it.
+ * When the service ends for any reason, the process's IPC channel closes. It ignores stop signals, which a terminal or
+ * supervisor sends to the whole process group, because the service's running calls still need it.
  */
 import type { Server } from 'node:http';
 import { Socket } from 'node:net';
 import { errorSummary } from '../core/error-messages.ts';
 import { type EmbedderMessage, serviceMessage } from './messages.ts';
-import { loadModel } from './model.ts';
+import { loadModels } from './model.ts';
 import { createEmbeddingQueue } from './queue.ts';
 import { createEmbeddingServer } from './server.ts';
 
-/** Resolves once the service has ended or the model can't be served. */
+/** Resolves once the service has ended, or if a model can't be loaded. */
 export async function runEmbedderProcess(): Promise<void> {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
@@ -23,14 +23,14 @@ export async function runEmbedderProcess(): Promise<void> {
     const message = serviceMessage.parse(data);
     switch (message.kind) {
       case 'load': {
-        const embed = await loadModel(message.files);
-        // The first run allocates memory and takes longer, so do it before we're ready.
-        await embed('ready');
-        server = createEmbeddingServer(createEmbeddingQueue(embed), message.token);
+        const models = await loadModels(message.files);
+        // The first run allocates memory and takes longer, so do it before we report that we're ready.
+        for (const embed of models.values()) await embed('ready');
+        server = createEmbeddingServer({ models, queue: createEmbeddingQueue(), token: message.token });
         return send({ kind: 'ready' });
       }
       case 'connection':
-        // There is no socket if the caller has disconnected.
+        // The socket is missing if the caller has disconnected in the meantime.
         if (socket instanceof Socket) server?.emit('connection', socket);
         return send({ kind: 'accepted' });
     }

@@ -1,23 +1,24 @@
 /**
- * Decides in which order texts are embedded. We embed one text at a time, so that a request with many texts doesn't
- * delay a short one by more than one text.
+ * Decides in which order texts are embedded. We embed one text at a time, so that a request with many texts delays a
+ * short one by at most one text.
  *
- * Short requests, such as the query of a search or the message of a recall, go first. After every few of them, a text
- * of a long request gets its turn, so that passages are still embedded in the background under load. The queue is
- * limited by requests and by characters.
+ * Short requests, such as a search query or the message for a recall, go first. After a few of them, a text from a long
+ * request gets its turn, so that passages are still embedded in the background under load. The number of requests and
+ * characters in the queue is limited.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Embed, Embedding } from './model.ts';
 
 export interface EmbeddingQueue {
   /**
-   * Returns the vectors in the order of `texts`, or null if the queue is full. Rejects with the signal's reason if it's
-   * aborted.
+   * Returns the vectors of the texts in order, or null if the queue is full. If the signal is aborted, rejects with its
+   * reason.
    */
-  add(texts: readonly string[], signal: AbortSignal): Promise<readonly Embedding[]> | null;
+  add(embed: Embed, texts: readonly string[], signal: AbortSignal): Promise<readonly Embedding[]> | null;
 }
 
 interface Waiting {
+  readonly embed: Embed;
   readonly texts: readonly string[];
   readonly characters: number;
   readonly done: Embedding[];
@@ -27,11 +28,11 @@ interface Waiting {
 }
 
 const limits = { requests: 256, characters: 8 * 1024 * 1024 };
-/** Enough for the longest query of a search. */
+/** Texts up to this length jump the queue. Chosen so that even the longest search query does. */
 const maxShortCharacters = 2_200;
 const shortTurns = 4;
 
-export function createEmbeddingQueue(embed: Embed): EmbeddingQueue {
+export function createEmbeddingQueue(): EmbeddingQueue {
   const short: Waiting[] = [];
   const long: Waiting[] = [];
   let characters = 0;
@@ -41,7 +42,7 @@ export function createEmbeddingQueue(embed: Embed): EmbeddingQueue {
     for (let turn = 1; short.length + long.length > 0; turn += 1) {
       const isLongTurn = short.length === 0 || (long.length > 0 && turn % (shortTurns + 1) === 0);
       await embedNext(isLongTurn ? long : short);
-      // Let new requests arrive before we choose the next one.
+      // Yield to the event loop, so that new requests can enter the queue before we choose the next one.
       await nextTurn();
     }
     isRunning = false;
@@ -50,7 +51,7 @@ export function createEmbeddingQueue(embed: Embed): EmbeddingQueue {
   const embedNext = async (requests: Waiting[]): Promise<void> => {
     const [first] = requests;
     if (!first) return;
-    const { texts, done, signal } = first;
+    const { embed, texts, done, signal } = first;
     const end = (settle: () => void): void => {
       requests.shift();
       characters -= first.characters;
@@ -66,12 +67,12 @@ export function createEmbeddingQueue(embed: Embed): EmbeddingQueue {
   };
 
   return {
-    add(texts, signal) {
+    add(embed, texts, signal) {
       const added = texts.reduce((sum, text) => sum + text.length, 0);
       if (short.length + long.length >= limits.requests || characters + added > limits.characters) return null;
       characters += added;
       const { promise, resolve, reject } = Promise.withResolvers<readonly Embedding[]>();
-      (added <= maxShortCharacters ? short : long).push({ texts, characters: added, done: [], signal, resolve, reject });
+      (added <= maxShortCharacters ? short : long).push({ embed, texts, characters: added, done: [], signal, resolve, reject });
       if (!isRunning) {
         isRunning = true;
         void run();

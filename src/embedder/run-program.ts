@@ -1,4 +1,4 @@
-/** Runs a package manager, which may take minutes and must not see the gateway's secrets. */
+/** Runs a package manager. This can take minutes. The package manager doesn't get to see the gateway's secrets. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { errorCode, errorSummary } from '../core/error-messages.ts';
@@ -16,11 +16,16 @@ interface ProgramOptions {
   readonly signal: AbortSignal;
 }
 
-/** Matches only the variables that package managers need, so that they don't see vendor keys. */
+/**
+ * Matches the environment variables that package managers need. They don't get to see any others, such as vendor keys.
+ */
 const neededNames =
-  /^(?:PATH|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|XDG_[A-Z_]+|JAVA_[A-Z_]+|MAVEN_[A-Z_]+|NPM_[A-Z_]+|(?:HTTPS?|NO|ALL)_PROXY)$/i;
+  /^(?:PATH|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|XDG_[A-Z_]+|JAVA_[A-Z_]+|MAVEN_[A-Z_]+|NPM_[A-Z_]+|PIP_[A-Z_]+|(?:HTTPS?|NO|ALL)_PROXY)$/i;
 
-/** Throws a one-line error if the program is missing or fails, or the signal's reason if it's aborted. */
+/**
+ * Throws an error with a one-line message if the program is missing or fails. If the signal is aborted, throws the
+ * signal's reason.
+ */
 export async function runProgram(
   program: string,
   { arguments: given, folder, variables, timeoutMs, signal }: ProgramOptions,
@@ -35,7 +40,7 @@ export async function runProgram(
   }
 }
 
-/** Returns the most helpful lines of the output, which are the first that mention an error. */
+/** Picks the lines of the output that help most: the first ones with an error in them. */
 function describe(error: unknown): string {
   const output = isObject(error) ? `${String(error['stderr'] ?? '')}\n${String(error['stdout'] ?? '')}` : '';
   const lines = output.split('\n').map((line) => line.replace('npm error', '').trim());

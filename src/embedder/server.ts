@@ -1,18 +1,19 @@
-/** Serves `POST /v1/embeddings` in OpenAI's format to clients that have the token. */
+/** Serves `POST /v1/embeddings` in OpenAI's format, to clients that have the token. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { z } from 'zod';
-import { localModel } from '../core/local-model.ts';
-import type { Embedding } from './model.ts';
+import { type LocalModel, localModels } from '../core/local-model.ts';
+import type { Embed, Embedding } from './model.ts';
 import type { EmbeddingQueue } from './queue.ts';
 
 const maxInputBytes = 8 * 1024 * 1024;
-/** Limits the total size of the bodies of requests that haven't been answered yet. */
+/** Limits the total size of the request bodies that haven't been answered yet. */
 const maxHeldBytes = 24 * 1024 * 1024;
+/** All models have this many. */
 const dimensions = 384;
 
 const requestSchema = z.object({
-  model: z.literal(localModel, { error: `must be ${localModel}` }),
+  model: z.enum(localModels, { error: `must be one of ${localModels.join(', ')}` }),
   input: z.union([z.string().transform((text) => [text]), z.array(z.string()).min(1).max(2_048)], {
     error: 'must be a string or a list of 1 to 2048 strings; tokens are not supported',
   }),
@@ -20,7 +21,7 @@ const requestSchema = z.object({
   encoding_format: z.enum(['float', 'base64'], { error: 'must be float or base64' }).default('float'),
 });
 
-/** Thrown if a request is invalid. The message doesn't quote anything from it. */
+/** Thrown if a request is invalid. The message doesn't quote the request. */
 class RequestError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -29,17 +30,23 @@ class RequestError extends Error {
   }
 }
 
-/** The server doesn't listen on a port. It receives its connections as events. */
-export function createEmbeddingServer(queue: EmbeddingQueue, token: string): Server {
+interface ServerOptions {
+  readonly models: ReadonlyMap<LocalModel, Embed>;
+  readonly queue: EmbeddingQueue;
+  readonly token: string;
+}
+
+/** Creates a server that doesn't listen on a port. It receives its connections as events. */
+export function createEmbeddingServer({ models, queue, token }: ServerOptions): Server {
   const expected = digest(`Bearer ${token}`);
   let heldBytes = 0;
   return createServer((request, response) => {
     const left = new AbortController();
-    response.once('close', () => left.abort(new Error('the client has left')));
+    response.once('close', () => left.abort(new Error('the client has disconnected')));
     const respond = async (): Promise<void> => {
       if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'invalid token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
-      // If the length isn't declared, assume the maximum.
+      // Without a `content-length`, assume the maximum.
       const bytes = Number(request.headers['content-length'] ?? maxInputBytes);
       if (bytes > maxInputBytes) throw new RequestError(413, `the body is larger than ${maxInputBytes} bytes`);
       heldBytes += bytes;
@@ -47,10 +54,12 @@ export function createEmbeddingServer(queue: EmbeddingQueue, token: string): Ser
         heldBytes -= bytes;
       });
       if (heldBytes > maxHeldBytes) throw new RequestError(429, 'too many texts are waiting; try again in a moment');
-      const { input, encoding_format: format } = parseBody(await readBody(request));
-      const embeddings = await queue.add(input, left.signal);
+      const { model, input, encoding_format: format } = parseBody(await readBody(request));
+      const embed = models.get(model);
+      if (!embed) throw new RequestError(404, `${model} is not loaded, because no tier of the configuration names it`);
+      const embeddings = await queue.add(embed, input, left.signal);
       if (embeddings === null) throw new RequestError(429, 'too many texts are waiting; try again in a moment');
-      sendJson(response, 200, toResponse(embeddings, format));
+      sendJson(response, 200, toResponse(model, embeddings, format));
     };
     respond().catch((error: unknown) => sendError(request, response, error));
   });
@@ -84,15 +93,15 @@ function parseBody(body: string): z.output<typeof requestSchema> {
   throw new RequestError(400, `${issue?.path.join('.') || 'body'}: ${issue?.message}`);
 }
 
-function toResponse(embeddings: readonly Embedding[], format: 'float' | 'base64'): object {
+function toResponse(model: LocalModel, embeddings: readonly Embedding[], format: 'float' | 'base64'): object {
   const tokens = embeddings.reduce((sum, embedding) => sum + embedding.tokens, 0);
   const data = embeddings.map(({ values }, index) => ({ object: 'embedding', index, embedding: encode(values, format) }));
-  return { object: 'list', data, model: localModel, usage: { prompt_tokens: tokens, total_tokens: tokens } };
+  return { object: 'list', data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 
 /**
- * Encodes a vector as JSON with eight decimals, which is the precision of a 32-bit float of this size, or as its bytes
- * in base64.
+ * Encodes a vector as JSON with eight decimals, which matches the precision of a 32-bit float of this size, or as
+ * base64.
  */
 function encode(values: Float32Array, format: 'float' | 'base64'): readonly number[] | string {
   if (format === 'base64') return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('base64');
@@ -100,7 +109,7 @@ function encode(values: Float32Array, format: 'float' | 'base64'): readonly numb
 }
 
 function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
-  // Discard the rest of the request, and close the connection if it's incomplete.
+  // Drain the request. If there's more to come, close the connection as well.
   request.resume();
   if (response.destroyed) return;
   const [status, message] = error instanceof RequestError ? [error.status, error.message] : [500, 'the model failed'];

@@ -1,10 +1,10 @@
 /**
- * Runs the local embedder of a service. It provides the files, starts the process, and restarts it if it dies. All of
- * this happens in the background, and the service doesn't wait for it when it starts or stops.
+ * Runs a service's local embedder. It provides the files, starts the process, and restarts it if it dies. This happens
+ * in the background, and doesn't delay the service when it starts or stops.
  *
- * The address is fixed from the start, so that you can configure it as a provider. While the process isn't running, it
- * responds with 503. The service holds the port and passes connections on, so no other program can bind the port if the
- * process dies.
+ * The address is known from the start, so that it can be configured as a provider. If the process isn't running,
+ * requests get a 503. The service itself holds the port and passes connections on, so that no other program can bind
+ * the port if the process dies.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { backoffMs } from '../core/backoff.ts';
 import { errorSummary } from '../core/error-messages.ts';
-import { localModelId } from '../core/local-model.ts';
+import { toLocalModelId } from '../core/local-model.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { EmbedderFiles } from './find-files.ts';
@@ -21,35 +21,42 @@ import { openListener } from './listener.ts';
 import { embedderMessage, type ServiceMessage } from './messages.ts';
 
 export interface LocalEmbedder {
-  /** The base URL of the provider. */
+  /** Base URL to configure as a provider. */
   readonly url: string;
-  /** The provider's API key, which other programs on the machine don't know. */
+  /**
+   * The API key of the local provider. It's only known to this process, so other programs on the machine can't use the
+   * embedder.
+   */
   readonly token: string;
   /** Retries immediately instead of waiting for the backoff. */
   retry(): void;
   stop(): Promise<void>;
 }
 
-export interface LocalEmbedderOptions extends Pick<InstallOptions, 'folder' | 'cacheDir' | 'variables'> {
+export interface LocalEmbedderOptions extends Pick<InstallOptions, 'models' | 'folder' | 'cacheDir' | 'variables'> {
   readonly logger: Logger;
-  /** Called when the model becomes available or unavailable. */
+  /** Called when the models become available or unavailable. */
   readonly onChange: (isReady: boolean) => void;
-  /** Called with one sentence on the first failure to provide or load the files. */
+  /** Called with an explanation the first time that we can't provide or load the files. */
   readonly onUnavailable: (reason: string) => void;
 }
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 const startTimeoutMs = 60_000;
-/** The delay before we try to fetch the files again. */
+/** How long we wait before trying to fetch the files again. */
 const fetchBackoff = { initialMs: 30_000, maxMs: 3_600_000 };
 const restartBackoff = { initialMs: 250, maxMs: 60_000 };
-/** If the process was up for this long, we reset the number of crashes. */
+/** If the embedder process ran for at least this long before it crashed, we reset the restart backoff. */
 const healthyAfterMs = 60_000;
-/** The weights are outside of V8's heap. The heap contains the requests, whose size is limited. */
+/**
+ * The heap limit of the embedder process. It can be this low because the model's weights live outside of the V8 heap,
+ * and because the size of the requests is limited.
+ */
 const heapLimit = '--max-old-space-size=160';
 
 export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise<LocalEmbedder> {
-  const { folder, cacheDir, variables, logger, onChange, onUnavailable } = options;
+  const { models, folder, cacheDir, variables, logger, onChange, onUnavailable } = options;
+  const model = models.map(toLocalModelId).join();
   const token = randomBytes(32).toString('base64url');
   const listener = await openListener();
   let isReady = false;
@@ -60,7 +67,7 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
     onChange(next);
   };
 
-  /** Runs the process until it ends. Rejects if it doesn't become ready. */
+  /** Runs the process until it exits. Rejects if it doesn't become ready. */
   const runProcess = async (files: EmbedderFiles, signal: AbortSignal): Promise<void> => {
     const startedAt = performance.now();
     const child = startProcess();
@@ -72,12 +79,12 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
     try {
       await load(child, { kind: 'load', files, token });
       listener.passTo(child);
-      logger.info({ model: localModelId, durationMs: Math.round(performance.now() - startedAt) }, 'local embedder ready');
+      logger.info({ model, durationMs: Math.round(performance.now() - startedAt) }, 'local embedder ready');
       setReady(true);
       const reason = await exited;
       if (performance.now() - startedAt > healthyAfterMs) crashes = 0;
       signal.throwIfAborted();
-      logger.error({ model: localModelId, reason }, 'local embedder died; restarting it');
+      logger.error({ model, reason }, 'local embedder died; restarting it');
     } finally {
       signal.removeEventListener('abort', kill);
       listener.passTo(null);
@@ -89,8 +96,8 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
 
   const loop = createBackgroundLoop({
     async run(signal) {
-      const files = await provideFiles({ folder, cacheDir, variables, logger, signal });
-      // `provideFiles` doesn't notice a stop while it hashes existing files.
+      const files = await provideFiles({ models, folder, cacheDir, variables, logger, signal });
+      // `provideFiles` doesn't notice an abort while it hashes files.
       signal.throwIfAborted();
       await runProcess(files, signal);
       crashes += 1;
@@ -100,7 +107,7 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
     backoff: fetchBackoff,
     onFirstFailure: (error) => onUnavailable(errorSummary(error)),
     onFailure: (err, failures) => {
-      const fields = { model: localModelId, err, backoffMs: backoffMs(failures, fetchBackoff) };
+      const fields = { model, err, backoffMs: backoffMs(failures, fetchBackoff) };
       logger.warn(fields, 'local embedder unavailable; searching memory by text only');
     },
   });
@@ -119,14 +126,14 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
 }
 
 /**
- * Starts the process without any environment variables, so that it doesn't see vendor keys, and in its own session, so
- * that it doesn't receive Ctrl-C from a terminal.
+ * Starts the process with an empty environment, so that it can't see vendor keys. It runs in its own session, so that
+ * Ctrl-C in a terminal doesn't stop it.
  */
 function startProcess(): ChildProcess {
   return fork(main, ['embedder'], { env: {}, execArgv: [heapLimit], stdio: ['ignore', 'ignore', 'ignore', 'ipc'], detached: true });
 }
 
-/** Resolves when the process is ready. Rejects if it fails, ends or takes too long. */
+/** Resolves when the process is ready. Rejects if it fails, exits or takes too long. */
 async function load(child: ChildProcess, message: ServiceMessage): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const receive = (data: unknown): void => {

@@ -1,73 +1,79 @@
 /**
- * Circuit breakers, one per project and provider, or member of a provider's pool. An open breaker moves a provider's
- * models to the end of a plan, but doesn't remove them. If all breakers are open, we call the models anyway.
+ * Circuit breakers. There's one per project and provider, or per member of a provider's pool. If a breaker is open, the
+ * provider's models move to the end of the plan, but they aren't removed. So if all breakers are open, we still call
+ * the models.
  *
- * A breaker opens after 5 failures in a row, or if at least half of at least 20 attempts within 60 s failed. It stays
- * open for 30 s at first, and after each failed probe for twice as long as before, up to 5 min. In the half-open state
- * it admits one probe at a time, and two successes close it.
+ * A breaker opens after 5 consecutive failures, or if at least half of the attempts within 60 s failed and there were
+ * at least 20. It stays open for 30 s. After each failed probe this time doubles, up to 5 min. Then the breaker is
+ * half-open and admits one probe at a time. Two successful probes close it.
  *
- * A stream may take minutes, so it counts as a success when its content begins. If the vendor breaks it off later, it
- * counts as a failure after all. Five broken streams without a complete response in between open the breaker too.
+ * A stream can take minutes, so it counts as a success as soon as its content begins. If the vendor breaks it off
+ * later, it counts as a failure instead. The breaker also opens after five broken streams without a complete response
+ * in between.
  *
  * @see docs/architecture/routing-and-failover.md
  */
 
-import type { Clock } from '../core/time.ts';
-import { formatTime } from '../core/time.ts';
+import { type Clock, formatTime } from '../core/time.ts';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 
-/** A row of `/status/peek`. */
+/** One row in `/status/peek`. */
 export interface BreakerReport {
-  /** The provider, or `<provider>/<member>` for a member of a pool. */
+  /** The provider, or `<provider>/<member>` if the breaker is for a pool member. */
   readonly provider: string;
   readonly state: BreakerState;
   readonly failures: number;
   readonly opened_at: string | null;
   readonly retry_at: string | null;
-  /** Set while this process calls the provider last, because the vendor has responded with a 429. */
+  /** Set after the vendor has responded with a 429. Until this time, we only try the provider after all others. */
   readonly cooling_until?: string;
 }
 
 export interface Breakers {
   /**
-   * Reports whether the provider may be tried first. In the half-open state, the first caller takes the probe slot and
-   * has to send a request.
+   * Returns true if the provider can be tried first. If the breaker is half-open, this takes the probe slot, and the
+   * caller has to send a request.
    */
   tryAcquire(projectId: string, provider: string): boolean;
-  /** Reports what `tryAcquire` would return now, without taking the probe slot. */
+  /** A dry run of `tryAcquire` that leaves the probe slot alone. */
   canAcquire(projectId: string, provider: string): boolean;
-  /** Reports whether the provider's models keep their position after the first candidate. Takes no probe slot. */
+  /**
+   * Returns true if the provider's models can stay where they are in the plan. This is only for models that aren't the
+   * first candidate, so it doesn't take a probe slot.
+   */
   isHealthy(projectId: string, provider: string): boolean;
-  /** `isComplete` is false for a stream that has only begun. Call `recordStreamEnd` when such a stream ends. */
+  /** Pass `isComplete: false` if a stream has only begun. When it ends, call `recordStreamEnd`. */
   recordSuccess(projectId: string, provider: string, isComplete?: boolean): void;
   recordFailure(projectId: string, provider: string): void;
-  /** Call this when the vendor has ended a stream that had begun. */
+  /** Call this when a stream has ended after it had begun. `isBroken` tells whether the vendor broke it off. */
   recordStreamEnd(projectId: string, provider: string, isBroken: boolean): void;
-  /** Called after a vendor's 429. Moves its models behind the others until `untilMs`, but for at most five minutes. */
+  /**
+   * Call this after a 429. The provider's models move behind the others until `untilMs`, but for five minutes at most.
+   */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
-  /** For each provider, returns how many projects have an open or half-open breaker for it, or let it cool down. */
+  /** For each provider, returns the number of projects in which its breaker is open, half-open or cooling down. */
   countNotClosed(): ReadonlyMap<string, Readonly<Record<'open' | 'half_open' | 'cooling', number>>>;
 }
 
 interface Breaker {
   state: BreakerState;
   consecutiveFailures: number;
-  /** The number of streams that broke off since the last complete response. */
+  /** Streams in a row that broke off. */
   brokenStreams: number;
   successesInHalfOpen: number;
   openedAt: number | null;
   retryAt: number;
   openMs: number;
   /**
-   * When the probe slot expires. Not every probe gets a verdict, because its caller may disconnect or a media call may
-   * be refused.
+   * When the probe slot becomes free again. We need this limit because some probes never report a result, e.g. if the
+   * caller disconnects or a media call is refused.
    */
   probingUntil: number;
   coolingUntil: number;
   /**
-   * The attempts and failures of the last minute, in a ring of buckets. `bucket` is the number of the newest bucket,
+   * Counts the attempts and failures of the last minute in a ring buffer. `bucket` is the number of the newest bucket,
    * counted from 1970.
    */
   bucket: number;
@@ -76,7 +82,7 @@ interface Breaker {
 }
 
 const failuresToOpen = 5;
-/** Six buckets make up the window of 60 s, so an attempt stops counting when it's 50 to 60 s old. */
+/** The 60 s window has six buckets, so an attempt stops counting after 50 to 60 s. */
 const bucketMs = 10_000;
 const bucketsInWindow = 6;
 const minAttempts = 20;
@@ -88,7 +94,8 @@ const probeTimeoutMs = 10_000;
 type OnChange = (projectId: string, provider: string, from: BreakerState, to: BreakerState) => void;
 
 export function createBreakers(clock: Clock, onChange: OnChange = () => undefined): Breakers {
-  // This can't grow beyond the number of projects times the number of configured providers.
+  // The number of entries is limited, because there's at most one for each combination of a project and a configured
+  // provider.
   const byProject = new Map<string, Map<string, Breaker>>();
   const get = (projectId: string, provider: string): Breaker | undefined => byProject.get(projectId)?.get(provider);
 
@@ -103,7 +110,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
 
   const count = (breaker: Breaker, attempts: 0 | 1, failures: 0 | 1): void => {
     const current = bucketAt(clock.now());
-    // The clock has jumped back, so we no longer know when the earlier attempts happened.
+    // The clock has been set back. We don't know how old the counted attempts are any more, so start over.
     if (current < breaker.bucket) Object.assign(breaker, { bucket: current, attempts: emptyBuckets(), failures: emptyBuckets() });
     for (let next = Math.max(breaker.bucket + 1, current - bucketsInWindow + 1); next <= current; next += 1) {
       breaker.attempts[next % bucketsInWindow] = 0;
@@ -118,14 +125,16 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
   const open = (breaker: Breaker): void => {
     const now = clock.now();
     breaker.openMs = breaker.state === 'closed' ? baseOpenMs : Math.min(breaker.openMs * 2, maxOpenMs);
-    Object.assign(breaker, { state: 'open', openedAt: now, retryAt: now + breaker.openMs, probingUntil: 0, successesInHalfOpen: 0 });
+    // If `openedAt` is already set, a probe has failed. The outage continues, so we keep the time at which it began.
+    const openedAt = breaker.openedAt ?? now;
+    Object.assign(breaker, { state: 'open', openedAt, retryAt: now + breaker.openMs, probingUntil: 0, successesInHalfOpen: 0 });
   };
 
   const succeed = (breaker: Breaker, projectId: string, provider: string): void => {
     breaker.probingUntil = 0;
     if (breaker.state === 'closed') return;
-    // If a call succeeds while the breaker is open, the provider was called because all breakers were open. We count it
-    // like a successful probe.
+    // If a call succeeds while the breaker is open, it was sent because all breakers were open. Count it as a
+    // successful probe.
     const { state } = breaker;
     breaker.state = 'half_open';
     breaker.successesInHalfOpen += 1;
@@ -140,7 +149,8 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       breaker.consecutiveFailures >= failuresToOpen ||
       breaker.brokenStreams >= failuresToOpen ||
       (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
-    // After the open period, a call to a provider without alternatives counts as its probe.
+    // If a provider has no alternatives, it's called even though its breaker is open. After the open period, such a
+    // call counts as a probe.
     const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && !isAhead(breaker.retryAt, clock.now()));
     if (!isProbe && (breaker.state !== 'closed' || !tooMany)) return;
     const { state } = breaker;
@@ -179,7 +189,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       count(breaker, 1, 0);
       breaker.consecutiveFailures = 0;
       if (isComplete) breaker.brokenStreams = 0;
-      // If this provider's streams keep breaking off, the beginning of another one tells us nothing.
+      // If the last streams have all broken off, starting another one isn't a sign of recovery.
       if (breaker.brokenStreams < failuresToOpen) succeed(breaker, projectId, provider);
     },
     recordFailure(projectId, provider) {
@@ -201,7 +211,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
     },
     coolDown(projectId, provider, untilMs) {
       const breaker = find(projectId, provider);
-      // Some vendors ask for days, but an occasional attempt costs little.
+      // Some vendors ask us to wait for days, but trying once in a while doesn't cost much.
       breaker.coolingUntil = Math.max(breaker.coolingUntil, Math.min(untilMs, clock.now() + maxOpenMs));
       breaker.probingUntil = 0;
     },
@@ -253,8 +263,8 @@ function createBreaker(now: number): Breaker {
 }
 
 /**
- * Reports whether a time is still in the future. If it's further ahead than `maxOpenMs`, it was set before the clock
- * jumped back, so we ignore it.
+ * Checks whether a time is in the future. A time that's further ahead than `maxOpenMs` was set before the clock jumped
+ * back, so we ignore it.
  */
 function isAhead(epochMs: number, now: number): boolean {
   return epochMs > now && epochMs - now <= maxOpenMs;

@@ -1,13 +1,13 @@
 /**
  * Tries the candidates of a plan in order until one succeeds. `classify-failure.ts` decides what each failure means.
  *
- * After a vendor's 429, the candidates of other providers come first. If there are none left, we retry the same model
- * once after the delay that the vendor asked for, and then try the next one. If a keep-alive connection was closed
- * while we sent a request, we repeat it once with the same model. After a prompt was too long, we skip models whose
- * window isn't larger.
+ * After a 429, we first try the candidates of other providers. If there are none left, we wait as long as the vendor
+ * asked, retry the model once, and then move on. If a keep-alive connection closes while we're sending a request, we
+ * repeat the request once with the same model. If the prompt was too long, we skip all models whose window isn't
+ * larger.
  *
- * If a provider has a pool, a model has a candidate for each of its members. After a member's 429 we only try members of
- * other accounts, also after the candidates of other providers.
+ * If a provider has a pool, each member of the pool is a separate candidate for a model. After a member's 429, we only
+ * try members of other accounts, and only after the candidates of other providers.
  *
  * @see docs/architecture/routing-and-failover.md
  */
@@ -23,37 +23,41 @@ export interface AttemptFailure {
 
 export type ChainResult<Success> =
   | { readonly kind: 'responded'; readonly response: Success }
-  /** All candidates failed. `failures` are in the order of the attempts. */
+  /** All candidates have failed. `failures` contains one entry per attempt, in the order of the attempts. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /**
-   * The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was in progress.
+   * The chain was aborted because the deadline passed, the caller disconnected or the service is stopping. `cut` is the
+   * attempt that was interrupted by this.
    */
   | { readonly kind: 'aborted'; readonly failures: readonly AttemptFailure[]; readonly cut: AttemptFailure | null };
 
 export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
-  /** True if the call refers to state that one member of a pool has, so that others may refuse it. */
+  /**
+   * True if the call refers to state that only one member of the pool has. If another member refuses the call, that
+   * member may still accept it.
+   */
   readonly hasStateAtMember?: boolean;
   /**
-   * Makes one attempt, after a delay of `waitMs`. `isLast` is true if no other candidate is left. Throws a VendorError.
-   * Any other error is a bug and ends the chain.
+   * Makes one attempt after a delay of `waitMs`. `isLast` is true if there are no other candidates. Throws a
+   * VendorError. Any other error is a bug and ends the chain.
    */
   attempt(candidate: Candidate, waitMs: number, isLast: boolean): Promise<Success>;
   /**
-   * Reserves what the failed attempts may cost, in addition to the next one. Returns false if a ceiling has nothing
-   * left, which ends the chain.
+   * Reserves the cost of the next attempt, in addition to what the failed attempts may cost. Returns false if a ceiling
+   * has no quota left, which ends the chain.
    */
-  reserveNext(): boolean | Promise<boolean>;
-  /** Returns the time until the call's deadline. Null if the call has no deadline. */
+  reserveNext(): Promise<boolean>;
+  /** Returns the time until the call's deadline. Null if there's no deadline. */
   remainingMs(): number | null;
-  /** Waits. Throws VendorError `aborted` if the call is cancelled in the meantime. */
+  /** Waits. Throws a VendorError of kind `aborted` if somebody cancels the call. */
   pause(waitMs: number): Promise<void>;
 }
 
 export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
   let queue = chain.candidates.slice();
-  /** Null if we go on to the next candidate. */
+  /** The retry to make next. If this is null, we continue with the next candidate. */
   let retry: Attempt | null = null;
   for (;;) {
     const attempt: Attempt = retry ?? { candidate: queue.shift(), waitMs: 0, reason: 'next' };
@@ -96,19 +100,19 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
 }
 
 interface Attempt {
-  /** Undefined if none is left. */
+  /** The candidate to try. It's undefined if there are no candidates left. */
   readonly candidate: Candidate | undefined;
   readonly waitMs: number;
-  /** Why we try this candidate: it's the next one, or we retry it for one of the other reasons. */
+  /** `next` is simply the next candidate of the plan. The others mean that the same one is tried again. */
   readonly reason: 'next' | 'connection_closed' | 'rate_limited';
 }
 
-/** After this many members have failed, the vendor has a problem that other members probably share. */
+/** If this many members fail, the vendor itself is probably in trouble. */
 const maxFailedMembers = 2;
 
 /**
- * Returns the queue after a member of a pool has failed. A member can't serve what another one has refused, and has the
- * rate limit of the other members of its account.
+ * Removes candidates that can't succeed after a member of a pool has failed. If one member refuses a request, all
+ * members of the pool would refuse it. After a 429, all members of the same account have reached the same rate limit.
  */
 function withoutUselessMembers(
   queue: readonly Candidate[],
@@ -117,7 +121,7 @@ function withoutUselessMembers(
 ): Candidate[] {
   const isSameModel = (other: Candidate): boolean => other.id === id;
   if (kind === 'rate_limited') return queue.filter((other) => !isSameModel(other) || other.member?.account !== member?.account);
-  // Vendors respond with a 400 or a 404 if they don't have the state.
+  // A 400 or 404 may just mean that this member doesn't have the state. One of the others may have it, so try them all.
   if (hasStateAtMember) return [...queue];
   if (kind === 'refused') return queue.filter((other) => !isSameModel(other));
   if (failures.filter(({ candidate }) => isSameModel(candidate)).length < maxFailedMembers) return [...queue];
@@ -125,8 +129,8 @@ function withoutUselessMembers(
 }
 
 /**
- * Returns the retry of a model after a 429. Other members of its pool may have responded with a 429 before, and we retry
- * the one that asked for the shortest delay. Null if the model isn't retried.
+ * Returns how to retry a model after a 429, or null if it shouldn't be retried. If several members of the pool
+ * responded with a 429, we retry the one with the shortest delay.
  */
 function shortestRetry(failures: readonly AttemptFailure[], { id }: Candidate, remainingMs: number | null): Attempt | null {
   const delays = failures.flatMap(({ candidate, error }) => {

@@ -1,17 +1,13 @@
-/**
- * Decides what a failed attempt means for the chain of candidates. These are pure functions, and `chain.ts` acts on the
- * results.
- */
+/** Decides what a failed attempt means for the chain. These are pure functions, and `chain.ts` acts on the results. */
 import type { Candidate } from '../core/candidate.ts';
-import type { VendorError } from '../core/errors.ts';
-import { contextOverflowCode } from '../core/errors.ts';
+import { contextOverflowCode, type VendorError } from '../core/errors.ts';
 
-/** `refused` means that the vendor rejects the request itself. `failed` is any other failure of the vendor. */
+/** `refused` if the vendor rejected the request as such, `failed` if it couldn't serve it. */
 export type FailureKind = 'refused' | 'failed' | 'rate_limited' | 'aborted';
 
 /**
- * Statuses that are caused by the provider's configuration and not by the request, e.g. a wrong key, a missing
- * permission or an unknown path.
+ * Statuses that usually mean that something is wrong with the provider's configuration and not with the request, e.g. a
+ * wrong key, a missing permission or an unknown path.
  */
 const providerStatuses: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 408, 409]);
 
@@ -25,41 +21,41 @@ export function classifyFailure(error: VendorError): FailureKind {
 }
 
 /**
- * With these statuses, the vendor rejects the gateway's account. If we passed them on, callers would think that
- * something was wrong with their virtual key.
+ * Statuses with which the vendor rejects the gateway's own account. If we passed these on, callers would think that
+ * their virtual key was wrong.
  */
 const accountStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 
 /**
- * Reports whether the failure counts as a refusal once every other model has refused as well. That includes 404, 405,
- * 408 and 409. The chain treats these as failures because another provider may well serve the request, but if none
- * does, the vendor's status tells the caller more than a 502 would.
+ * Returns true if a failure counts as a refusal if all other models have refused too. Unlike `classifyFailure`, this
+ * includes 404, 405, 408 and 409. While there are other candidates we treat these as failures, because another provider
+ * may well serve the request. If none does, the vendor's status tells the caller more than a 502 would.
  */
 export function isFinalRefusal(error: VendorError): boolean {
   const { kind, status } = error;
   return kind === 'status' && status !== null && status >= 400 && status < 500 && status !== 429 && !accountStatuses.has(status);
 }
 
-/** Reports whether the vendor refused the request because the prompt is too long for the model. */
+/** Returns true if the vendor refused the request because the prompt is too long for the model. */
 export function isContextOverflow(error: VendorError): boolean {
   return classifyFailure(error) === 'refused' && error.report.code === contextOverflowCode;
 }
 
 /**
- * Reports whether the failure counts against the provider's circuit breaker, i.e. whether the provider was unreachable,
- * too slow or broken.
+ * Checks whether a failure counts against the provider's circuit breaker, because the provider was unreachable, too
+ * slow or broken.
  */
 export function isProviderFailure(error: VendorError): boolean {
   switch (error.kind) {
     case 'connect':
-      // Without a credential we don't wait for the provider, so there's nothing that the breaker could save.
+      // A missing credential fails immediately, so an open breaker wouldn't save any time.
       return !error.closedWhileSending && !error.isWithoutCredential;
     case 'timeout':
     case 'unreadable':
     case 'broken':
       return true;
     case 'status':
-      // 501 means that the vendor doesn't serve this path, not that it's failing.
+      // 501 isn't a failure. The vendor just doesn't support this path.
       return (error.status ?? 0) >= 500 && error.status !== 501;
     case 'stopped':
     case 'aborted':
@@ -71,25 +67,27 @@ const defaultRetryDelayMs = 1000;
 const maxRetryDelayMs = 60_000;
 
 /**
- * Returns the delay before we retry the same model after its 429, if the plan has no other provider left. Null if a
- * retry is useless or would miss the deadline. `remainingMs` is the time until the call's deadline, or null if there is
- * none.
+ * Returns how long to wait before retrying a model after a 429, when no other provider is left in the plan. Null if a
+ * retry is useless or would miss the deadline. `remainingMs` is the time until the call's deadline. It's null if
+ * there's no deadline.
  */
 export function retryDelay(error: VendorError, remainingMs: number | null): number | null {
-  if (error.retryAfterMs === null) return null; // A spend limit or quota is exhausted.
+  if (error.retryAfterMs === null) return null; // spend limit or quota used up
   const waitMs = Math.min(error.retryAfterMs ?? defaultRetryDelayMs, maxRetryDelayMs);
   return remainingMs !== null && waitMs >= remainingMs ? null : waitMs;
 }
 
-/** Statuses of a vendor that limits the rate or is overloaded. */
+/** The statuses with which vendors report that they're overloaded or that we've reached a rate limit. */
 const busyStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
 
 /**
- * Returns how many milliseconds to wait before repeating a chain that failed because its vendors limited the rate. This
- * is the shortest wait that one of them asked for. Null if an immediate retry may succeed, or if waiting doesn't help.
+ * Returns how long a caller should wait before repeating a chain that failed because of rate limits. This is the
+ * shortest delay that any of the vendors asked for. Null if an immediate retry could succeed, or if waiting doesn't
+ * help.
  *
  * Only the last failure of each model counts. We ignore refusals, configuration errors and exhausted quotas, because
- * waiting doesn't change them. Any failure of a vendor that isn't busy (429, 503, 529) may already be over.
+ * they won't change while we wait. If a vendor failed for another reason than being busy (429, 503, 529), the problem
+ * may already be over, so the caller can retry immediately.
  */
 export function waitOfLimitedChain(failures: readonly Failure[]): number | null {
   const waits: number[] = [];
@@ -103,7 +101,9 @@ export function waitOfLimitedChain(failures: readonly Failure[]): number | null 
   return waits.length === 0 ? null : Math.min(...waits);
 }
 
-/** Reports whether a failed chain would fail again, e.g. because each vendor rejects the gateway's key. */
+/**
+ * Returns true if the chain would fail again if it was repeated, e.g. because every vendor rejects the gateway's key.
+ */
 export function isLastingFailure(failures: readonly Failure[]): boolean {
   return failures.length > 0 && lastErrorsOf(failures).every(isLasting);
 }
@@ -113,14 +113,14 @@ interface Failure {
   readonly error: VendorError;
 }
 
-/** Returns the last failure of each model, or of each member that we called it at. */
+/** Returns the last failure of each model. If a provider has a pool, returns the last failure of each member. */
 export function lastErrorsOf(failures: readonly Failure[]): VendorError[] {
   return [...new Map(failures.map(({ candidate: { id, member }, error }) => [member ? `${member.key} ${id}` : id, error])).values()];
 }
 
 /**
- * Reports whether only a change to the request or the configuration would help. 408 and 409 are short delays on the
- * vendor's side, so they don't count.
+ * Returns true if the failure persists until the request or the configuration is changed. 408 and 409 don't count,
+ * because they're caused by short delays at the vendor.
  */
 function isLasting(error: VendorError): boolean {
   const { kind, status } = error;

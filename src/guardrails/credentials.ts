@@ -1,18 +1,20 @@
 /**
- * Finds credentials in a text and replaces them with a placeholder, so that we don't store any keys. We recognize a
- * credential by its format (`credential-kinds.ts`), by its context (PEM, the user part of a URL, an authorization
- * header, a command-line option) or by the name before it (`assigned-credentials.ts`). Takes linear time in the length
- * of the text.
+ * Finds credentials in a text and replaces them with a placeholder, so that we never store keys. We recognize them by
+ * their format (`credential-kinds.ts`), their context (PEM, the user part of a URL, an authorization header, a
+ * command-line option), or the name in front of them (`assigned-credentials.ts`). Takes linear time.
  */
 import { findAssigned, hasDigit, isPlaceholder } from './assigned-credentials.ts';
 import { boundRuns, type Credential, maxRunLength, prefixedCredential, secretAddress } from './credential-kinds.ts';
 
 const placeholder = '[credential]';
 
-/** Replacing a credential may reveal another one directly after it. Real texts don't have more than a few in a row. */
+/**
+ * How often we search a text again after replacing credentials. A replacement can reveal another credential right
+ * behind it, but real texts only have a few of them in a row.
+ */
 const maxPasses = 8;
 
-/** Replaces each credential in the text. This is idempotent. */
+/** Replaces all credentials in a text. Idempotent. */
 export function maskCredentials(text: string): string {
   let masked = text;
   for (let pass = 0; pass < maxPasses; pass += 1) {
@@ -34,27 +36,35 @@ function replaceAll(text: string, found: readonly Credential[]): string {
   return chunks.join('');
 }
 
-/** Returns the credentials of a text in order and without overlaps. */
-export function findCredentials(text: string): Credential[] {
-  const tokens = hasDigit(text) ? findTokens(text) : [];
-  const found = [
-    ...tokens.flatMap(([start, end]) => findPrefixed(text, start, end)),
-    ...findFramed(text, tokens.length > 0),
-    ...findAssigned(text),
-  ].sort((a, b) => a.start - b.start || b.end - a.end);
+/** Finds the credentials in a text, in order and without overlaps. */
+export function findCredentials(text: string): readonly Credential[] {
+  const tokens = hasDigit(text) ? findTokens(text) : none;
+  const framed = findFramed(text, tokens.length > 0);
+  const assigned = findAssigned(text);
+  if (tokens.length === 0 && framed.length === 0 && assigned.length === 0) return none;
+  const found = [...tokens.flatMap(([start, end]) => findPrefixed(text, start, end)), ...framed, ...assigned];
+  if (found.length === 0) return none;
+  found.sort((a, b) => a.start - b.start || b.end - a.end);
   const separate: Credential[] = [];
   for (const credential of found) {
     const last = separate.at(-1);
-    // Don't follow a credential inside another one, because we've already followed the outer one to its end.
+    // This credential is inside the previous one. We've already found the end of that, so we don't need to find the end
+    // of this one.
     if (!last || credential.start >= last.end) separate.push(followRun(text, credential));
     else if (credential.end > last.end) separate[separate.length - 1] = { ...last, end: followRun(text, credential).end };
   }
   return separate;
 }
 
+/** Shared by all texts without credentials, i.e. nearly all texts. */
+const none: readonly never[] = [];
+
 const restOfRun = /[\w+/=~.%-]{1,4096}/y;
 
-/** Extends a credential to the end of its run if the pattern had to stop at `maxRunLength`. */
+/**
+ * Extends a credential to the end of its run of characters, if the pattern stopped because it had reached
+ * `maxRunLength`.
+ */
 function followRun(text: string, credential: Credential): Credential {
   if (credential.end - credential.start < maxRunLength) return credential;
   let { end } = credential;
@@ -63,20 +73,20 @@ function followRun(text: string, credential: Credential): Credential {
 }
 
 /**
- * The minimum length of a token. The shortest kind of credential is `slack`, and an `authorization` has at least 16
- * characters.
+ * The minimum length of a token. The shortest kind of credential is `slack`, and the value of an `authorization` header
+ * has at least 16 characters.
  */
 const minTokenLength = 15;
 /**
- * The ASCII characters that a token consists of. They include everything that the patterns in `credential-kinds.ts` and
- * authorization headers may contain.
+ * The characters that a token can consist of, which are all ASCII. They include every character that the patterns in
+ * `credential-kinds.ts` and authorization headers allow.
  */
 const tokenCharacters = Uint8Array.from({ length: 128 }, (_, code) => Number(/[\w.~+/:=-]/.test(String.fromCharCode(code))));
 
 /**
- * Finds the tokens in a text, i.e. runs of token characters that contain a digit and are long enough for a credential.
- * Ordinary text has few of them, so we rarely have to run the slow expression for all kinds. We look at every 15th
- * character, and at its neighbors only if it belongs to a token.
+ * Finds tokens, which are runs of token characters that contain a digit and are long enough for a credential. Ordinary
+ * text has few of them, so we rarely need the slow expression for all kinds. We check every 15th character, and look at
+ * its neighbors only if it could be part of a token.
  */
 function findTokens(text: string): [start: number, end: number][] {
   const tokens: [number, number][] = [];
@@ -100,8 +110,8 @@ function isTokenAt(text: string, at: number): boolean {
 }
 
 /**
- * Finds the credentials in a token. We include the character before the token, because the pattern looks at that one
- * too.
+ * Finds credentials that begin with a known prefix in a token. We include the character in front of the token, because
+ * the patterns check that a word starts there.
  */
 function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Credential[] {
   const from = Math.max(0, tokenStart - 1);
@@ -113,7 +123,7 @@ function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Crede
   return found.filter(({ start, end }) => hasDigit(text.slice(start, end)));
 }
 
-/** Works like `matchAll`, but `matchAll` takes 5 µs even if there's no match. */
+/** Finds all matches of a pattern. We don't use `matchAll`, because it takes 5 µs even if nothing matches. */
 function matchEach<Found>(pattern: RegExp, text: string, toFound: (match: RegExpExecArray) => Found): Found[] {
   const found: Found[] = [];
   pattern.lastIndex = 0;
@@ -123,12 +133,14 @@ function matchEach<Found>(pattern: RegExp, text: string, toFound: (match: RegExp
 
 const keyBegin = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
 const keyEnd = /-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
-/** Matches a line of a truncated key, which may also be inside JSON or source code. */
+/**
+ * Matches a line of a private key whose END line is missing. The key can also be in a JSON string or in source code.
+ */
 const keyLine = /(?:\s|\\[nrt]|["'+]){0,16}[A-Za-z0-9+/=]{24,65536}/y;
 
 /**
- * Finds private keys in PEM. If a BEGIN line is followed by neither an END line nor lines of a key, somebody only
- * mentions it.
+ * Finds private keys in PEM format. If a BEGIN line is followed by neither an END line nor a key, somebody is only
+ * talking about keys.
  */
 function findPrivateKeys(text: string): Credential[] {
   const toLine = ({ 0: line, index }: RegExpExecArray) => ({ start: index, end: index + line.length });
@@ -157,14 +169,17 @@ function findLinesEnd(text: string, from: number, limit: number): number {
 }
 
 /**
- * Matches `user:password@` in a URL. Neither part may contain a slash, because `https://host:8080/@name` has no
- * password.
+ * Matches `user:password@` in a URL. Neither part can contain a slash, because there's no password in
+ * `https://host:8080/@name`.
  */
 const inAddress = /:\/\/[^\s:/@"'`<>]{0,128}:([^\s/@"'`<>]{1,256})@/g;
-/** Matches the signature of a URL that Azure Storage has signed. */
+/** Matches the signature in a URL that Azure Storage has signed. */
 const inQuery = new RegExp(boundRuns('[?&]sig=([\\w%+/=-]{40,})'), 'g');
 const inHeader = new RegExp(boundRuns('(?<![\\w-])(?:bearer|basic)[ \\t]{1,8}([\\w.~+/=-]{16,})'), 'gi');
-/** After another `name=value` of a connection string, we accept any value, even if it only consists of letters. */
+/**
+ * Matches a password in a connection string. The password can have any format, because another `name=value` before it
+ * shows that this is a connection string.
+ */
 const inConnection = /(?<=[\w ]=[^\s;=,]{1,64}(?:;[ ]?|[ ]))(?:password|pwd)=([^\s;"'`&<>(){}[\]\\]{3,128})/gi;
 
 /** Matches command-line options such as `--db-password value` or `curl -u name:value`. */
@@ -173,29 +188,36 @@ const inOption =
 const inUserOption = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;
 
 /**
- * Finds credentials by their context. We only run an expression if the text contains its literal part, because
- * searching for a literal is much faster.
+ * Finds credentials by their context. We first search for the literal part of each expression, which is much faster
+ * than running the expression. It's faster still to search for a single character first, unless it's a letter.
  */
-function findFramed(text: string, hasTokens: boolean): Credential[] {
+function findFramed(text: string, hasTokens: boolean): readonly Credential[] {
+  const hasAddress = text.includes('://');
+  const hasEquals = text.includes('=');
+  const isSigned = hasEquals && text.includes('sig=');
+  const isConnection = hasEquals && /(?:word|pwd)=/i.test(text);
+  const hasHyphen = text.includes('-');
+  const hasOption = hasHyphen && (text.includes('--') || text.includes('-u'));
+  const hasKey = hasHyphen && text.includes('-----BEGIN ');
+  if (!hasAddress && !isSigned && !hasTokens && !isConnection && !hasOption && !hasKey) return none;
   const find = (mayMatch: boolean, kind: string, ...patterns: readonly RegExp[]): Credential[] =>
     mayMatch ? patterns.flatMap((pattern) => findCaptured(kind, pattern, text)) : [];
-  const hasAddress = text.includes('://');
   const found = [
     ...find(hasAddress, 'address', inAddress),
-    ...find(text.includes('sig='), 'signed_address', inQuery),
+    ...find(isSigned, 'signed_address', inQuery),
     ...find(hasTokens, 'authorization', inHeader).filter(({ start, end }) => hasDigit(text.slice(start, end))),
-    ...find(text.includes('=') && /(?:word|pwd)=/i.test(text), 'connection_string', inConnection),
-    ...find(text.includes('--') || text.includes('-u'), 'option', inOption, inUserOption).filter(({ start, end }) =>
+    ...find(isConnection, 'connection_string', inConnection),
+    ...find(hasOption, 'option', inOption, inUserOption).filter(({ start, end }) =>
       /^(?!-)(?=.*[\p{L}])(?=.*\d)/u.test(text.slice(start, end)),
     ),
   ].filter(({ start, end }) => !isPlaceholder(text.slice(start, end)));
-  const privateKeys = text.includes('-----BEGIN ') ? findPrivateKeys(text) : [];
-  return [...find(hasAddress, 'webhook', secretAddress), ...privateKeys, ...found];
+  return [...find(hasAddress, 'webhook', secretAddress), ...(hasKey ? findPrivateKeys(text) : none), ...found];
 }
 
 /**
- * Returns the text of the pattern's first group, which ends at most one character before the match. Without a group,
- * this is the whole match.
+ * Finds credentials with a pattern that matches more than the credential itself. The pattern's first group is the
+ * credential. It has to be at the end of the match, with at most one character after it. Without a group, the whole
+ * match is the credential.
  */
 function findCaptured(kind: string, pattern: RegExp, text: string): Credential[] {
   return matchEach(pattern, text, ({ 0: whole, 1: secret = whole, index }) => {

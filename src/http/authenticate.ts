@@ -1,5 +1,5 @@
 /**
- * Identifies the caller by the virtual key in the headers before we read any of the body
+ * Identifies the caller by the virtual key in the headers, before we read the body
  * (docs/api/reference.md#authentication).
  */
 import type { IncomingHttpHeaders } from 'node:http';
@@ -8,11 +8,8 @@ import type { Caller } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import { sendJson } from './error-handler.ts';
 
-/**
- * Returns the caller that a key belongs to, synchronously if the key is cached. Throws the error codes of
- * authentication.
- */
-export type FindCaller = (secret: string) => Caller | Promise<Caller>;
+/** Returns the caller that a key belongs to, without a promise if the key is cached. Throws authentication errors. */
+export type FindCaller = (secret: string) => Promise<Caller>;
 
 /** Returns a handler that authenticates the caller and sends the JSON that `respond` returns. */
 export function createCallerRoute(findCaller: FindCaller, respond: (caller: Caller, request: Request) => Promise<unknown>, status = 200) {

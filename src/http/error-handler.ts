@@ -1,8 +1,8 @@
-/** Converts errors to a status and a body (docs/api/reference.md#errors). No other file does this. */
+/** Converts errors to statuses and bodies (docs/api/reference.md#errors). No other file does this. */
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
-import { type ErrorCode, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
+import { contextOverflowCode, type ErrorCode, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { recordErrorCode } from '../observability/tracing.ts';
 import { ClientDisconnectedError } from './body.ts';
@@ -10,7 +10,7 @@ import { breakOff } from './break-off.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** The format of an error body. Only the messages route uses `messages`. */
+/** The format of an error body. `messages` is only for the messages route. */
 export type ErrorStyle = 'chat' | 'messages';
 
 export interface ErrorReports {
@@ -32,7 +32,7 @@ export function sendError(
   if (error instanceof ClientDisconnectedError || response.destroyed) return;
   const call = callId === undefined ? {} : { call: callId };
   if (response.headersSent) {
-    // We can't change the status any more.
+    // The status has already been sent, so all we can do is break off the response.
     if (!(error instanceof GatewayError)) logger.error({ ...call, err: error }, 'response failed after it had started');
     breakOff(response);
     return;
@@ -45,7 +45,8 @@ export function sendError(
   }
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
   countError(apiError.code);
-  // We don't log a vendor's error, because its message may quote the prompt. The log line of the call reports it.
+  // We don't log errors from vendors, because their messages can quote the prompt. The log line of the call reports
+  // them.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ ...call, err: apiError.cause, code: apiError.code }, 'call failed');
   const { status, code, message, members, retryAfterSeconds, shouldRetry } = apiError;
@@ -57,6 +58,30 @@ export function sendError(
       ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }
       : { error: { message, type: code, code, ...members } };
   sendJson(response, status, body);
+}
+
+/**
+ * To recognize a prompt that is too long, client libraries look for this text in the error message. Vendors of the
+ * other dialect don't send it.
+ */
+const overflowWords: Readonly<Record<ErrorStyle, string>> = { chat: contextOverflowCode, messages: 'prompt is too long' };
+
+/**
+ * Replaces the error's code by the vendor's code, for callers that have asked for it
+ * (docs/api/reference.md#vendor-codes). Does nothing if the vendor sent none or the style has none. If the prompt is too
+ * long, also adds the text that the caller's library looks for to the message.
+ */
+export function withVendorCode(error: unknown, style: ErrorStyle): unknown {
+  if (!(error instanceof GatewayError) || error.members.upstream_code === undefined) return error;
+  const { code, message, status, cause, retryAfterSeconds, members } = error;
+  const vendorCode = error.members.upstream_code;
+  const words = overflowWords[style];
+  const isUnnamed = vendorCode === contextOverflowCode && !message.toLowerCase().includes(words);
+  return gatewayError(code, {
+    message: isUnnamed ? `${message} (${words})` : message,
+    ...{ status, cause, retryAfterSeconds },
+    members: style === 'chat' ? { ...members, code: vendorCode } : members,
+  });
 }
 
 export function invalidUrl(): PlainTextError {
@@ -86,9 +111,9 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 }
 
 /**
- * Sends a complete body with `no-store`, because an intermediate cache might serve it to another caller. The headers
- * are a flat list of names and values. Passing the list to `writeHead` takes less CPU time than separate calls of
- * `setHeader`.
+ * Sends a complete body, with `no-store` so that no cache on the way can serve it to another caller. `headers` is a
+ * flat list of names and values, because `writeHead` with a list takes less CPU time than calling `setHeader` for each
+ * of them.
  */
 export function sendBytes(response: ServerResponse, status: number, contentType: string, bytes: Buffer, headers: string[] = []): void {
   headers.push('content-type', contentType, 'content-length', String(bytes.length), 'cache-control', 'no-store');

@@ -1,7 +1,7 @@
-/** Parses the gateway's request headers (docs/api/reference.md#request-headers). Their values are UTF-8. */
+/** Parses the gateway's own request headers (docs/api/reference.md#request-headers). Their values are UTF-8. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { CacheDirectives, Correlation, MemoryOptions } from '../core/call.ts';
+import { type CacheDirectives, type Correlation, type MemoryOptions, memoryApplication, playgroundApplication } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import { toPostgresText } from '../core/postgres-text.ts';
 import { isSubject } from '../core/subject.ts';
@@ -17,20 +17,24 @@ const forwardedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'i
 export function parseTextHeader(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name];
   if (typeof value !== 'string' || value === '') return null;
-  // Node decodes header bytes as Latin-1, so we only need to decode again if there are characters outside of ASCII.
+  // Node decodes headers as Latin-1, so we have to decode values with non-ASCII characters again.
   return hasOnlyAscii(value) ? value : Buffer.from(value, 'latin1').toString('utf8');
 }
 
 /**
- * Returns the application named in `x-gateway-source`, or null if it's absent or empty. We truncate it to 256 code
- * points, as the database does, so that ceilings apply to the same name under which calls are counted.
+ * Returns the application in `x-gateway-source`, or null if the header is missing or empty. We truncate it to 256 code
+ * points, as in the database, so that ceilings and counts use the same name.
+ *
+ * We ignore the names of the gateway's own applications. Most figures leave their calls out, so a caller could
+ * otherwise hide its calls there, or use up their ceilings.
  */
 export function parseSource(headers: IncomingHttpHeaders): string | null {
   const name = parseTextHeader(headers, 'x-gateway-source');
-  return name === null ? null : toPostgresText(name, maxSourceCodePoints);
+  if (name === null || name === memoryApplication || name === playgroundApplication) return null;
+  return toPostgresText(name, maxSourceCodePoints);
 }
 
-/** Parses `x-gateway-timeout-ms`, capped at 120,000. Returns null if it's absent or not a positive integer. */
+/** Parses `x-gateway-timeout-ms`, with a maximum of 120,000. Returns null if it's missing or not a positive integer. */
 export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
   const value = headers['x-gateway-timeout-ms'];
   if (typeof value !== 'string' || !/^\d+$/.test(value)) return null;
@@ -39,7 +43,7 @@ export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
 }
 
 /**
- * Parses `x-gateway-first-content-timeout-ms`. Returns null if it's absent or empty, and throws `bad_request` if it's
+ * Parses `x-gateway-first-content-timeout-ms`. Returns null if it's missing or empty. Throws `bad_request` if it's
  * invalid.
  */
 export function parseFirstContentTimeoutMs(headers: IncomingHttpHeaders): number | null {
@@ -50,14 +54,14 @@ export function parseFirstContentTimeoutMs(headers: IncomingHttpHeaders): number
   throw gatewayError('bad_request', { message: `${contentTimeoutHeader} must be an integer from 1 to ${maxContentTimeoutMs}` });
 }
 
-/** Parses `x-gateway-error-codes`. Returns null if it's absent or neither `gateway` nor `vendor`. */
+/** Parses `x-gateway-error-codes`. Returns null if it's missing or invalid. */
 export function parseErrorCodes(headers: IncomingHttpHeaders): 'gateway' | 'vendor' | null {
   const value = headers['x-gateway-error-codes'];
   return value === 'gateway' || value === 'vendor' ? value : null;
 }
 
 /**
- * Parses `x-gateway-memory`. An absent or empty header means `write`, but doesn't count as an explicit `write`. Throws
+ * Parses `x-gateway-memory`. A missing or empty header means `write`, but isn't an explicit `write`. Throws
  * `invalid_memory_mode`.
  */
 export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
@@ -69,8 +73,8 @@ export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOption
 }
 
 /**
- * Returns the end user from the header, or from the body if there is no header. Null if it's absent or invalid. Calls
- * with the mode `off` keep their subject too, so that an erasure can find their prompts.
+ * Returns the end user from the header, or from the body if there is no header. Null if it's missing or invalid. Calls
+ * with memory turned off also have a subject, so that an erasure can find their prompts.
  */
 export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | null): string | null {
   const value = headers[subjectHeader];
@@ -80,7 +84,7 @@ export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | nu
   return isUtf8(bytes) && isSubject(subject) ? subject : null;
 }
 
-/** Reports whether the header is present. If it is and `parseSubject` returns null, the header is invalid. */
+/** Checks whether there is a subject header. If there is, but `parseSubject` returns null, it's invalid. */
 export function hasSubjectHeader(headers: IncomingHttpHeaders): boolean {
   return (headers[subjectHeader] ?? '') !== '';
 }
@@ -123,10 +127,7 @@ function parseIntegerHeader(headers: IncomingHttpHeaders, name: string): number 
   return Number.isSafeInteger(integer) ? integer : null;
 }
 
-/**
- * Returns the headers that we forward to vendors. We don't forward any others, because they may contain credentials or
- * internal data.
- */
+/** Returns the headers that we forward to vendors. All others could contain credentials or internal data. */
 export function pickForwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const forwarded: Record<string, string> = {};
   for (const name of forwardedNames) {

@@ -1,6 +1,6 @@
 /**
- * The API description in OpenAPI 3.1, with every route, its requests and its responses. We generate it from zod schemas
- * and the table of error codes, and a test compares the result with `docs/api/openapi.json`.
+ * Generates the OpenAPI 3.1 description of the API, with all routes, requests and responses. It's based on zod schemas
+ * and the table of error codes. A test compares the result with `docs/api/openapi.json`.
  */
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
@@ -11,20 +11,21 @@ import { describeOperation } from './openapi/describe-operation.ts';
 import { inferenceOperations, inferenceRequests, inferenceResponses } from './routes/inference/operations.ts';
 import { mediaOperations, mediaRequests, mediaResponses } from './routes/media/operations.ts';
 import { memoryOperations } from './routes/memory/operations.ts';
-import { memoryRequests } from './routes/memory/request-schemas.ts';
-import { memoryResponses } from './routes/memory/response-schemas.ts';
 import { provisionOperations } from './routes/provision/operations.ts';
 import { peopleOperations } from './routes/provision/people-operations.ts';
 import { peopleRequests, peopleResponses } from './routes/provision/people-schemas.ts';
 import { provisionRequests } from './routes/provision/request-schemas.ts';
-import { provisionResponses } from './routes/provision/response-schemas.ts';
-import { statusOperations, statusResponses } from './routes/status/operations.ts';
+import { statusOperations } from './routes/status/operations.ts';
 import { videoOperations, videoRequests, videoResponses } from './routes/video/operations.ts';
+import { memoryRequests } from './shapes/memory-requests.ts';
+import { memoryResponses } from './shapes/memory-responses.ts';
+import { provisionResponses } from './shapes/provision-responses.ts';
+import { statusResponses } from './shapes/status-responses.ts';
 
 /** The version of the API, not of the software. */
 export const apiVersion = '0.1.0';
 
-/** Returns the document as plain JSON. The result is deterministic. */
+/** Returns the document as plain JSON. The output is deterministic. */
 export function describeApi(): JsonObject {
   return {
     openapi: '3.1.0',
@@ -75,14 +76,16 @@ const operations: OperationSpecs = {
   ...peopleOperations,
 };
 
-/** Methods and paths that we may show to callers, e.g. `get /v1/models`. The routes for operators aren't included. */
+/**
+ * The methods and paths that callers are allowed to see, e.g. `get /v1/models`. The operators' routes aren't included.
+ */
 export const publicAddresses: readonly string[] = Object.keys(operations).filter((address) => !address.includes(' /provision'));
 
 function describePaths(): JsonObject {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const [address, spec] of Object.entries(operations)) {
     const [method = '', path = ''] = address.split(' ');
-    paths[path] = { ...paths[path], [method]: { operationId: operationId(method, path), ...describeOperation(spec) } };
+    paths[path] = { ...paths[path], [method]: { operationId: operationId(method, path), ...describeOperation(path, spec) } };
   }
   return paths;
 }
@@ -98,7 +101,7 @@ const namedSchemas = mergeNamed([
   ...[memoryRequests, statusResponses, memoryResponses, provisionResponses, peopleResponses, inferenceResponses, errorSchemas],
 ]);
 
-/** Throws if two groups of schemas have the same name, because one of them would replace the other. */
+/** Throws if two groups use the same name for a schema, because one of the schemas would be lost. */
 function mergeNamed(groups: readonly Readonly<Record<string, z.ZodType>>[]): ReadonlyMap<string, z.ZodType> {
   const merged = new Map<string, z.ZodType>();
   for (const [name, schema] of groups.flatMap((group) => Object.entries(group))) {
@@ -112,12 +115,11 @@ function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of namedSchemas) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
-  // We drop `$schema` and `$id`, because OpenAPI 3.1 already defines the dialect and the component key serves as the
-  // id.
+  // Drop `$schema` and `$id`. OpenAPI 3.1 already defines the dialect, and the schema's key is its id.
   return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, toPortable(schema)]));
 }
 
-/** Replaces Unicode properties in the patterns of a schema, because many validators don't support them. */
+/** Replaces Unicode properties in a schema's patterns, because many validators don't support them. */
 function toPortable(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(toPortable);
   if (!isObject(schema)) return schema;
@@ -135,7 +137,8 @@ function toPortablePattern(pattern: string): string {
 
 const characterClasses: readonly (readonly [name: string, ranges: string])[] = [
   [String.raw`\p{Cc}`, String.raw`\u0000-\u001f\u007f-\u009f`],
-  // Real text never contains lone surrogates, and validators in other languages can't express them.
+  // We leave out lone surrogates. Real text doesn't contain them, and regular expressions in other languages can't
+  // match them.
   [String.raw`\p{Cs}`, ''],
   [
     String.raw`\p{Default_Ignorable_Code_Point}`,

@@ -1,6 +1,6 @@
 /**
- * Writes a response to the caller, either as bytes or as a stream with backpressure, so that a slow reader slows down
- * the vendor instead of filling our memory.
+ * Writes a response to the caller, either at once or as a stream. Streams have backpressure, so that a slow reader
+ * slows down the vendor and doesn't fill our memory.
  */
 import type { ServerResponse } from 'node:http';
 import type { RequestChanges } from '../dialects/translate/request-changes.ts';
@@ -14,28 +14,34 @@ import { breakOff, readerTimeoutMs } from './break-off.ts';
 import { type ErrorStyle, sendBytes, sendJson } from './error-handler.ts';
 
 /**
- * Returns the names and values of the headers that identify the call. One of them is the request id that SDKs of the
- * dialect show.
+ * Returns the headers that contain the call id, as a flat list. One of them is the request id that the dialect's SDKs
+ * show.
  */
 export function callIdHeaders(id: string, style: ErrorStyle): string[] {
   return ['x-gateway-call-id', id, style === 'messages' ? 'request-id' : 'x-request-id', id];
 }
 
-/** Sets the same headers on a response that isn't sent with `sendCallResponse`. */
+/**
+ * Adds the call id headers to a response. Use this for responses that aren't sent with `sendCallResponse`, which adds
+ * them itself.
+ */
 export function setCallId(response: ServerResponse, id: string, style: ErrorStyle): void {
   const headers = callIdHeaders(id, style);
   for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
 }
 
+/** With more ids, the headers could exceed the 4 KiB that some proxies reserve for them. */
+const maxRecalledIds = 50;
+
 /**
- * Sends the response with additional headers. Only returns a promise for a stream. It resolves when the response has
- * been handed to the connection or the caller has disconnected.
+ * Sends the response with additional headers. Returns a promise only for streams. It resolves when the response has
+ * been passed to the connection, or the caller has disconnected.
  */
 export function sendCallResponse(response: ServerResponse, callResponse: CallResponse, headers: string[]): Promise<void> | undefined {
   const { model, cache, recalled, changes } = callResponse;
   headers.push('x-gateway-model', toHeaderValue(model));
   if (cache !== null) headers.push('x-gateway-cache', cache);
-  if (recalled.length > 0) headers.push('x-gateway-memory-recalled', recalled.join());
+  if (recalled.length > 0) headers.push('x-gateway-memory-recalled', recalled.slice(0, maxRecalledIds).join());
   if (changes) headers.push(...changeHeaders(changes));
   if (callResponse.kind === 'plain') {
     sendBytes(response, callResponse.status, callResponse.contentType, callResponse.bytes, headers);
@@ -46,7 +52,7 @@ export function sendCallResponse(response: ServerResponse, callResponse: CallRes
   return sendStream(response, callResponse.deliver);
 }
 
-/** Returns headers that name the members of a translated request that we dropped or adjusted for the vendor. */
+/** Returns headers with the names of request fields that we dropped or adjusted for the vendor. */
 function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
   return [
     ...(dropped.size > 0 ? ['x-gateway-dropped', listNames(dropped)] : []),
@@ -54,7 +60,10 @@ function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
   ];
 }
 
-/** A caller may send any number of unknown members, and their names can have any length. */
+/**
+ * Limits for the header that lists dropped fields. A caller can send any number of unknown fields, and their names can
+ * have any length.
+ */
 const [maxNames, maxNameLength] = [40, 64];
 
 function listNames(names: ReadonlySet<string>): string {
@@ -68,8 +77,8 @@ export function sendImages(response: ServerResponse, { model, json }: ImageResul
 }
 
 /**
- * Streams audio without a content-length. The end of the response marks the end of the audio, and by then the call has
- * been settled.
+ * Streams audio without a content-length. The end of the response marks the end of the audio, and the call has been
+ * settled by then.
  */
 export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
   try {
@@ -99,13 +108,16 @@ async function sendStream(response: ServerResponse, deliver: DeliverStream): Pro
   else response.end();
 }
 
-/** Sends chunks as fast as the caller reads them. A caller that reads nothing for a minute is disconnected. */
+/** Sends chunks as fast as the caller reads them. Disconnects a caller that reads nothing for a minute. */
 export async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const bytes of chunks) if (!(await writeChunk(response, bytes))) return;
   response.end();
 }
 
-/** Returns true, or a promise if the reader is slow. False means that the connection is closed. */
+/**
+ * Writes a chunk. Returns false if the connection is closed. If the reader is slow, returns a promise that resolves
+ * once it has caught up.
+ */
 function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Promise<boolean> {
   if (response.destroyed) return false;
   if (response.write(bytes)) return true;
@@ -115,7 +127,10 @@ function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Prom
   });
 }
 
-/** Resolves to true when the connection accepts more data or is closed, and to false after the timeout. */
+/**
+ * Waits for a slow caller. Resolves to true once the connection accepts more data or is closed, and to false if that
+ * takes too long.
+ */
 function waitUntilDrained(response: ServerResponse): Promise<boolean> {
   if (response.destroyed) return Promise.resolve(true);
   return new Promise((resolve) => {

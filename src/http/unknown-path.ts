@@ -1,4 +1,5 @@
-/** Builds the message of a 404 for an unknown path or method, with a guess at the route that the caller meant. */
+/** Creates the message for a 404. If the path is unknown, it suggests the route that the caller probably meant. */
+import { countEdits } from '../routing/nearest-name.ts';
 
 /** Routes by address, e.g. `post /v1/chat/completions` or `get /v1/memory/episodes/{id}`. */
 export type Addresses = readonly string[];
@@ -6,8 +7,8 @@ export type Addresses = readonly string[];
 const maxPathLength = 200;
 
 /**
- * Returns a message such as `POST /chat/completions: did you mean /v1/chat/completions?`. For a known path, it lists
- * the methods to use.
+ * Returns a message such as `POST /chat/completions: did you mean /v1/chat/completions?`. If the path is known, the
+ * message lists its methods.
  */
 export function describeUnknownPath(method: string, path: string, addresses: Addresses): string {
   const request = `${method} ${path.replace(/[^\x21-\x7e]/g, '').slice(0, maxPathLength)}`;
@@ -23,8 +24,8 @@ export function describeUnknownPath(method: string, path: string, addresses: Add
 }
 
 /**
- * Returns likely corrections of a path, e.g. if the client's base URL lacks the version, has it twice, or ends in a
- * slash.
+ * Returns likely corrections of a path, e.g. if the client's base URL lacks the version, contains it twice, or ends
+ * with a slash.
  */
 function spellings(path: string): string[] {
   const plain = path.replace(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '');
@@ -36,7 +37,7 @@ function findNearest(path: string, known: readonly { readonly route: string }[])
   const spelled = [...spellings(path), path];
   const ranked = known
     .filter(({ route }) => !route.includes('{'))
-    .map(({ route }) => ({ route, distance: Math.min(...spelled.map((spelling) => countEdits(spelling, route))) }))
+    .map(({ route }) => ({ route, distance: Math.min(...spelled.map((spelling) => countEdits(spelling, route, maxDistance + 1))) }))
     .sort((left, right) => left.distance - right.distance);
   const [nearest] = ranked;
   return nearest && nearest.distance <= maxDistance ? nearest.route : null;
@@ -45,26 +46,8 @@ function findNearest(path: string, known: readonly { readonly route: string }[])
 /** Allows two typos, as in `/v1/completion` or `/v1/chat/completoins`. */
 const maxDistance = 2;
 
-/** Compares a path with a route. A segment in braces matches any value. */
+/** Compares a path with a route. Segments in braces match any value. */
 function matches(route: string, path: string): boolean {
   const [left, right] = [route.split('/'), path.split('/')];
   return left.length === right.length && left.every((segment, at) => (segment.startsWith('{') ? right[at] !== '' : segment === right[at]));
-}
-
-/**
- * Counts the characters to insert, delete or replace. Returns infinity early if the lengths differ too much, which
- * bounds the work that callers without a key can cause.
- */
-function countEdits(left: string, right: string): number {
-  if (Math.abs(left.length - right.length) > maxDistance) return Number.POSITIVE_INFINITY;
-  let previous = Array.from({ length: right.length + 1 }, (_, at) => at);
-  for (const [row, character] of [...left].entries()) {
-    const current = [row + 1];
-    for (let at = 1; at <= right.length; at += 1) {
-      const replaced = (previous[at - 1] ?? 0) + (character === right[at - 1] ? 0 : 1);
-      current.push(Math.min(replaced, (previous[at] ?? 0) + 1, (current[at - 1] ?? 0) + 1));
-    }
-    previous = current;
-  }
-  return previous[right.length] ?? 0;
 }

@@ -1,13 +1,14 @@
 /**
- * Stores settled calls in batches, with one transaction per batch, for the drain and for recovery.
+ * Stores settled calls in batches, with one transaction per batch. Used by the drain and by recovery.
  *
- * Throws if the database itself fails (e.g. it's unavailable or full, a table is missing, an index is damaged, or
- * there's a deadlock), and the caller retries. After a data error, we split the batch in half until the bad record is
- * isolated. Then we store its tokens and cost without its text and move the record to the quarantine, so one bad record
- * never blocks the others.
+ * If the database itself fails (e.g. it's unavailable or full, a table is missing, an index is damaged, or there's a
+ * deadlock), this throws and the caller retries. If the data is the problem, we split the batch in half until we've
+ * isolated the bad record. We store that record's tokens and cost without its text and move the original to the
+ * quarantine, so that one bad record never blocks the others.
  */
 import type { SettledCall } from '../core/call.ts';
 import { errorCode } from '../core/error-messages.ts';
+import { countNewBytes } from '../core/repeated-parts.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { lockProject } from '../db/locks.ts';
@@ -15,20 +16,36 @@ import { toBatches } from '../db/row-batches.ts';
 import type { Logger } from '../observability/logger.ts';
 import { traceBatch } from '../observability/tracing.ts';
 import type { HitFailpoint } from './failpoints.ts';
+import type { JournalFileSystem } from './file-system.ts';
 import type { Frame } from './frame.ts';
 import { billingFields, callFields } from './parked-calls.ts';
-import type { Quarantine } from './quarantine.ts';
+import type { IsErased, Quarantine } from './quarantine.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from './record.ts';
 import { sanitizeCall, stripText } from './sanitize-call.ts';
 
-/** Stores a batch in the transaction `tx`. Must be idempotent per call id. */
+/**
+ * Stores a batch in the transaction `tx`. Must be idempotent, i.e. calls that have already been stored don't change
+ * anything.
+ */
 export type StoreCalls = (tx: Queries, calls: readonly SettledCall[]) => Promise<unknown>;
 
-/**
- * Prepares the calls of a batch before its transaction begins, because a transaction shouldn't wait for anything but
- * the database.
- */
+/** Runs before the transaction of a batch, in which we shouldn't wait for anything but the database. */
 export type BeforeStore = (calls: readonly SettledCall[]) => Promise<void>;
+
+/** The options that the drain and recovery have in common. */
+export interface StoringOptions {
+  readonly dataDir: string;
+  readonly database: Database;
+  readonly store: StoreCalls;
+  readonly beforeStore?: BeforeStore;
+  readonly logger: Logger;
+  /**
+   * Reports whether a record is older than an erasure of its subject. We don't put such records into the quarantine.
+   */
+  readonly isErased?: IsErased;
+  readonly files?: JournalFileSystem;
+  readonly failpoint?: HitFailpoint;
+}
 
 export interface BatchStoreOptions {
   readonly database: Database;
@@ -37,45 +54,49 @@ export interface BatchStoreOptions {
   readonly quarantine: Quarantine;
   readonly logger: Logger;
   readonly failpoint: HitFailpoint;
-  /** Called after each commit, and only once per call, even if we have to store other calls of the batch again. */
+  /**
+   * Called after each commit. Reports every call exactly once, even if a batch has to be stored again because of other
+   * calls.
+   */
   readonly onStored?: ((calls: readonly SettledCall[]) => void) | undefined;
-  /** Called if we can't even store a call's tokens and cost. */
+  /** Called if we can't store a call at all, not even its tokens and cost. */
   readonly onRejected?: ((call: SettledCall) => void) | undefined;
 }
 
 interface BatchEntry {
   readonly call: SettledCall;
   /**
-   * Returns the call's record for the quarantine. Null for calls without a `settled` record, which are settled by
-   * `recover.ts`.
+   * Encodes the call as a record for the quarantine. Null if there is no `settled` record in the journal because
+   * `recover.ts` has settled the call.
    */
   readonly encode: ((call: SettledCall) => Buffer) | null;
 }
 
 export interface BatchCounts {
   readonly stored: number;
-  /** Records written to the quarantine. */
   readonly quarantined: number;
-  /** The number of calls that aren't in the database at all. */
+  /** The number of calls that we couldn't store at all. */
   readonly rejected: number;
 }
 
 /**
- * Limits the size of a batch in addition to its number of rows, because we parse and hash the texts on the event loop
- * before we store them.
+ * Limits the bytes per batch in addition to the number of rows, because we parse and hash the texts on the event loop.
  */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
 
 export function createBatchStore(options: BatchStoreOptions) {
   const { database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected } = options;
-  /** The ids of calls that have been stored or rejected while other calls of the same `storeEntries` are pending. */
+  /**
+   * The ids of calls that we've already stored or rejected. We remember them until all calls of the same `storeEntries`
+   * are done, so that a repeated call skips them.
+   */
   const done = new Set<string>();
   let stored = 0;
   let quarantined = 0;
   let rejected = 0;
 
   const commit = async (unsanitized: readonly SettledCall[]): Promise<void> => {
-    // This throws if a value has the wrong type, because calls from memory haven't been validated.
+    // May throw. Calls from memory haven't been validated, so a value can have the wrong type.
     const calls = unsanitized.map(sanitizeCall);
     await beforeStore?.(calls);
     await traceBatch(
@@ -109,8 +130,8 @@ export function createBatchStore(options: BatchStoreOptions) {
   };
 
   /**
-   * Stores a rejected record without its prompt and response, then without any text. If that fails too, we give up on
-   * the record.
+   * Stores a rejected record without its prompt and response, or if necessary without any text. If that fails too, we
+   * give up on the record.
    */
   const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
     const { call } = entry;
@@ -119,14 +140,14 @@ export function createBatchStore(options: BatchStoreOptions) {
       try {
         await commit([smaller]);
         stored += 1;
-        logger.error({ err: cause, ...callFields(call.metadata) }, 'call stored without its text: rejected by database');
+        logger.error({ err: cause, ...callFields(call.metadata) }, 'call stored without its text because the database rejected it');
         return;
       } catch (error) {
         if (!isDataError(error)) throw error;
       }
     }
-    // If the database engine has crashed, it rejects everything without an SQLSTATE. In that case this query throws,
-    // and we keep the record.
+    // This may not be the record's fault: a crashed database engine fails every statement with an error that has no
+    // SQLSTATE. If it has crashed, this query throws as well, so we keep the record and retry.
     await database.query('select 1');
     rejected += 1;
     done.add(call.metadata.id);
@@ -135,8 +156,8 @@ export function createBatchStore(options: BatchStoreOptions) {
   };
 
   /**
-   * Returns false if the record wasn't written. Only connection errors are thrown, because a full disk must not stop
-   * the drain, which frees disk space.
+   * Adds a record to the quarantine. Returns false if it couldn't be written. A full disk isn't an error here, because
+   * the drain has to go on in order to free disk space. Only throws connection errors.
    */
   const addToQuarantine = async (callId: string | null, raw: Buffer): Promise<boolean> => {
     const isWritten = await quarantine.addRecord(callId, raw).catch((error: unknown) => {
@@ -148,8 +169,13 @@ export function createBatchStore(options: BatchStoreOptions) {
     return isWritten;
   };
 
+  const keepIncomplete = async ({ metadata }: SettledCall, { raw }: Frame): Promise<void> => {
+    const inQuarantine = await addToQuarantine(metadata.id, raw);
+    logger.error({ ...callFields(metadata), inQuarantine }, 'call stored without its text because the journal is damaged');
+  };
+
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
-    // If a write was retried, the journal may contain two identical copies of a record.
+    // A retried write leaves two copies of a record in the journal.
     const seen = new Set(done);
     const pending: BatchEntry[] = [];
     for (const entry of entries) {
@@ -163,15 +189,17 @@ export function createBatchStore(options: BatchStoreOptions) {
 
   return {
     /**
-     * Stores the settled calls among the records and returns them. Passes the other records to `observe`. After an
-     * error, call this again with the same frames, and it continues with the calls that haven't been stored.
+     * Stores the settled calls in `frames` and returns them. All other records are passed to `observe`. If this throws,
+     * call it again with the same frames, and it continues with the calls that aren't stored yet.
      */
     async storeFrames(frames: readonly Frame[], observe: (record: JournalRecord) => void = () => undefined): Promise<SettledCall[]> {
       const entries: BatchEntry[] = [];
       for (const frame of frames) {
         const record = decodeRecord(frame);
-        if (record.kind === 'settled') entries.push({ call: record.call, encode: () => frame.raw });
-        else if (record.kind !== 'unreadable') observe(record);
+        if (record.kind === 'settled') {
+          entries.push({ call: record.call, encode: () => frame.raw });
+          if (record.isIncomplete) await keepIncomplete(record.call, frame);
+        } else if (record.kind !== 'unreadable') observe(record);
         else {
           const inQuarantine = await addToQuarantine(record.callId, frame.raw);
           rejected += 1;
@@ -182,11 +210,11 @@ export function createBatchStore(options: BatchStoreOptions) {
       return entries.map(({ call }) => call);
     },
     /**
-     * Stores calls whose `settled` record is in the journal. You can call this again after an error, like
-     * `storeFrames`.
+     * Stores calls whose `settled` record is in the journal. Like `storeFrames`, this can be called again after an
+     * error.
      */
     storeSettled: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: encodeSettled }))),
-    /** Stores calls that have no `settled` record. */
+    /** Stores calls whose `settled` record isn't in the journal. */
     storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: null }))),
     counts: (): BatchCounts => ({ stored, quarantined, rejected }),
   };
@@ -196,24 +224,27 @@ function encodeSettled(call: SettledCall): Buffer {
   return Buffer.concat(encodeRecord({ kind: 'settled', call }));
 }
 
+/** We don't parse or hash text again that an earlier request contained, so it doesn't count. */
 function textBytes({ call }: BatchEntry): number {
-  return call.content?.request.length ?? 0;
+  return call.content ? countNewBytes(call.content.request) : 0;
 }
 
 /**
- * SQLSTATE classes of errors that a record can cause: cardinality violations (21), data exceptions (22), constraint
- * violations (23), check option violations (44) and program limits, e.g. a value that is too large for an index (54).
- * All other classes point to the database or the gateway, e.g. connections, permissions, a missing table, internal
- * errors and damaged indexes (XX), unsupported features (0A) and exceptions raised by triggers (P0). Retries succeed
- * once somebody has fixed the cause, so until then no record may lose its text.
+ * SQLSTATE classes of errors that a record's data can cause: cardinality violations (21), data exceptions (22),
+ * constraint violations (23), check option violations (44) and program limits, e.g. a value that is too large for an
+ * index (54).
+ *
+ * All other classes mean that something is wrong with the database or the gateway, e.g. with connections, permissions,
+ * missing tables, internal errors and damaged indexes (XX), unsupported features (0A) or exceptions raised by triggers
+ * (P0). Once somebody has fixed the cause, a retry succeeds, so we keep the texts of all records until then.
  */
 const dataErrors = /^(?:21|22|23|44|54)[0-9A-Z]{3}$/;
 const sqlState = /^[0-9A-Z]{5}$/;
 const systemError = /^E[A-Z]+$/;
 
 /**
- * Reports whether the data caused the error, so that a retry would fail too. Errors without an SQLSTATE come from code
- * that processes the data.
+ * Returns true if the data caused the error, so that a retry would fail again. Errors without an SQLSTATE count,
+ * because they come from code that processes the data.
  */
 export function isDataError(error: unknown): boolean {
   if (isConnectionError(error)) return false;

@@ -1,11 +1,11 @@
 /**
- * Copies the journal of this process to the database. It stores settled calls in batches within `intervalMs`, and
- * deletes a segment once all of it is stored. Calls are stored by id, so a crash between two steps only repeats the
- * last step.
+ * Copies this process's journal to the database. The drain stores settled calls in batches within `intervalMs`, and
+ * deletes each segment once everything in it is stored. Storing a call twice has no effect, so after a crash the drain
+ * can safely repeat the last step.
  *
- * We keep the latest calls in memory (`recent-calls.ts`) and read older ones back from the segment files. During a
- * database outage the journal grows on disk, and the drain retries with backoff. Afterwards it processes one window of
- * a segment at a time, so its memory doesn't grow with the backlog. See docs/architecture/journal.md.
+ * The latest calls are kept in memory (`recent-calls.ts`), and older ones are read back from the segment files. During
+ * a database outage the journal grows on disk, and the drain retries with backoff. Afterwards it processes the backlog
+ * in windows of limited size, so its memory usage doesn't grow. See docs/architecture/journal.md.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBackgroundLoop, type NextRun } from '../core/background-loop.ts';
@@ -13,64 +13,50 @@ import type { SettledCall } from '../core/call.ts';
 import { type Clock, dayMs } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
-import type { Database } from '../db/database.ts';
-import type { Logger } from '../observability/logger.ts';
-import { type BatchCounts, type BeforeStore, createBatchStore, maxBatchBytes, type StoreCalls } from './batch-store.ts';
-import type { HitFailpoint } from './failpoints.ts';
-import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
+import { type BatchCounts, createBatchStore, maxBatchBytes, type StoringOptions } from './batch-store.ts';
+import { nodeFileSystem } from './file-system.ts';
 import type { Journal } from './journal.ts';
-import { createQuarantine, type IsErased } from './quarantine.ts';
+import { createQuarantine } from './quarantine.ts';
 import { createRecentCalls } from './recent-calls.ts';
 import { readWindow } from './segment-reader.ts';
 import type { Segment } from './segment-writer.ts';
 
 export interface Drain {
   start(): void;
-  /** Stores the records written so far immediately instead of within the interval. */
+  /** Stores the current records immediately instead of within the interval. */
   wake(): void;
   /**
-   * Resolves when all records written so far are in the database, or after `timeoutMs`. By default we wait long while
-   * the database accepts calls, so that readers see their own calls, and only briefly during an outage. If a project is
-   * given, we only wait for its own calls, so a project that reads all the time doesn't split other projects' calls
-   * into small batches.
+   * Resolves when all current records are in the database, or after `timeoutMs`. The default timeout is long, so that
+   * readers see their own calls, but short during an outage. If you pass a project, we only wait for calls of that
+   * project. Otherwise a project that reads all the time would split the calls of other projects into small batches.
    */
   waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
   /**
-   * Resolves with true once everything that's in the journal now has been stored and deleted from disk, or with false
-   * after `timeoutMs`.
+   * Waits until everything that's currently in the journal is stored in the database and deleted from disk. Resolves to
+   * false if that takes longer than `timeoutMs`.
    */
   drainAndDelete(timeoutMs?: number): Promise<boolean>;
-  /** Drains once more, for at most `timeoutMs`, and stops. The remaining records stay in the journal. */
+  /** Drains once more for at most `timeoutMs`, and then stops. Records that are left stay in the journal. */
   stop(timeoutMs?: number): Promise<void>;
-  /** `lagMs` is the age of the oldest record that hasn't been stored, or 0 if all records have been. */
+  /** `lagMs` is how long the oldest unstored record has been waiting. 0 if there's none. */
   counts(): BatchCounts & { readonly backlogBytes: number; readonly lagMs: number };
 }
 
-export interface DrainOptions {
+export interface DrainOptions extends StoringOptions {
   readonly journal: Journal;
-  readonly dataDir: string;
-  readonly database: Database;
-  readonly store: StoreCalls;
-  readonly beforeStore?: BeforeStore;
   readonly clock: Clock;
-  readonly logger: Logger;
-  /** The longest time until a call is stored. A full batch is stored earlier. Defaults to 100. */
+  /** The longest time until a call is stored, in milliseconds. Full batches are stored earlier. Defaults to 100. */
   readonly intervalMs?: number;
-  /** The most bytes of calls that we keep in memory until they're stored. */
+  /** How much memory recent calls can use until they're stored, in bytes. */
   readonly recentBytes?: number;
-  /** Runs before the first batch and then daily. Creates the partitions that calls need (`usage/partitions.ts`). */
+  /** Runs before the first batch and once a day. Creates the partitions for upcoming calls (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
-  /** Called with calls once they are in the database. */
   readonly onStored?: (calls: readonly SettledCall[]) => void;
-  /** Called with a call that the database rejects even without its text. */
+  /** Called with a call that the database rejected twice, the second time without its text. */
   readonly onRejected?: (call: SettledCall) => void;
-  /** Used to keep data from before an erasure out of the quarantine. */
-  readonly isErased?: IsErased;
-  readonly files?: JournalFileSystem;
-  readonly failpoint?: HitFailpoint;
 }
 
-/** Everything before this position in the journal has been stored. */
+/** A position in the journal. Everything before it has been stored. */
 interface Position {
   readonly segment: number;
   readonly offset: number;
@@ -84,7 +70,7 @@ interface Waiter {
 const backoff = { initialMs: 250, maxMs: 5_000 };
 const defaultWaitMs = 10_000;
 const failureWaitMs = 1_000;
-/** We delete the last segment of an idle journal at this age, so that no text stays in it for long. */
+/** The age at which we delete the last segment of an idle journal, so that no text stays on disk for long. */
 const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
@@ -97,11 +83,9 @@ export function createDrain(options: DrainOptions): Drain {
   let preparedAt: number | null = null;
   let isStopped = false;
   let isStarted = false;
-  /**
-   * All records written before this time (by `performance.now()`) have been stored. Null if there are no other records.
-   */
+  /** Everything written before this time (`performance.now()`) is stored. Null if nothing is waiting. */
   let storedUntil: number | null = null;
-  /** The end of each project's last call, for projects with calls that may not have been stored yet. */
+  /** Per project, where its last call ends in the journal. We drop projects once everything is stored. */
   const lastCalls = new Map<string, Position>();
   const recent = createRecentCalls({ maxBytes: recentBytes, batchBytes: maxBatchBytes });
   const stopListening = journal.onAppended((range) => {
@@ -115,15 +99,15 @@ export function createDrain(options: DrainOptions): Drain {
   const drainOnce = async (): Promise<NextRun> => {
     const startedAt = performance.now();
     await prepareDaily();
-    // Records that arrive in the meantime wait for the next run. When we included them, batches had only ten calls
-    // under load, and each batch runs all statements. On the embedded database this took half of the CPU time of a call
-    // (990 µs instead of 500).
+    // Only process records that are already there. Records that arrive in the meantime wait for the next run. When we
+    // included them, a batch had only ten calls under load, and each batch executes all statements. On the embedded
+    // database, a call then took twice as much CPU time (990 instead of 500 µs).
     const ends = journal.segments().map((segment) => ({ segment, endOffset: segment.bytes }));
     for (const { segment, endOffset } of ends) {
       if (segment.number < position.segment) continue;
       if (segment.number > position.segment) position = { segment: segment.number, offset: 0 };
       await drainSegment(segment, endOffset);
-      // Recovery stores and deletes the rest of the journal.
+      // After a stop, the rest of the journal is left to recovery.
       if (isStopped) return 'idle';
       resolveWaiters();
     }
@@ -133,13 +117,14 @@ export function createDrain(options: DrainOptions): Drain {
     return backlogBytes() > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
   };
 
-  /** Stays idle until a record is appended. */
+  /** Appending a record wakes this loop. */
   const loop = createBackgroundLoop({
     run: drainOnce,
     intervalMs: null,
     backoff,
     onFirstFailure: (err) =>
-      // Outages end without our help. Any other error, e.g. a damaged index, persists until somebody fixes it.
+      // Log outages as warnings, because they end without our help. Anything else, e.g. a damaged index, persists until
+      // somebody fixes it.
       logger[isConnectionError(err) ? 'warn' : 'error'](
         { err, backlogBytes: backlogBytes() },
         'journal drain failed; records are kept on disk',
@@ -153,8 +138,8 @@ export function createDrain(options: DrainOptions): Drain {
       await prepare();
     } catch (error) {
       if (isConnectionError(error)) throw error;
-      // Until then the rows go into the default partition.
-      logger.error({ err: error }, 'partition creation failed; retrying in a day');
+      // Until the partition exists, PostgreSQL inserts the rows into the default partition.
+      logger.error({ err: error }, 'failed to create partition; retrying in a day');
     }
     preparedAt = clock.now();
   };
@@ -178,13 +163,16 @@ export function createDrain(options: DrainOptions): Drain {
     await batches.storeFrames(window.frames);
     position = { segment: segment.number, offset: window.nextOffset };
     if (window.end === 'more' || window.nextOffset === endOffset) return;
-    // We can't read back bytes that were written successfully, so the disk must be damaged.
+    // Writing these bytes succeeded, but now they can't be read. This means that the disk is damaged.
     const inQuarantine = await quarantine.addSegment(journal.id, segment.number, segment.file);
     logger.error({ segment: segment.number, offset: window.nextOffset, inQuarantine }, 'journal segment damaged');
     position = { segment: segment.number, offset: endOffset };
   };
 
-  /** Deletes segments in order, so that an `opened` record never outlives the `settled` record of its call. */
+  /**
+   * Deletes stored segments, oldest first. In another order, we could lose a call's `settled` record before its
+   * `opened` record.
+   */
   const deleteDrainedSegments = async (): Promise<void> => {
     for (const segment of [...journal.segments()]) {
       if (!isDrained(segment)) return;
@@ -229,8 +217,7 @@ export function createDrain(options: DrainOptions): Drain {
       const { promise: reached, resolve } = Promise.withResolvers<void>();
       const waiter: Waiter = { target, resolve };
       waiters = [...waiters, waiter];
-      // Requests another run, because a run in progress may have read the length of the newest segment before this
-      // call.
+      // The current run may have looked at the newest segment already, so ask for another one.
       if (!loop.isFailing) loop.wake();
       await withTimeout(reached, timeoutMs, () => undefined);
       waiters = waiters.filter((other) => other !== waiter);
@@ -260,7 +247,7 @@ export function createDrain(options: DrainOptions): Drain {
     }),
   };
 
-  /** The loop has already logged a failed run, so we ignore the error. */
+  /** Runs the loop once. Errors are ignored, because the loop logs them. */
   async function runReported(): Promise<void> {
     await loop.runNow().catch(() => undefined);
   }

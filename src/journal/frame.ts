@@ -1,8 +1,8 @@
 /**
- * Frames are the binary format of records in a segment file. The format stores request bodies as raw bytes. If a crash
- * truncated a record, we notice that by its length or CRC.
+ * The binary format of records in a segment file. It stores request bodies as raw bytes. If a crash truncates a record,
+ * we can tell from its length or CRC.
  *
- *   u32 length of the bytes after the CRC | u32 CRC-32 of these bytes | u32 length of the JSON | JSON | attachment
+ * u32 length of the bytes after the CRC | u32 CRC-32 of these bytes | u32 length of the JSON | JSON | attachment
  */
 import { crc32 } from 'node:zlib';
 import { largeBytes } from '../core/low-priority-thread.ts';
@@ -10,15 +10,15 @@ import { crc32InTurns } from '../core/turns.ts';
 
 export interface Frame {
   readonly meta: Buffer;
-  /** Empty if the record has no attachment. */
+  /** The raw bytes of the request body. The buffer is empty if the record has none. */
   readonly attachment: Buffer;
-  /** The encoded frame, including its header. */
+  /** The complete frame as it's stored in the file, including its header. */
   readonly raw: Buffer;
 }
 
 /**
- * Why decoding stopped. It reached the `end` of the bytes, a frame that's longer than the remaining bytes
- * (`truncated`), or bytes that aren't a frame (`damaged`).
+ * Why decoding stopped: at the `end` of the bytes, at a frame that's longer than the remaining bytes (`truncated`), or
+ * at bytes that aren't a valid frame (`damaged`).
  */
 export type FrameEnd = 'end' | 'truncated' | 'damaged';
 
@@ -26,21 +26,24 @@ export interface DecodedFrames {
   readonly frames: readonly Frame[];
   readonly usedBytes: number;
   readonly end: FrameEnd;
-  /** The length of the truncated frame, or 0 if its header isn't complete. */
+  /** The length of the truncated frame. 0 if its header is incomplete. */
   readonly neededBytes: number;
 }
 
-/** Encodes consecutive frames into memory that is reused. */
+/** Encodes consecutive frames into a reusable buffer. */
 export interface FrameBuffer {
   readonly length: number;
-  /** Adds a frame. The JSON is passed in parts as `meta`. */
-  add(meta: readonly string[], attachment: Buffer | null): void;
   /**
-   * Computes the checksums of large frames. `add` skips them because they take too long for one turn of the event loop.
-   * Call this before you write such frames.
+   * Encodes a frame and adds it to the buffer. `meta` contains pieces of JSON, which are concatenated. Returns the offset
+   * of the attachment from the start of the buffer.
+   */
+  add(meta: readonly string[], attachment: Buffer | null): number;
+  /**
+   * Computes the checksums that `add` has skipped. It skips large frames, because computing their checksums would block
+   * the event loop for too long. Call this before you write the frames.
    */
   addChecksums(): Promise<void>;
-  /** Returns the frames in order. The buffers are valid until `clear`. */
+  /** Returns the encoded frames. Don't use them after the next `clear`. */
   buffers(): readonly Buffer[];
   clear(): void;
 }
@@ -48,11 +51,11 @@ export interface FrameBuffer {
 const prefixBytes = 8;
 const crcOffset = 4;
 export const headerBytes = 12;
-/** The most bytes that we write synchronously on the event loop (`sync-writes.ts`). */
+/** Synchronous writes are never larger than this (`sync-writes.ts`). */
 const reusedBytes = 256 * 1_024;
 const maxUtf8Bytes = 3;
 
-/** Returns the buffers of a frame in order. Doesn't copy the attachment. */
+/** Returns the frame as a list of buffers. The attachment isn't copied. */
 export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
   const head = encodeHead(meta, attachment);
   const headCrc = crc32(head.subarray(prefixBytes));
@@ -60,7 +63,7 @@ export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
   return attachment === null || attachment.length === 0 ? [head] : [head, attachment];
 }
 
-/** Encodes everything but the checksum and the attachment. */
+/** Encodes a frame up to the attachment, leaving out the checksum. */
 function encodeHead(meta: string, attachment: Buffer | null): Buffer {
   const metaBytes = Buffer.byteLength(meta);
   const head = Buffer.allocUnsafe(headerBytes + metaBytes);
@@ -70,14 +73,17 @@ function encodeHead(meta: string, attachment: Buffer | null): Buffer {
   return head;
 }
 
-/** Frames that don't fit into the reused memory get buffers of their own, and we don't copy their attachments. */
+/**
+ * Creates a frame buffer. Frames that don't fit into the reusable memory get their own buffers, and their attachments
+ * aren't copied.
+ */
 export function createFrameBuffer(): FrameBuffer {
   const memory = Buffer.allocUnsafeSlow(reusedBytes);
   let buffers: Buffer[] = [];
   let unsummed: { readonly head: Buffer; readonly attachment: Buffer }[] = [];
   let length = 0;
   let used = 0;
-  /** The start of the frames that aren't in `buffers` yet. */
+  /** The offset of the first frame in `memory` that hasn't been added to `buffers` yet. */
   let start = 0;
 
   const endBuffer = (): void => {
@@ -107,7 +113,7 @@ export function createFrameBuffer(): FrameBuffer {
           buffers.push(buffer);
           length += buffer.length;
         }
-        return;
+        return length - attachedBytes;
       }
       let metaEnd = frame + headerBytes;
       for (const part of meta) metaEnd += memory.write(part, metaEnd, 'utf8');
@@ -117,6 +123,7 @@ export function createFrameBuffer(): FrameBuffer {
       memory.writeUInt32LE(metaEnd - frame - headerBytes, frame + prefixBytes);
       memory.writeUInt32LE(crc32(memory.subarray(frame + prefixBytes, used)), frame + crcOffset);
       length += used - frame;
+      return length - attachedBytes;
     },
     async addChecksums() {
       for (const { head, attachment } of unsummed)
@@ -138,7 +145,7 @@ export function createFrameBuffer(): FrameBuffer {
 }
 
 /**
- * Like `decodeFrames`, but lets the event loop run while it verifies large frames, because a checksum may take tens of
+ * Like `decodeFrames`, but yields to the event loop while verifying large frames, because a checksum can take tens of
  * milliseconds.
  */
 export async function decodeInTurns(bytes: Buffer): Promise<DecodedFrames> {
@@ -153,8 +160,8 @@ export async function decodeInTurns(bytes: Buffer): Promise<DecodedFrames> {
 }
 
 /**
- * Decodes the complete frames at the start of `bytes`. They share the memory of `bytes`. Doesn't verify the checksums
- * of frames with `uncheckedBytes` or more.
+ * Decodes the complete frames at the start of `bytes`. The results are views of `bytes`. Checksums are only verified
+ * for frames smaller than `uncheckedBytes`.
  */
 export function decodeFrames(bytes: Buffer, uncheckedBytes = Number.POSITIVE_INFINITY): DecodedFrames {
   const frames: Frame[] = [];

@@ -1,10 +1,10 @@
 /**
- * Proves to processes on all hosts that this one is alive. Every `intervalMs` we update its row in `processes` with the
- * database's time. The id of the row is the id of the process's journal.
+ * Shows the processes on all hosts that this one is alive. Every `intervalMs` we update a row in `processes` with the
+ * database's current time. The row has the same id as the process's journal.
  *
- * The row is deleted when the process stops, or when the journal of a dead process is recovered (`deleteProcess`). Rows
- * of hosts that never come back are deleted after `livenessTimeoutMs`, but only by a process that could reach the
- * database during all of that time, because after an outage every row is old.
+ * The row is deleted when the process stops, or when the journal of a dead process is recovered (`deleteProcess`). If a
+ * host never comes back, another process deletes the row after `livenessTimeoutMs`. A process only does that if it
+ * could reach the database the whole time, because after an outage every row is old.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { Database, Queries } from '../db/database.ts';
@@ -12,7 +12,7 @@ import { withQueryTimeout } from '../db/query-timeout.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface Heartbeat {
-  /** Writes the row and keeps updating it. Doesn't wait for the database. */
+  /** Inserts the row of this process and updates it regularly. Doesn't wait for the database. */
   start(): void;
   /** Deletes the row if the database is available. */
   stop(): Promise<void>;
@@ -29,7 +29,8 @@ export interface HeartbeatOptions {
   readonly journalId: string;
   readonly logger: Logger;
   /**
-   * Called after an outage, or if the row had been deleted, because other processes may have considered this one dead.
+   * Called when we're in contact with the database again after an outage, or our row was missing. In the meantime,
+   * other processes may have treated this one as dead.
    */
   readonly onReconnected?: () => void;
   readonly intervalMs?: number;
@@ -40,13 +41,13 @@ export const defaultLivenessTimeoutMs = 60_000;
 
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { database, journalId, logger, onReconnected, intervalMs = 5_000, livenessTimeoutMs = defaultLivenessTimeoutMs } = options;
-  /** The start of the current series of successful heartbeats. Null after a failure. */
+  /** Start of the current streak of successful heartbeats. Null after a failure. */
   let healthySince: number | null = null;
   let hasBeaten = false;
 
   const write = async (): Promise<void> => {
     const [row] = await database.query<{ isNew: boolean }>(
-      // `xmax` is zero if this statement inserted the row.
+      // `xmax` is zero for rows that this statement has inserted.
       `insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())
        on conflict (id) do update set heartbeat_at = excluded.heartbeat_at
        returning xmax = 0 as "isNew"`,
@@ -84,21 +85,21 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     start: loop.start,
     async stop() {
       const deletion = loop.stop().then(() => deleteProcess(database, journalId));
-      // If the row stays, other processes recognize by its age that this one is dead.
-      await withQueryTimeout(database, deletion).catch((err: unknown) => logger.debug({ err }, 'deleting process row failed'));
+      // If this fails, the row is left with an old heartbeat, so other processes notice anyway.
+      await withQueryTimeout(database, deletion).catch((err: unknown) => logger.debug({ err }, 'failed to delete process row'));
     },
   };
 }
 
-/** Deletes the row of a process that has stopped or whose journal is recovered. */
+/** Deletes the row of a process that has stopped or whose journal has been recovered. */
 export async function deleteProcess(database: Queries, journalId: string): Promise<void> {
   await database.query('delete from processes where id = $1::uuid', [journalId]);
 }
 
 /**
- * Deletes the row of a process that had no heartbeat within the last minute. Returns false if the process is alive. We
- * insert the row first if it's missing, so that it's locked. A concurrent heartbeat then waits for `tx`, and the
- * process learns that its row was deleted.
+ * Deletes the row of a process that hasn't sent a heartbeat for a minute. Returns false if the process is alive. If the
+ * row is missing, we insert it first so that we can lock it. A concurrent heartbeat then waits for `tx`, and afterwards
+ * the process knows that its row was deleted.
  */
 export async function deleteIfStale(tx: Queries, journalId: string): Promise<boolean> {
   await tx.query(
@@ -112,10 +113,7 @@ export async function deleteIfStale(tx: Queries, journalId: string): Promise<boo
   return deleted.length > 0;
 }
 
-/**
- * Lists the processes with a heartbeat within the last minute, oldest first. This includes processes that died less
- * than a minute ago.
- */
+/** Lists the processes that sent a heartbeat within the last minute, oldest first. Some of them may have died since. */
 export function listLiveProcesses(database: Queries): Promise<LiveProcess[]> {
   return database.query<LiveProcess>(
     `select id, started_at as "startedAt", heartbeat_at as "heartbeatAt" from processes

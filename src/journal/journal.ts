@@ -1,15 +1,15 @@
 /**
- * The journal is a write-ahead log of the calls of one process. We write a record before the first attempt of a call
- * and another one when the call settles, so a kill -9 loses nothing and calls never wait for the database. `drain.ts`
- * copies the records to the database.
+ * The journal is a write-ahead log for the calls of one process. We write one record before the first attempt of a call
+ * and another one when the call settles, so nothing is lost on a kill -9, and calls never wait for the database.
+ * `drain.ts` copies the records to the database.
  *
- * Each process has a folder `<dataDir>/journal/<uuid>/` with a lock that the kernel releases when the process dies.
- * Another process can recover the folder then (see `recover.ts`).
+ * Each process has its own folder `<dataDir>/journal/<uuid>/` and holds a lock on it. When the process dies, the kernel
+ * releases the lock, and another process can recover the folder (see `recover.ts`).
  *
- * If a write fails because the disk is full or returns an I/O error, we reject new calls with `budget_unavailable` and
- * delete the ballast file, so that calls in flight can settle. Calls that still can't be written are parked in memory
- * (`parked-calls.ts`). Every `retryIntervalMs` the journal tries to write the parked calls, a new ballast file and a
- * probe record. It accepts calls again once all of that succeeds. See docs/architecture/journal.md.
+ * If a write fails because the disk is full or has an I/O error, we reject new calls with `budget_unavailable`, and
+ * delete the ballast file so that calls in flight can settle. If they still can't be written, we park them in memory
+ * (`parked-calls.ts`). Every `retryIntervalMs` we try to write the parked calls, a new ballast file and a probe record.
+ * Once all of that works, the journal accepts calls again. See docs/architecture/journal.md.
  */
 import { join } from 'node:path';
 import { createBackgroundLoop } from '../core/background-loop.ts';
@@ -32,53 +32,56 @@ import { lockFileName } from './segment-name.ts';
 import { createSegmentWriter, type Segment } from './segment-writer.ts';
 
 export interface Journal {
-  /** The name of the folder, which identifies the process in leases and in recovery. */
+  /** Name of the folder. Leases and recovery know the process by this id. */
   readonly id: string;
   readonly folder: string;
   /**
-   * Call this before the first attempt. If this throws `budget_unavailable`, we couldn't write the record and you must
+   * Call this before the first attempt. If it throws `budget_unavailable`, the record couldn't be written, and you must
    * not send the call.
    */
   open(metadata: CallMetadata, first: AttemptStart): Promise<void>;
-  /** Call this before each further attempt. Throws `budget_unavailable` like `open`. */
+  /**
+   * Call this before each further attempt. Like `open`, this throws `budget_unavailable` if the record couldn't be
+   * written.
+   */
   attempt(callId: string, attempt: AttemptStart): Promise<void>;
   /**
-   * Resolves when the record has been written, or parked because it can't be written. Also accepts calls that were
-   * never opened, i.e. cache hits.
+   * Resolves when the record has been written, or has been parked because it can't be written. Also accepts calls that
+   * were never opened, which are cache hits.
    */
   settle(call: SettledCall): Promise<void>;
   /**
-   * Removes the text and subject of matching calls in flight from their records, for an erasure. The calls themselves
-   * continue. Returns their number.
+   * Removes the subject and the text from the records of all calls in flight that match, because the subject is being
+   * erased. The calls themselves go on. Returns how many matched.
    */
   redactSubject(matches: (call: CallMetadata) => boolean): number;
-  /** Oldest first. The last one may still grow. */
+  /** The segments, oldest first. The last one can still grow. */
   segments(): readonly Segment[];
-  /** Calls `listener` after each write. Returns a function that removes the listener. */
+  /** Registers a listener that's called after each write. Returns a function that removes it. */
   onAppended(listener: (range: WrittenRange) => void): () => void;
   /**
-   * Seals the current segment. Everything that's in the journal now can be deleted once it's stored, as an erasure
-   * requires.
+   * Seals the current segment, so that everything in the journal can be deleted as soon as it's stored. Erasures need
+   * this.
    */
   seal(): Promise<void>;
   /**
-   * Deletes a segment that has been stored completely. Resolves with false if a call prevents it for now, so the caller
-   * should retry.
+   * Deletes a segment whose records have all been stored. Resolves with false if a call still needs the segment, so the
+   * caller should retry later.
    */
   deleteSegment(segment: number): Promise<boolean>;
   state(): JournalState;
   /**
-   * Writes pending and parked records and releases the lock. Another process, or the next start of this one, takes over
-   * the remaining segments. Deletes the folder if it's empty, unless `keepFolder` is set. Recovering a kept folder also
-   * releases the leases of this process.
+   * Writes pending and parked records and releases the lock. If segments are left, another process (or the next start)
+   * takes them over. If the folder is empty we delete it, unless `keepFolder` is set. Recovering a kept folder also
+   * releases this process's leases.
    */
   close(options?: { readonly keepFolder?: boolean }): Promise<void>;
 }
 
 export interface JournalState {
-  /** If this is false, we reject new calls because we couldn't record them. */
+  /** False while new calls are rejected because we couldn't record them. */
   readonly accepting: boolean;
-  /** Why calls are rejected. Null while calls are accepted. */
+  /** The reason why calls are rejected. Null if calls are accepted. */
   readonly obstacle: JournalObstacle | null;
   readonly segments: number;
   readonly bytes: number;
@@ -92,7 +95,7 @@ export interface JournalOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /**
-   * If true, every write is flushed to disk, so that records also survive a power failure and not only the death of the
+   * If true, every write is flushed to disk. Records then survive a power failure, and not just the death of the
    * process.
    */
   readonly sync: boolean;
@@ -100,7 +103,7 @@ export interface JournalOptions {
   readonly ballastBytes?: number;
   readonly parkedBytes?: number;
   readonly retryIntervalMs?: number;
-  /** Called with a settled call that we lose because both the disk and the memory for parked calls are full. */
+  /** Called with a settled call that we have to drop because both the disk and the memory for parked calls are full. */
   readonly onLost?: (call: SettledCall) => void;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
@@ -108,12 +111,12 @@ export interface JournalOptions {
 
 const mebibyte = 1024 * 1024;
 /**
- * As large as a segment, which is enough to settle a thousand calls in flight with 16 KiB of text each. Calls that
- * don't fit are parked in memory.
+ * As large as a segment. That's enough to settle a thousand calls in flight with 16 KiB of text each. Any more are
+ * parked in memory.
  */
 const defaultBallastBytes = 16 * mebibyte;
 
-/** Creates and locks the folder. Throws if we can't write to the data directory. */
+/** Creates and locks a folder for this process. Throws if the data directory isn't writable. */
 export async function createJournal(options: JournalOptions): Promise<Journal> {
   const { dataDir, clock, logger, sync, files = nodeFileSystem, retryIntervalMs = 250, failpoint = () => undefined } = options;
   const { onLost, segmentBytes = 16 * mebibyte, ballastBytes = defaultBallastBytes, parkedBytes = 64 * mebibyte } = options;
@@ -125,7 +128,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     maxBytes: parkedBytes,
     logger,
     onLost(call) {
-      // Otherwise the call's `opened` record would keep a segment forever, and erasures would wait for that segment.
+      // Forget the call. Its `opened` record would never let go of its segment, and erasures would wait for that
+      // forever.
       inFlight.remove(call.metadata.id);
       onLost?.(call);
     },
@@ -150,8 +154,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
   });
   /**
-   * This much space has to be free besides the ballast file, so that the journal isn't full again a few calls after it
-   * resumed.
+   * How much disk space has to be free besides the ballast file before we accept calls again. Without a reserve, the
+   * disk would be full again a few calls later.
    */
   const spareBytes = segmentBytes / 4;
   let obstacle: JournalObstacle | null = null;
@@ -161,14 +165,14 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     await writeParked();
     await ballast.create(spareBytes);
     await writer.append({ kind: 'probe' });
-    if (!ballast.exists) throw new Error('the ballast file was deleted in the meantime');
-    if (parked.size > 0) return 'again'; // A write failed after `writeParked`.
+    if (!ballast.exists) throw new Error('the ballast file no longer exists');
+    if (parked.size > 0) return 'again'; // Another write has failed since `writeParked`.
     obstacle = null;
     logger.info({}, 'journal writable again');
     return 'idle';
   };
 
-  /** Woken by a failed write. Repeats until the journal accepts calls again. */
+  /** A failed write wakes this loop. It repeats until the journal accepts calls again. */
   const resume = createBackgroundLoop({
     run: tryResume,
     intervalMs: null,
@@ -179,7 +183,10 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
   });
 
-  /** Rejects new calls and frees disk space. The caller may retry the write once afterwards. */
+  /**
+   * Rejects new calls from now on, and frees disk space by deleting the ballast file. After that, the caller can try
+   * the write once more.
+   */
   const onWriteFailure = async (error: unknown): Promise<void> => {
     const next = toObstacle(error);
     if (obstacle === null) logger.error({ err: error, reason: next.summary }, 'journal write failed; calls are rejected');
@@ -192,9 +199,12 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     while (await parked.writeOldest((call) => writer.append({ kind: 'settled', call })));
   };
 
-  /** Writes the record, if necessary after deleting the ballast file. Throws if that fails too. */
+  /**
+   * Writes the record. If that fails, we delete the ballast file and try once more. Throws if the second attempt fails
+   * too.
+   */
   const appendUsingBallast = async (record: JournalRecord): Promise<void> => {
-    // This isn't in the `try` block because a record that we can't encode isn't a disk failure.
+    // Outside of the `try` block, because failing to encode a record says nothing about the disk.
     const written = writer.append(record);
     try {
       await written;
@@ -218,7 +228,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
         await writer.append({ kind: 'opened', metadata, attempts: [first], facts });
       } catch (cause) {
         inFlight.remove(metadata.id);
-        await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'deleting ballast file failed'));
+        await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'failed to delete ballast file'));
         if (span) markFailed(span, cause);
         throw notRecorded(toObstacle(cause), cause);
       } finally {
@@ -235,7 +245,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
     async settle(input) {
       const { id: callId } = input.metadata;
-      if (isClosed) return logger.warn({ call: callId }, 'call settled after the journal was closed; recovery records it as unknown');
+      if (isClosed) return logger.warn({ call: callId }, 'call settled after the journal closed; recovery will record it as unknown');
       const { call, facts } = inFlight.beginSettling(input);
       const span = startStep(spanNames.journalSettle);
       try {
@@ -260,7 +270,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       try {
         await Promise.all(toCopy.map(({ metadata, attempts }) => appendUsingBallast({ kind: 'opened', metadata, attempts })));
       } catch {
-        return false; // `onWriteFailure` has logged this. The segment stays until the journal is writable again.
+        return false; // Already logged. The segment stays until the journal is writable again.
       }
       failpoint('before discard');
       await writer.remove(segment);
@@ -281,7 +291,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       isClosed = true;
       await writer.close();
       await ballast.release();
-      // We still hold the lock, so recovery can't take over a folder that we're about to delete.
+      // We still hold the lock, so recovery can't take over the folder while we delete it.
       if (!keepFolder && writer.segments().length === 0) await files.remove(folder);
       lock.release();
     },
@@ -298,6 +308,7 @@ async function createOwnedFolder(
     const folder = join(dataDir, 'journal', id);
     const lock = await files.lock(join(folder, lockFileName));
     if (lock) return { id, folder, lock };
-    // A recovery in another process claimed the folder before we locked it, and deletes it. We try again with a new id.
+    // We didn't get the lock, because another process is already recovering the new folder and about to delete it.
+    // Start over with a new id.
   }
 }

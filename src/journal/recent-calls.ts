@@ -1,12 +1,13 @@
 /**
- * Keeps the settled calls that this process has written to its journal but not to the database yet, so that the drain
- * doesn't have to read them back. If they exceed `maxBytes`, e.g. during a database outage, we don't keep further
- * calls, and the drain reads that part of the journal from disk.
+ * Keeps settled calls that are in the journal but not in the database yet, so that the drain doesn't have to read them
+ * back from disk. Once they exceed `maxBytes`, e.g. during a database outage, we stop adding calls, and the drain reads
+ * that part of the journal from disk.
  */
 import type { SettledCall } from '../core/call.ts';
+import { countNewBytes } from '../core/repeated-parts.ts';
 import { batchSize } from '../db/row-batches.ts';
 
-/** A range of bytes in a segment, and the settled calls in it. */
+/** Part of a segment, and the settled calls in it. */
 export interface WrittenRange {
   readonly segment: number;
   readonly start: number;
@@ -17,49 +18,64 @@ export interface WrittenRange {
 interface KeptRange extends WrittenRange {
   end: number;
   readonly calls: SettledCall[];
-  /** True once `next` has returned the range, because its calls are being stored now. */
+  /** How much memory the calls need. That can be much more than in the segment (`shared-bytes.ts`). */
+  bytes: number;
+  newBytes: number;
+  /** True if the calls of this range are being stored, because `next` has returned it. */
   isTaken: boolean;
 }
 
 export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; batchBytes: number }) {
   let ranges: KeptRange[] = [];
   let bytes = 0;
-  /** Counts the ranges that `next` hasn't returned yet. */
-  let waiting = { bytes: 0, calls: 0 };
+  /** The total size of the ranges that `next` hasn't returned yet. */
+  let waiting = { bytes: 0, newBytes: 0, calls: 0 };
 
   return {
-    /** Reports whether the calls that aren't being stored yet are enough for a batch. */
+    /** True if there are enough calls left for a full batch. */
     get isBatchFull(): boolean {
-      return waiting.calls >= batchSize || waiting.bytes >= batchBytes;
+      return waiting.calls >= batchSize || waiting.newBytes >= batchBytes || waiting.bytes >= maxBytes / 4;
     },
-    /** Adds the range of a write. Has to be called in the order of the journal. */
+    /** Adds the calls of a write. Call this in the same order in which the writes are in the journal. */
     add({ segment, start, end, calls }: WrittenRange): void {
-      if (bytes + end - start > maxBytes) return;
-      bytes += end - start;
-      waiting = { bytes: waiting.bytes + end - start, calls: waiting.calls + calls.length };
+      let [added, newBytes] = [0, 0];
+      for (const { content } of calls) {
+        if (content === null) continue;
+        added += content.request.length;
+        newBytes += countNewBytes(content.request);
+      }
+      added = Math.max(added, end - start);
+      if (bytes + added > maxBytes) return;
+      bytes += added;
+      waiting = { bytes: waiting.bytes + added, newBytes: waiting.newBytes + newBytes, calls: waiting.calls + calls.length };
       const last = ranges.at(-1);
       if (last && !last.isTaken && last.segment === segment && last.end === start && last.calls.length < batchSize) {
         last.end = end;
+        last.bytes += added;
+        last.newBytes += newBytes;
         last.calls.push(...calls);
       } else {
-        ranges.push({ segment, start, end, calls: [...calls], isTaken: false });
+        ranges.push({ segment, start, end, calls: [...calls], bytes: added, newBytes, isTaken: false });
       }
     },
     /**
-     * Returns the next range from `offset` on. If its calls have to be read from disk, they are null and the range ends
-     * at `maxEnd` at the latest.
+     * Returns the next range of records, starting at `offset` or later. `calls` is null if they have to be read from
+     * disk. In that case the range ends at `maxEnd` at the latest.
      */
     next(segment: number, offset: number, maxEnd: number): { readonly end: number; readonly calls: readonly SettledCall[] | null } {
       const range = ranges.find((kept) => kept.segment === segment && kept.start >= offset);
       if (range?.start !== offset) return { end: Math.min(maxEnd, range?.start ?? maxEnd), calls: null };
-      if (!range.isTaken) waiting = { bytes: waiting.bytes - range.end + range.start, calls: waiting.calls - range.calls.length };
+      if (!range.isTaken) {
+        const calls = waiting.calls - range.calls.length;
+        waiting = { bytes: waiting.bytes - range.bytes, newBytes: waiting.newBytes - range.newBytes, calls };
+      }
       range.isTaken = true;
       return range;
     },
-    /** Drops the calls before this position. */
+    /** Forgets calls before this position in the journal. They're in the database now. */
     removeBefore(segment: number, offset: number): void {
       const isRemoved = (range: WrittenRange): boolean => range.segment < segment || (range.segment === segment && range.end <= offset);
-      for (const range of ranges.filter(isRemoved)) bytes -= range.end - range.start;
+      for (const range of ranges.filter(isRemoved)) bytes -= range.bytes;
       ranges = ranges.filter((range) => !isRemoved(range));
     },
   };

@@ -1,13 +1,15 @@
 /**
- * Encodes and validates the JSON of journal records. A record may come from another version of the gateway, so we
- * validate it like any external data. Records that don't validate are `unreadable` and go to the quarantine.
+ * Encodes journal records as JSON, and validates them when they're read. A record can come from a different version of
+ * the gateway, so we validate it like any external data. Records that aren't valid are `unreadable` and end up in the
+ * quarantine.
  */
 import { z } from 'zod';
-import { type Attempt, type CallMetadata, type CallResult, outcomes, routes, type SettledCall } from '../core/call.ts';
+import { type Attempt, type CallContent, type CallMetadata, type CallResult, outcomes, routes, type SettledCall } from '../core/call.ts';
 import { parseJson } from '../core/json/narrow.ts';
 import { encodeFrame, type Frame } from './frame.ts';
+import type { SharedBody } from './shared-bytes.ts';
 
-/** An attempt whose request hasn't been sent yet. */
+/** The record of an attempt. It's written just before the attempt's request is sent. */
 export interface AttemptStart {
   readonly n: number;
   readonly provider: string;
@@ -16,7 +18,10 @@ export interface AttemptStart {
   readonly startedAt: number;
 }
 
-/** `facts` is the JSON of the metadata, if the caller has it already. */
+/**
+ * A record of the journal. `facts` is the metadata as JSON. You can pass it if you already have it, so that it isn't
+ * encoded again.
+ */
 export type JournalRecord =
   | {
       readonly kind: 'opened';
@@ -25,8 +30,14 @@ export type JournalRecord =
       readonly facts?: string | undefined;
     }
   | { readonly kind: 'attempt'; readonly callId: string; readonly attempt: AttemptStart }
-  | { readonly kind: 'settled'; readonly call: SettledCall; readonly facts?: string | undefined }
-  /** Written to test whether the journal is writable. */
+  | {
+      readonly kind: 'settled';
+      readonly call: SettledCall;
+      readonly facts?: string | undefined;
+      /** True if we couldn't read the call's text, because the record refers to bytes that we can't find. */
+      readonly isIncomplete?: boolean;
+    }
+  /** A record without content, which we write to find out whether the disk accepts writes again. */
   | { readonly kind: 'probe' };
 
 export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
@@ -36,9 +47,12 @@ export function encodeRecord(record: JournalRecord): Buffer[] {
 }
 
 /**
- * Formats the JSON of a record in parts. The stored names are `facts` for the metadata and `answer` for the response.
+ * Formats a record's JSON in parts. For compatibility, the metadata is stored as `facts` and the response as `answer`.
+ *
+ * If the record has a shared body, its `content` is null and the actual content is in `shared`. A release that doesn't
+ * know shared bodies then stores the call with its tokens and cost, but without its text.
  */
-export function formatRecord(record: JournalRecord): readonly string[] {
+export function formatRecord(record: JournalRecord, body: SharedBody | null = null): readonly string[] {
   if (record.kind === 'opened') {
     const facts = record.facts ?? JSON.stringify(record.metadata);
     return ['{"kind":"opened","facts":', facts, `,"attempts":${JSON.stringify(record.attempts)}}`];
@@ -46,8 +60,9 @@ export function formatRecord(record: JournalRecord): readonly string[] {
   if (record.kind !== 'settled') return [JSON.stringify(record)];
   const { metadata, result, content } = record.call;
   const facts = record.facts ?? JSON.stringify(metadata);
-  const stored = content === null ? null : { answer: content.response, recalled: content.recalled };
-  return ['{"kind":"settled","facts":', facts, ',', JSON.stringify({ result, content: stored }).slice(1)];
+  const stored = content === null ? null : { answer: content.response, recalled: content.recalled, recalledTokens: content.recalledTokens };
+  const shown = body === null ? { result, content: stored } : { result, content: null, shared: { content: stored, pieces: body.pieces } };
+  return ['{"kind":"settled","facts":', facts, ',', JSON.stringify(shown).slice(1)];
 }
 
 export function attachmentOf(record: JournalRecord): Buffer | null {
@@ -61,9 +76,17 @@ export function decodeRecord({ meta, attachment }: Frame): DecodedRecord {
   const record = parsed.data;
   if (record.kind === 'opened') return { kind: 'opened', metadata: record.facts, attempts: record.attempts };
   if (record.kind !== 'settled') return record;
-  const { facts: metadata, result, content: stored } = record;
-  const content = stored && { request: attachment, response: stored.answer, ...(stored.recalled && { recalled: stored.recalled }) };
-  return { kind: 'settled', call: { metadata, result, content } };
+  const { facts: metadata, result, content: stored, shared } = record;
+  const content = stored && toContent(attachment, stored);
+  return { kind: 'settled', call: { metadata, result, content }, ...(shared !== undefined && { isIncomplete: true }) };
+}
+
+function toContent(request: Buffer, { answer, recalled, recalledTokens }: z.output<typeof contentSchema>): CallContent {
+  return {
+    ...{ request, response: answer },
+    ...(recalled && { recalled }),
+    ...(recalledTokens !== undefined && { recalledTokens }),
+  };
 }
 
 const count = z.number();
@@ -141,7 +164,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   error: z.object({ reason: z.string(), type: textOrNull, code: textOrNull, message: textOrNull }).exactOptional(),
 });
 
-/** Records from before leases had generations belong to generation 0. */
+/** Records from before there were generations count as generation 0. */
 const consumedSchema = z.object({
   counter: z.number(),
   generation: z.number().default(0),
@@ -175,6 +198,12 @@ const resultSchema: z.ZodType<CallResult> = z.object({
 
 const responseSchema = z.object({ text: z.string(), toolCalls: z.array(z.object({ name: z.string(), arguments: z.string() })) });
 
+const contentSchema = z.object({
+  answer: responseSchema.nullable(),
+  recalled: z.array(z.uuid()).exactOptional(),
+  recalledTokens: count.exactOptional(),
+});
+
 const recordSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('opened'), facts: metadataSchema, attempts: z.array(attemptStartSchema) }),
   z.object({ kind: z.literal('attempt'), callId: z.string(), attempt: attemptStartSchema }),
@@ -182,7 +211,9 @@ const recordSchema = z.discriminatedUnion('kind', [
     kind: z.literal('settled'),
     facts: metadataSchema,
     result: resultSchema,
-    content: z.object({ answer: responseSchema.nullable(), recalled: z.array(z.uuid()).exactOptional() }).nullable(),
+    content: contentSchema.nullable(),
+    /** Only present if `shared-bytes.ts` couldn't expand the record. */
+    shared: z.unknown().optional(),
   }),
   z.object({ kind: z.literal('probe') }),
 ]);

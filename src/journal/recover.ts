@@ -1,11 +1,11 @@
 /**
- * Takes over the journals of dead processes, i.e. folders whose lock is free. Like the drain, it stores their settled
- * calls in batches. Calls without a `settled` record are settled as `unknown` at an estimated cost. Afterwards the
- * folder is deleted.
+ * Takes over the journals of dead processes, which are the folders whose lock is free. Like the drain, recovery stores
+ * their settled calls in batches. Calls without a `settled` record are settled as `unknown` with an estimated cost.
+ * Then the folder is deleted.
  *
- * Recovery runs at startup and every `intervalMs`. After a crash or an error the next process can start over, because
- * calls are stored by id. If several processes try, the one that gets the lock wins. During a database outage a
- * takeover keeps its lock and its position.
+ * Recovery runs at startup and every `intervalMs`. Storing a call twice has no effect, so after a crash or an error the
+ * next process can simply start over. If several processes try to recover a journal, the one that gets the lock wins.
+ * During a database outage, recovery keeps the lock and its position in the journal.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -14,46 +14,36 @@ import type { FileLock } from '../core/file-lock.ts';
 import { isUuid } from '../core/ids.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
-import type { Database } from '../db/database.ts';
-import type { Logger } from '../observability/logger.ts';
-import { type BatchCounts, type BeforeStore, createBatchStore, type StoreCalls } from './batch-store.ts';
-import type { HitFailpoint } from './failpoints.ts';
-import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
-import { createQuarantine, type IsErased } from './quarantine.ts';
+import { type BatchCounts, createBatchStore, type StoringOptions } from './batch-store.ts';
+import { nodeFileSystem } from './file-system.ts';
+import { createQuarantine } from './quarantine.ts';
 import { lockFileName, segmentName, segmentNumbers } from './segment-name.ts';
 import { readWindow } from './segment-reader.ts';
 import { createUnfinishedCalls, type EstimateCost, type UnfinishedCalls } from './unfinished-calls.ts';
 
 export interface Recovery {
-  /** Runs immediately and then every `intervalMs`. Doesn't wait for the first run. */
+  /** Runs immediately, and then every `intervalMs`. Doesn't wait for the first run to end. */
   start(): void;
   /**
-   * Runs once and returns the number of journals that were recovered. Rejects with the errors of the journals that
-   * couldn't be recovered.
+   * Recovers all abandoned journals once and returns how many there were. If any of them fail, it rejects with their
+   * errors.
    */
   recover(): Promise<number>;
   stop(): Promise<void>;
   counts(): BatchCounts;
 }
 
-export interface RecoveryOptions {
-  readonly dataDir: string;
-  /** The journal of this process, which we skip. */
+export interface RecoveryOptions extends StoringOptions {
+  /** The journal of this process, which recovery skips. */
   readonly ownId: string;
-  /** The journal that this process has closed. Its recovery is part of the shutdown. */
+  /** The journal that this process has just closed. We recover it as part of the shutdown. */
   readonly closedId?: string;
-  readonly database: Database;
-  readonly store: StoreCalls;
-  readonly beforeStore?: BeforeStore;
-  readonly logger: Logger;
   readonly intervalMs?: number;
   readonly estimateCost?: EstimateCost;
-  /** Called when all calls of a dead process have been stored, to release its leases. Must be idempotent. */
+  /**
+   * Called once all calls of a dead process are stored. This is when its leases can be released. Must be idempotent.
+   */
   readonly onRecovered?: (journalId: string) => Promise<void>;
-  /** Used to keep data from before an erasure out of the quarantine. */
-  readonly isErased?: IsErased;
-  readonly files?: JournalFileSystem;
-  readonly failpoint?: HitFailpoint;
 }
 
 interface Takeover {
@@ -65,13 +55,13 @@ interface Takeover {
   offset: number;
 }
 
-/** Marks a folder that is being deleted. */
+/** Appended to the name of a folder that's about to be deleted. */
 const recoveredSuffix = '.recovered';
 const recoverOnceTimeoutMs = 5_000;
 
 /**
- * Recovers what's left in the closed journal during an orderly shutdown. That can be interrupted calls and records that
- * weren't drained. Stops after five seconds and leaves the rest to the next process.
+ * Recovers what's left in our own journal during an orderly shutdown, e.g. interrupted calls and records that the drain
+ * hasn't stored. This stops after five seconds and leaves the rest to the next process.
  */
 export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journalId: string): Promise<void> {
   const { files = nodeFileSystem } = options;
@@ -89,7 +79,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   const quarantine = createQuarantine(dataDir, options.isErased, files);
   const batches = createBatchStore({ database, store, beforeStore, quarantine, logger, failpoint });
   const takeovers = new Map<string, Takeover>();
-  /** The number of journals that the last run recovered. */
+  /** Journals recovered by the last run. */
   let finished = 0;
   let isCallerWaiting = false;
 
@@ -106,7 +96,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
         finished += 1;
       } catch (error) {
         errors.push(error);
-        // Without the database the other journals would fail too. If only this folder is unreadable, we can continue.
+        // Without the database, recovering the remaining journals would fail as well. Any other problem only concerns
+        // this folder, so go on with the next one.
         if (isConnectionError(error)) break;
       }
     }
@@ -115,8 +106,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   };
 
   /**
-   * Deletes folders that a recovery had already renamed when it died. Returns the errors, because a leftover may
-   * contain erased text.
+   * Deletes the folders of recovered journals. They have been renamed, and are left over if the recovery died before it
+   * had deleted them. Returns the errors, because these folders can contain text that was erased in the meantime.
    */
   const deleteLeftovers = async (names: readonly string[]): Promise<unknown[]> => {
     const leftovers = names.filter((name) => name.endsWith(recoveredSuffix));
@@ -124,7 +115,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return deletions.flatMap((deletion) => (deletion.status === 'rejected' ? [deletion.reason] : []));
   };
 
-  /** Returns null if the owner is alive, or if another recovery has removed the journal since we listed it. */
+  /** Returns null if the journal's owner is alive, or if another recovery has removed the journal in the meantime. */
   const takeOver = async (journalId: string): Promise<Takeover | null> => {
     const folder = join(journalFolder, journalId);
     if (!files.exists(folder)) return null;
@@ -139,7 +130,9 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return takeover;
   };
 
-  /** Continues where an earlier run stopped. */
+  /**
+   * Stores and deletes everything in the folder. If an earlier run has failed halfway, this continues at that point.
+   */
   const finish = async (takeover: Takeover, signal: AbortSignal): Promise<void> => {
     const { journalId, folder, lock, unfinished } = takeover;
     for (const segment of segmentNumbers(await files.list(folder))) await drainSegment(takeover, segment, signal);
@@ -148,8 +141,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     await batches.storeAll(unknown);
     await onRecovered?.(journalId);
     failpoint('before remove');
-    // We rename the folder first, because another recovery could lock and read it while we're deleting its files one by
-    // one.
+    // Deleting the files takes a while, and another recovery could lock and read the folder in the meantime. Renaming
+    // the folder first prevents this.
     const renamed = `${folder}.${randomUUID()}${recoveredSuffix}`;
     await files.rename(folder, renamed);
     failpoint('after rename');
@@ -161,7 +154,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     }
     failpoint('after remove');
     if (journalId !== closedId) logger.info({ journal: journalId, unknown: unknown.length }, 'journal of a dead process recovered');
-    else if (unknown.length > 0) logger.warn({ unknown: unknown.length }, 'calls interrupted by the shutdown settled as unknown');
+    else if (unknown.length > 0) logger.warn({ unknown: unknown.length }, 'calls interrupted by shutdown settled as unknown');
   };
 
   const drainSegment = async (takeover: Takeover, segment: number, signal: AbortSignal): Promise<void> => {
@@ -177,7 +170,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       for (const { metadata } of stored) takeover.unfinished.settled(metadata.id);
       takeover.offset = window.nextOffset;
       if (window.end === 'more' || window.end === 'end') continue;
-      // A crash leaves a truncated record, but its write was never confirmed. We keep damaged data for inspection.
+      // A crash can leave a truncated record. We ignore it, because nobody was told that it had been written. Damaged
+      // data is kept for inspection.
       const lostBytes = size - window.nextOffset;
       logger.warn({ journal: takeover.journalId, segment, lostBytes, end: window.end }, 'journal segment of a dead process ends early');
       if (window.end === 'damaged') await quarantine.addSegment(takeover.journalId, segment, file);
@@ -188,7 +182,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   const loop = createBackgroundLoop({
     run: runOnce,
     intervalMs,
-    // Callers of `recover` report the failure themselves.
+    // A caller that waits in `recover` gets the error and reports it.
     onFailure: (err) => {
       if (!isCallerWaiting) logger.warn({ err }, 'journal recovery failed; retrying');
     },

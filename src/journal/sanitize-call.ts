@@ -1,18 +1,27 @@
 /**
- * Removes everything from a call that PostgreSQL can't store, and strips a call further if the database rejects it
+ * Removes characters that PostgreSQL can't store from a call. Also strips texts from calls that the database rejects
  * anyway.
  */
-import type { AssistantTurn, Attempt, AttemptError, CallMetadata, CallResult, Correlation, PlanEntry, SettledCall } from '../core/call.ts';
-import { noCorrelation } from '../core/call.ts';
+import {
+  type AssistantTurn,
+  type Attempt,
+  type AttemptError,
+  type CallMetadata,
+  type CallResult,
+  type Correlation,
+  noCorrelation,
+  type PlanEntry,
+  type SettledCall,
+} from '../core/call.ts';
 import { toPostgresText } from '../core/postgres-text.ts';
 import { redactVendorMessages } from '../core/redact-subject.ts';
 
-/** The maximum length of correlation values and of the source, in Unicode code points. */
+/** The maximum length of correlation values and application names, in Unicode code points. */
 const maxCodePoints = 256;
 
 /**
- * Sanitizes all texts except the bytes of the request. The memory code sanitizes what it extracts from those. Returns
- * `call` itself, or the same object for each part that doesn't change, because hardly any call needs changes.
+ * Sanitizes all texts except the bytes of the request. (The memory code sanitizes what it extracts from the request.)
+ * Hardly any call needs changes, so if nothing changes we return the same objects instead of copies.
  */
 export function sanitizeCall(call: SettledCall): SettledCall {
   const metadata = sanitizeMetadata(call.metadata);
@@ -23,7 +32,7 @@ export function sanitizeCall(call: SettledCall): SettledCall {
   return { metadata, result, content: isResponseChanged ? { ...call.content, response } : call.content };
 }
 
-/** Keeps ids, models and numbers. Removes the content and all free text from the caller and from vendors. */
+/** Keeps ids, models and numbers. Removes the content, and all free text from the caller and from vendors. */
 export function stripText({ metadata, result }: SettledCall): SettledCall {
   const memory = { ...metadata.memory, subject: null };
   return { metadata: { ...metadata, memory, correlation: noCorrelation, plan: [] }, result: redactVendorMessages(result), content: null };
@@ -104,7 +113,7 @@ function sanitizeToolCall(tool: AssistantTurn['toolCalls'][number]): AssistantTu
   return name === tool.name && text === tool.arguments ? tool : { name, arguments: text };
 }
 
-/** Returns `items` itself if nothing changes. */
+/** Sanitizes each item. If nothing has to change, returns the same array. */
 function sanitizeEach<Item>(items: readonly Item[], sanitize: (item: Item) => Item): readonly Item[] {
   for (const item of items) if (sanitize(item) !== item) return items.map(sanitize);
   return items;

@@ -1,22 +1,23 @@
 /**
- * Reads a segment in windows of limited size, so that even a long backlog needs no more memory than one window (or one
+ * Reads a segment in windows of limited size. Even with a long backlog, we only need memory for one window (or one
  * record).
  */
 import type { JournalFileSystem } from './file-system.ts';
 import { decodeInTurns, type Frame, type FrameEnd, headerBytes } from './frame.ts';
+import { expandFrame, mayShareBytes } from './shared-bytes.ts';
 
 export interface SegmentWindow {
   readonly frames: readonly Frame[];
   readonly nextOffset: number;
-  /** If this is `more`, continue at `nextOffset`. */
+  /** `more` means that there are more frames, and you can continue reading at `nextOffset`. */
   readonly end: FrameEnd | 'more';
 }
 
 const windowBytes = 4 * 1024 * 1024;
 
 /**
- * Reads the complete frames from `offset` on, at least one if there is one, but never beyond `endOffset`. If the file
- * ends before that, the last frame is truncated.
+ * Reads complete frames between `offset` and `endOffset`. Returns at least one frame if there is a complete one, even
+ * if it's larger than the window. If the file is shorter than `endOffset`, the last frame counts as truncated.
  */
 export async function readWindow(
   files: JournalFileSystem,
@@ -25,11 +26,32 @@ export async function readWindow(
   endOffset: number,
   maxBytes = windowBytes,
 ): Promise<SegmentWindow> {
-  const read = (bytes: number): Promise<Buffer> => files.read(file, offset, Math.min(bytes, endOffset - offset));
-  let decoded = await decodeInTurns(await read(Math.max(maxBytes, headerBytes)));
+  const read = (length: number): Promise<Buffer> => files.read(file, offset, Math.min(length, endOffset - offset));
+  let bytes = await read(Math.max(maxBytes, headerBytes));
+  let decoded = await decodeInTurns(bytes);
   const isLargerThanWindow = decoded.frames.length === 0 && decoded.end === 'truncated' && decoded.neededBytes > maxBytes;
-  if (isLargerThanWindow && decoded.neededBytes <= endOffset - offset) decoded = await decodeInTurns(await read(decoded.neededBytes));
-  const nextOffset = offset + decoded.usedBytes;
-  const isCutByWindow = decoded.end !== 'damaged' && decoded.frames.length > 0 && nextOffset < endOffset;
-  return { frames: decoded.frames, nextOffset, end: isCutByWindow ? 'more' : decoded.end };
+  if (isLargerThanWindow && decoded.neededBytes <= endOffset - offset) {
+    bytes = await read(decoded.neededBytes);
+    decoded = await decodeInTurns(bytes);
+  }
+  let preceding: Buffer | null = null;
+  /** Reads bytes of an earlier frame. If that's not in this window, we read everything before it once. */
+  const readShared = async (at: number, length: number): Promise<Buffer> => {
+    if (at >= offset) return bytes.subarray(at - offset, at - offset + length);
+    preceding ??= await files.read(file, 0, offset);
+    return preceding.subarray(at, at + length);
+  };
+  const frames: Frame[] = [];
+  let expandedBytes = 0;
+  let nextOffset = offset;
+  for (const frame of decoded.frames) {
+    const expanded = mayShareBytes(frame) ? await expandFrame(frame, readShared) : frame;
+    expandedBytes += expanded.raw.length;
+    // Expanded frames are much longer than in the file, so a window can hold fewer of them.
+    if (frames.length > 0 && expandedBytes > Math.max(maxBytes, headerBytes)) return { frames, nextOffset, end: 'more' };
+    frames.push(expanded);
+    nextOffset += frame.raw.length;
+  }
+  const isCutByWindow = decoded.end !== 'damaged' && frames.length > 0 && nextOffset < endOffset;
+  return { frames, nextOffset, end: isCutByWindow ? 'more' : decoded.end };
 }

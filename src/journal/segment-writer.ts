@@ -1,14 +1,19 @@
 /**
- * Appends to segment files with group commit. The records of one turn of the event loop share a buffer, a promise and a
- * write. The write is synchronous if `sync-writes.ts` allows it. Records that arrive during an asynchronous write go
- * into the next one.
+ * Appends records to segment files with group commit. All records from one turn of the event loop share a buffer, a
+ * promise and a write. The write is synchronous if `sync-writes.ts` allows it. Records that arrive during an
+ * asynchronous write are written together afterwards.
  *
- * If a write fails, we reject all its records and truncate the segment to its last valid byte. If that fails too, the
- * segment's known length still ends before the failed write. The next write starts a new segment, so a valid record
- * never follows a partial write.
+ * If a write fails, we reject all of its records and truncate the segment to its last valid byte. If truncating fails
+ * too, `bytes` still ends before the failed write. The next write starts a new segment, so a valid record never follows
+ * a partial one.
+ *
+ * Records with a large body get a segment of their own, which is written while other records continue. A body of 29 MB
+ * takes tens of milliseconds, and no other call could start or end in that time.
  */
 import { join } from 'node:path';
 import type { SettledCall } from '../core/call.ts';
+import { largeBytes } from '../core/low-priority-thread.ts';
+import { repeatedPartsOf } from '../core/repeated-parts.ts';
 import { createSyncWrites } from '../core/sync-writes.ts';
 import type { Clock } from '../core/time.ts';
 import type { HitFailpoint } from './failpoints.ts';
@@ -17,14 +22,14 @@ import { createFrameBuffer, type FrameBuffer } from './frame.ts';
 import type { WrittenRange } from './recent-calls.ts';
 import { attachmentOf, formatRecord, type JournalRecord } from './record.ts';
 import { segmentName } from './segment-name.ts';
+import { createWrittenParts, type SharedBody, type WrittenParts } from './shared-bytes.ts';
 
 export interface Segment {
   readonly number: number;
   readonly file: string;
   readonly createdAt: number;
-  /** The number of bytes that were written successfully. */
   readonly bytes: number;
-  /** A sealed segment is closed for appends. */
+  /** True for a closed segment, to which nothing is appended any more. */
   readonly sealed: boolean;
 }
 
@@ -34,9 +39,9 @@ export interface SegmentWriterOptions {
   readonly clock: Clock;
   readonly segmentBytes: number;
   readonly sync: boolean;
-  /** Called with each record that was written, before `segments` includes its bytes. */
+  /** Called after a record has been written. The sizes in `segments` don't include the record yet. */
   readonly onWritten: (record: JournalRecord, segment: number) => void;
-  /** Called after each write that added bytes. */
+  /** Called after each write to a segment. */
   readonly onAppended: (range: WrittenRange) => void;
   readonly failpoint: HitFailpoint;
 }
@@ -45,6 +50,10 @@ interface WriteGroup {
   readonly records: JournalRecord[];
   readonly frames: FrameBuffer;
   readonly written: PromiseWithResolvers<void>;
+  /** Request bodies with parts that later bodies may repeat. `offset` is where the attachment starts in `frames`. */
+  bodies: { readonly body: Buffer; readonly shared: SharedBody | null; readonly offset: number }[];
+  /** The number of the segment that shared bodies of this group refer to. Null if there are none. */
+  refersTo: number | null;
 }
 
 type MutableSegment = { -readonly [Key in keyof Segment]: Segment[Key] };
@@ -52,20 +61,38 @@ type MutableSegment = { -readonly [Key in keyof Segment]: Segment[Key] };
 interface OpenSegment {
   readonly segment: MutableSegment;
   readonly file: OpenFile;
+  readonly parts: WrittenParts;
+}
+
+interface EncodedRecord {
+  readonly meta: readonly string[];
+  readonly body: Buffer | null;
+  readonly shared: SharedBody | null;
+}
+
+/** If `open` is set, the record's body can refer to bytes of that segment. */
+function encode(record: JournalRecord, open: OpenSegment | null): EncodedRecord {
+  const body = attachmentOf(record);
+  const shared = body && open ? open.parts.share(body) : null;
+  return { meta: formatRecord(record, shared), body, shared };
 }
 
 export function createSegmentWriter(options: SegmentWriterOptions) {
   const { folder, files, clock, segmentBytes, sync, onWritten, onAppended, failpoint } = options;
   const allSegments: MutableSegment[] = [];
-  // The callers limit its length. Each call waits for its record, and `parked-calls.ts` limits the parked calls.
-  const pending: WriteGroup[] = [];
-  /** Frames that the next group can reuse. */
+  // This list can't grow much. Each call waits for its own record, and the number of parked calls is limited
+  // (`parked-calls.ts`).
+  const pending: (WriteGroup | (() => Promise<void>))[] = [];
+  /** Recycled from a group that has been written. */
   let spareFrames: FrameBuffer | null = null;
   let current: OpenSegment | null = null;
   let nextNumber = 1;
-  /** The asynchronous file operation that's running, or null. */
+  /** The file operation that's in progress, unless it's synchronous. */
   let working: Promise<void> | null = null;
   let isScheduled = false;
+  /** The write of the last large record. They're written one after the other. */
+  let writingLarge: Promise<void> = Promise.resolve();
+  let largeRecords = 0;
   const syncWrites = createSyncWrites();
   let isClosed = false;
 
@@ -84,12 +111,16 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     while (!working) {
       const group = pending.shift();
       if (!group) return;
-      if (!current || !canWriteSync(current.segment, group.frames)) startWork(writeGroup(group));
+      if (typeof group === 'function') startWork(group());
+      else if (!current || !canWriteSync(current.segment, group)) startWork(writeGroup(group));
       else writeGroupSync(current, group);
     }
   };
 
-  /** Records that arrive during the operation are written after it. */
+  /**
+   * Registers an asynchronous operation on the file. Records that arrive while it's running are written when it has
+   * ended.
+   */
   const startWork = (work: Promise<void>): void => {
     working = work.finally(() => {
       working = null;
@@ -97,20 +128,40 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     });
   };
 
-  const canWriteSync = (segment: Segment, { length }: FrameBuffer): boolean =>
-    !sync && segment.bytes < segmentBytes && syncWrites.allows(length);
+  const canWriteSync = (segment: Segment, group: WriteGroup): boolean =>
+    !sync && segment.bytes < segmentBytes && refersOnlyTo(segment, group) && syncWrites.allows(group.frames.length);
+
+  const refersOnlyTo = ({ number }: Segment, { refersTo }: WriteGroup): boolean => refersTo === null || refersTo === number;
 
   /**
-   * Returns the group for the next record. A group is at most about as long as a segment, so that a single write can't
-   * contain too many large bodies.
+   * Returns the group for the next record, or null if we need a new one. We start a new group when the last one is about
+   * as long as a segment, so that a single write can't contain too many large bodies.
    */
-  const groupToFill = (): WriteGroup => {
+  const groupToFill = (): WriteGroup | null => {
     const last = pending.at(-1);
-    if (last && last.frames.length < segmentBytes) return last;
-    const group = { records: [], frames: spareFrames ?? createFrameBuffer(), written: Promise.withResolvers<void>() };
+    return last && typeof last !== 'function' && last.frames.length < segmentBytes ? last : null;
+  };
+
+  const startGroup = (): WriteGroup => {
+    const frames = spareFrames ?? createFrameBuffer();
+    const group: WriteGroup = { records: [], frames, written: Promise.withResolvers<void>(), bodies: [], refersTo: null };
     spareFrames = null;
     pending.push(group);
     return group;
+  };
+
+  const addEncoded = ({ frames, bodies }: WriteGroup, { meta, body, shared }: EncodedRecord): void => {
+    const offset = frames.add(meta, shared ? shared.attachment : body);
+    if (body !== null && repeatedPartsOf(body).length > 0) bodies.push({ body, shared, offset });
+  };
+
+  /** Encodes the group again if it refers to a segment other than the one that it's written to. */
+  const encodeFor = (group: WriteGroup, segment: Segment): void => {
+    if (refersOnlyTo(segment, group)) return;
+    group.frames.clear();
+    group.bodies = [];
+    group.refersTo = null;
+    for (const record of group.records) addEncoded(group, encode(record, null));
   };
 
   const reuseFrames = ({ frames }: WriteGroup): void => {
@@ -118,7 +169,8 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     spareFrames = frames;
   };
 
-  const writeGroupSync = ({ segment, file }: OpenSegment, group: WriteGroup): void => {
+  const writeGroupSync = (open: OpenSegment, group: WriteGroup): void => {
+    const { segment, file } = open;
     try {
       failpoint('before write');
       syncWrites.measure(() => file.writeAllSync(group.frames.buffers(), segment.bytes));
@@ -127,35 +179,41 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       startWork(reject(group, error));
       return;
     }
-    resolve(group, segment);
+    resolve(group, open);
   };
 
   const writeGroup = async (group: WriteGroup): Promise<void> => {
-    let segment: MutableSegment;
+    let open: OpenSegment;
     try {
-      const open = await openCurrent();
-      segment = open.segment;
+      open = await openCurrent();
+      encodeFor(group, open.segment);
       await group.frames.addChecksums();
       failpoint('before write');
-      await open.file.writeAll(group.frames.buffers(), segment.bytes);
+      await open.file.writeAll(group.frames.buffers(), open.segment.bytes);
       failpoint('after write');
       if (sync) await open.file.sync();
     } catch (error) {
       return reject(group, error);
     }
-    resolve(group, segment);
+    resolve(group, open);
   };
 
-  const resolve = (group: WriteGroup, segment: MutableSegment): void => {
+  const resolve = (group: WriteGroup, { segment, parts }: OpenSegment): void => {
+    const { length } = group.frames;
+    for (const { body, shared, offset } of group.bodies) parts.add(body, shared, segment.bytes + offset);
+    reuseFrames(group);
+    group.written.resolve();
+    report(group.records, segment, length);
+  };
+
+  const report = (records: readonly JournalRecord[], segment: MutableSegment, bytes: number): void => {
     const calls: SettledCall[] = [];
-    for (const record of group.records) {
+    for (const record of records) {
       onWritten(record, segment.number);
       if (record.kind === 'settled') calls.push(record.call);
     }
     const start = segment.bytes;
-    segment.bytes += group.frames.length;
-    reuseFrames(group);
-    group.written.resolve();
+    segment.bytes += bytes;
     onAppended({ segment: segment.number, start, end: segment.bytes, calls });
   };
 
@@ -165,6 +223,46 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     group.written.reject(error);
   };
 
+  /**
+   * Writes a record to its own file. The file becomes the newest segment once it's complete, and the current segment
+   * ends there. So the drain, which reads the segments in order, can't skip a record that is written later.
+   */
+  const writeLarge = async (record: JournalRecord): Promise<void> => {
+    const frames = createFrameBuffer();
+    const { meta, body } = encode(record, null);
+    frames.add(meta, body);
+    await frames.addChecksums();
+    largeRecords += 1;
+    const path = join(folder, `large-${largeRecords}`);
+    try {
+      const file = await files.create(path);
+      try {
+        failpoint('before write');
+        await file.writeAll(frames.buffers(), 0);
+        failpoint('after write');
+        if (sync) await file.sync();
+      } finally {
+        await file.close();
+      }
+      await runInOrder(async () => {
+        await sealCurrent();
+        const number = nextNumber;
+        const segment = { number, file: join(folder, segmentName(number)), createdAt: clock.now(), bytes: 0, sealed: true };
+        nextNumber += 1;
+        await files.rename(path, segment.file);
+        await syncNames().catch(async (error: unknown) => {
+          await files.remove(segment.file).catch(() => undefined);
+          throw error;
+        });
+        allSegments.push(segment);
+        report([record], segment, frames.length);
+      });
+    } catch (error) {
+      await files.remove(path).catch(() => undefined);
+      throw error;
+    }
+  };
+
   const openCurrent = async (): Promise<OpenSegment> => {
     if (current && current.segment.bytes >= segmentBytes) await sealCurrent();
     if (!current) {
@@ -172,11 +270,15 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       nextNumber += 1;
       const path = join(folder, segmentName(number));
       const segment = { number, file: path, createdAt: clock.now(), bytes: 0, sealed: false };
-      current = { segment, file: await files.create(path) };
+      current = { segment, file: await files.create(path), parts: createWrittenParts() };
       allSegments.push(segment);
-      if (sync) await files.syncFolder(folder);
+      await syncNames();
     }
     return current;
+  };
+
+  const syncNames = async (): Promise<void> => {
+    if (sync) await files.syncFolder(folder);
   };
 
   const sealCurrent = async (): Promise<void> => {
@@ -184,48 +286,60 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     const { segment, file } = current;
     current = null;
     segment.sealed = true;
-    // All bytes have been written (and flushed if `sync` is set), so a failed close loses nothing.
+    // Everything is written by now (and flushed if `sync` is set), so an error can't lose anything.
     await file.close().catch(() => undefined);
   };
 
-  /** Called after a failed write, because we must not append anything after its partial bytes. */
+  /**
+   * Called after a write has failed. It may have left partial bytes in the file, so we remove these and don't append
+   * anything to this segment.
+   */
   const truncateCurrent = async (): Promise<void> => {
     if (!current) return;
     const { segment, file } = current;
-    // If this fails, `bytes` still ends before the partial record, and recovery stops at that record.
+    // If we can't truncate the file, `bytes` still doesn't include the partial record, and recovery stops reading at
+    // that point.
     await file.truncate(segment.bytes).catch(() => undefined);
     await sealCurrent();
   };
 
-  /** Runs `work` once all records have been written. */
-  const whenIdle = async (work: () => Promise<void>): Promise<void> => {
-    for (;;) {
-      if (working) await working;
-      else if (pending.length > 0) writePending();
-      else break;
-    }
-    startWork(work());
-    await working;
+  /** Runs `work` after all records that were appended before, and before those that are appended later. */
+  const runInOrder = (work: () => Promise<void>): Promise<void> => {
+    const done = Promise.withResolvers<void>();
+    pending.push(() => work().then(done.resolve, done.reject));
+    writePending();
+    return done.promise;
   };
 
   return {
-    /** Resolves when the bytes have been written (and flushed if `sync` is set). Rejects if that fails. */
+    /** Resolves when the record has been written (and flushed if `sync` is set). Rejects if the write fails. */
     append(record: JournalRecord): Promise<void> {
       if (isClosed) return Promise.reject(new Error('the journal is closed'));
-      const meta = formatRecord(record);
-      const { records, frames, written } = groupToFill();
-      frames.add(meta, attachmentOf(record));
-      records.push(record);
+      const filling = groupToFill();
+      // All records of a group refer to the same segment.
+      const canShare = filling === null || filling.refersTo === null || filling.refersTo === current?.segment.number;
+      const encoded = encode(record, canShare ? current : null);
+      if (((encoded.shared ? encoded.shared.attachment : encoded.body)?.length ?? 0) >= Math.min(largeBytes, segmentBytes)) {
+        const written = writingLarge.then(() => writeLarge(record));
+        writingLarge = written.catch(() => undefined);
+        return written;
+      }
+      const group = filling ?? startGroup();
+      addEncoded(group, encoded);
+      if (encoded.shared) group.refersTo = current?.segment.number ?? null;
+      group.records.push(record);
       schedule();
-      return written.promise;
+      return group.written.promise;
     },
     /** Oldest first. */
     segments: (): readonly Segment[] => allSegments,
-    /** Writes pending records and seals the current segment unless it's empty. */
-    seal: (): Promise<void> =>
-      whenIdle(async () => {
+    /** Writes pending records and seals the current segment, unless it's empty. */
+    async seal(): Promise<void> {
+      await writingLarge;
+      await runInOrder(async () => {
         if (current && current.segment.bytes > 0) await sealCurrent();
-      }),
+      });
+    },
     async remove(number: number): Promise<void> {
       const index = allSegments.findIndex((segment) => segment.number === number && segment.sealed);
       const segment = allSegments[index];
@@ -233,10 +347,11 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       await files.remove(segment.file);
       allSegments.splice(allSegments.indexOf(segment), 1);
     },
-    /** Writes pending records and closes the file. `append` rejects from then on. */
+    /** Writes pending records and closes the file. After this, `append` rejects. */
     async close(): Promise<void> {
       isClosed = true;
-      await whenIdle(sealCurrent);
+      await writingLarge;
+      await runInOrder(sealCurrent);
     },
   };
 }

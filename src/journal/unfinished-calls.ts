@@ -1,28 +1,27 @@
 /**
- * Tracks calls that were in flight when their process died. We settle them as `unknown` and charge an estimate that's
- * based on the request.
+ * Tracks calls that were in flight when their process died. We settle them as `unknown` and estimate the cost from the
+ * request.
  */
 import type { Attempt, AttemptError, CallMetadata, SettledCall } from '../core/call.ts';
-import type { Tokens, Units } from '../core/pricing.ts';
-import { noTokens } from '../core/pricing.ts';
+import { noTokens, type Tokens, type Units } from '../core/pricing.ts';
 import { estimateTokens } from '../dialects/contract/token-usage.ts';
 import type { AttemptStart, JournalRecord } from './record.ts';
 
 export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
 
-/** The usage that we charge for an unfinished call, estimated from its request. */
+/** The usage that an unfinished call is charged for, estimated from its request. */
 export interface RequestedUsage {
   readonly tokens: Tokens;
   readonly units: Units;
   readonly searches: number;
 }
 
-/** Estimates the cost in nano-dollars at `<provider>/<model>`. Returns null if the model has no price. */
+/** Estimates the cost in nano-dollars for `<provider>/<model>`. Returns null if the model has no price. */
 export type EstimateCost = (model: string, requested: RequestedUsage) => number | null;
 
 export function createUnfinishedCalls(estimateCost: EstimateCost) {
   const calls = new Map<string, CallMetadata>();
-  // An attempt may come before its call, because the `opened` record may have been copied to a newer segment.
+  // Attempts may come before their call, because the `opened` record can have been copied to a newer segment.
   const attempts = new Map<string, Map<number, AttemptStart>>();
 
   const addAttempts = (callId: string, starts: readonly AttemptStart[]): void => {
@@ -45,7 +44,7 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
         outcome: 'unknown',
         status: 500,
         code: null,
-        // We charge the estimate at the price of the last candidate, because it may have responded.
+        // Any candidate may have responded. We assume it was the last one and charge its price.
         model,
         cache: null,
         tokens,
@@ -74,7 +73,8 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
       attempts.delete(callId);
     },
     /**
-     * Settles the remaining calls. They stay until `settled` is called for them, so that a failed store can be retried.
+     * Settles what's left. The calls stay here until `settled` is called for them, so if storing fails we can repeat
+     * this.
      */
     settleAll: (): SettledCall[] => [...calls.values()].map(settle),
   };

@@ -1,28 +1,18 @@
-/** Validates the bodies of the requests that issue, change and rotate a key. The error lists every mistake with its path. */
+/** Validates request bodies that issue, change or rotate a key. The error lists all mistakes with their paths. */
 import { z } from 'zod';
 import { nanosFromUsd } from '../core/cost.ts';
 import type { Issue } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest, parseWithIssues } from '../core/parse-or-bad-request.ts';
 import { requiredTags } from '../core/tags.ts';
-import type { CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
-import { type Ceilings, ceilingsFrom, defaultWindows, noCeilings } from './key-record.ts';
+import type { CeilingName, WindowKind } from '../core/windows.ts';
+import { ceilingsFrom, defaultWindows, type KeySettings, noCeilings } from './key-record.ts';
 
-export interface KeySettings {
-  readonly name: string;
-  readonly models: readonly string[] | null;
-  readonly requiredTags: readonly string[];
-  readonly ceilings: Ceilings;
-  readonly expiresAt: number | null;
-  readonly onBudgetStoreDown: StoreDownPolicy | null;
-  readonly defaultMaxOutputTokens: number | null;
-}
-
-/** Zero is allowed. A key with such a ceiling can only make calls that don't count towards it. */
+/** A key with a ceiling of 0 can still make calls that don't count towards it. */
 const wholeLimit = z.int().min(0).nullable().optional();
 const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling, by default a month');
 
-/** The body of "issue a key". */
+/** The request body for issuing a key. */
 export const keyInput = z.strictObject({
   name: z.string().trim().min(1).max(200),
   models: z
@@ -64,19 +54,19 @@ export const keyInput = z.strictObject({
     .describe('output limit for calls that do not set one; with null, the gateway does not send a limit to the vendor'),
 });
 
-/** Expresses a rule of `parseKeyInput` in the OpenAPI schema. */
+/** Expresses a rule of `parseKeyInput` as a JSON Schema, so that the OpenAPI schema contains it too. */
 export const windowsNeedCeilings = (['calls', 'cost'] as const).map((name) => ({
   if: { required: ['windows'], properties: { windows: { required: [name] } } },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
   then: { required: ['ceilings'], properties: { ceilings: { required: [name], properties: { [name]: { type: 'number' } } } } },
 }));
 
-/** The body of "rotate a key". */
+/** The request body for rotating a key. */
 export const rotateInput = z.strictObject({
   grace_seconds: z.int().min(0).max(31_536_000).optional().describe('how long the old key stays valid'),
 });
 
-/** The body of "change a key". */
+/** The request body for changing a key. */
 export const keyChangeInput = keyInput.partial();
 
 const defaults: KeySettings = {
@@ -91,12 +81,12 @@ const defaults: KeySettings = {
   },
 };
 
-/** Throws `bad_request` with a list of every mistake. */
+/** Throws `bad_request` with a list of all mistakes. */
 export function parseKeyInput(input: unknown, now: number): KeySettings {
   return applyInput(defaults, parseWithIssues(keyInput, input), now);
 }
 
-/** Returns the settings with the members of `input` replaced. Throws `bad_request` with a list of every mistake. */
+/** Returns a copy of the settings with the changes in `input`. Throws `bad_request` with a list of all mistakes. */
 export function applyKeyChange(current: KeySettings, input: unknown, now: number): KeySettings {
   return applyInput(current, parseWithIssues(keyChangeInput, input), now);
 }
@@ -134,7 +124,7 @@ function applyInput(
   };
 }
 
-/** Returns how many seconds the old key stays valid, which is 0 by default. */
+/** Returns how many seconds the old key stays valid. Defaults to 0. */
 export function parseGraceSeconds(input: unknown): number {
   return parseOrBadRequest(rotateInput, input ?? {}).grace_seconds ?? 0;
 }

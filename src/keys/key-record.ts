@@ -5,31 +5,37 @@ import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/
 
 export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
-export interface KeyRecord {
+/** The settings of a key that can be changed. */
+export interface KeySettings {
+  readonly name: string;
+  /** The models and tiers that the key may use. Null if all are allowed. */
+  readonly models: readonly string[] | null;
+  /** Only providers with all of these tags, and with all tags that the project requires, get the key's calls. */
+  readonly requiredTags: readonly string[];
+  readonly ceilings: Ceilings;
+  readonly expiresAt: number | null;
+  /**
+   * Decides what happens to calls while we can't check their ceilings. If this is null, the project's policy applies.
+   */
+  readonly onBudgetStoreDown: StoreDownPolicy | null;
+  /** The output limit that we add to calls without one. Null if we don't add any. */
+  readonly defaultMaxOutputTokens: number | null;
+}
+
+export interface KeyRecord extends KeySettings {
   readonly id: string;
   /**
-   * If the key was created by rotation, this is the id of the first key in the chain. All keys of a chain share the
+   * For a key that was created by rotation, this is the id of the first key in the chain. The keys of a chain share the
    * usage of their ceilings.
    */
   readonly quotaKeyId: string;
   readonly projectId: string;
   readonly prefix: string;
-  readonly name: string;
-  /** The models and tiers that the key may use. Null if all are allowed. */
-  readonly models: readonly string[] | null;
-  /** Only providers with all of these tags, and with those that the project requires, get calls of the key. */
-  readonly requiredTags: readonly string[];
-  readonly ceilings: Ceilings;
-  readonly expiresAt: number | null;
-  /** What happens to calls whose ceilings can't be checked. If this is null, the project's policy applies. */
-  readonly onBudgetStoreDown: StoreDownPolicy | null;
-  /** Output limit that we send to the vendor for calls that don't set one. Null if the key has no default. */
-  readonly defaultMaxOutputTokens: number | null;
   readonly revokedAt: number | null;
   readonly createdAt: number;
 }
 
-/** The windows of ceilings that don't specify one. */
+/** The windows that ceilings have by default. */
 export const defaultWindows: Readonly<Record<CeilingName, WindowKind>> = { calls: 'month', cost: 'month', rpm: 'minute', tpm: 'minute' };
 
 export const noCeilings: Ceilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
@@ -38,15 +44,15 @@ export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName
   return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
 }
 
-/** Returns the settings of the key in the format of the request that issues one. */
+/** Returns the key's settings in the format of the request that issues a key. */
 export function toKeyInputJson(record: KeyRecord): Record<string, unknown> {
   const { prefix: _prefix, created_at: _created, revoked_at: _revoked, ...settings } = toKeyJson(record);
-  // The request may only name the windows of ceilings that have a limit.
+  // Windows of unlimited ceilings are left out, because a request may not set them.
   const limited = (['calls', 'cost'] as const).filter((name) => record.ceilings[name].limit !== null);
   return { ...settings, windows: Object.fromEntries(limited.map((name) => [name, record.ceilings[name].window])) };
 }
 
-/** Converts the record to the `key` object of the API. */
+/** Converts a key to the `key` object of the API. */
 export function toKeyJson(record: KeyRecord) {
   const { calls, cost, rpm, tpm } = record.ceilings;
   return {

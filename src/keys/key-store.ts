@@ -1,12 +1,11 @@
 /**
- * Tables `virtual_keys` and `key_ceilings`. We read them separately, because the API has different error codes for the
- * two.
+ * The tables `virtual_keys` and `key_ceilings`. We read them separately, because the API has different error codes for
+ * them.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
 import type { Database, Queries } from '../db/database.ts';
-import type { KeySettings } from './key-input.ts';
-import { type Ceilings, type KeyRecord, noCeilings } from './key-record.ts';
+import { type Ceilings, type KeyRecord, type KeySettings, noCeilings } from './key-record.ts';
 
 /** The NOTIFY channel. Its payload is the prefix of a key that was issued, changed or revoked. */
 export const keyChannel = 'gateway_keys';
@@ -19,7 +18,7 @@ export interface KeyOfProject {
 /** A row of `virtual_keys`. */
 export type KeyRow = Omit<KeyRecord, 'ceilings'> & { readonly secretHash: Buffer };
 
-/** Inserts a key into an existing project. Throws `conflict` if there already is a key with this id. */
+/** Inserts a key into an existing project. Throws `conflict` if a key with this id already exists. */
 export async function insertKey(
   tx: Queries,
   key: { id: string; quotaKeyId: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
@@ -43,7 +42,7 @@ export async function insertKey(
   if (inserted.length === 0) throw gatewayError('conflict', { message: 'the key has been issued already' });
   await insertCeilings(tx, [id], settings.ceilings);
   await notifyKeyChange(tx, prefix);
-  // We don't spread the settings, because they may be a whole KeyRecord and we must not copy its id.
+  // Pick the fields one by one. `settings` may be a whole KeyRecord, and we don't want to copy its id.
   const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
   const ofSettings = { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens };
   return { id, quotaKeyId, projectId, prefix, ...ofSettings, revokedAt: null, createdAt: now };
@@ -59,8 +58,8 @@ async function insertCeilings(tx: Queries, keyIds: readonly string[], ceilings: 
 }
 
 /**
- * Writes the settings of a key. `chain` are the keys with the same `quotaKeyId`. They count against the same ceilings
- * and have the same required tags, so they all get the new ones.
+ * Writes a key's settings. `chain` contains the keys with the same `quotaKeyId`. They count against the same ceilings
+ * and have the same required tags, so these are changed for all of them.
  */
 export async function updateKey(tx: Queries, id: string, settings: KeySettings, chain: readonly KeyRow[]): Promise<void> {
   const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
@@ -79,9 +78,9 @@ export async function updateKey(tx: Queries, id: string, settings: KeySettings, 
 }
 
 /**
- * Reads the keys with this `quotaKeyId` and locks their rows until the transaction ends. The first key is locked before
- * the others, so that transactions wait for each other there and can't deadlock. Once it's locked, no rotation can add a
- * key.
+ * Reads and locks the keys with this `quotaKeyId` until the transaction ends. We lock the first key of the chain before
+ * the others, so that concurrent transactions wait for each other there and can't deadlock. A rotation locks it too, so
+ * no key can be added to the chain in the meantime.
  */
 export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<KeyRow[]> {
   await tx.query('select 1 from virtual_keys where id = $1::uuid for no key update', [quotaKeyId]);
@@ -92,14 +91,14 @@ export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<Key
   return rows.map(toKeyRow);
 }
 
-/** Invalidates the cached key in every process when the transaction commits. */
+/** Invalidates the cached key in every process once the transaction commits. */
 async function notifyKeyChange(tx: Queries, prefix: string): Promise<void> {
   await tx.query('select pg_notify($1::text, $2::text)', [keyChannel, prefix]);
 }
 
 /**
- * Revokes a key if `at` isn't in the future, and otherwise lets it expire then, unless it ends earlier anyway. Returns
- * null if the project has no such key.
+ * Revokes the key. If `at` is in the future, the key expires then, unless it expires earlier anyway. Returns null if
+ * the project has no such key.
  */
 export async function endKey(tx: Queries, key: { projectId: string; prefix: string; at: number; now: number }): Promise<KeyRow | null> {
   const { projectId, prefix, at, now } = key;
@@ -129,13 +128,13 @@ export async function readKeyById(queries: Queries, projectId: string, id: strin
   return row ? toKeyRow(row) : null;
 }
 
-/** Reads the keys with these prefixes. Prefixes without a key are skipped. */
+/** Reads the keys with these prefixes. Unknown prefixes are skipped. */
 export async function readKeys(queries: Queries, prefixes: readonly string[]): Promise<KeyRow[]> {
   const rows = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where prefix = any($1::text[])`, [prefixes]);
   return rows.map(toKeyRow);
 }
 
-/** Reads keys of any project with their ceilings. Ids without a key are skipped. */
+/** Reads keys, of any project, with their ceilings. Unknown ids are skipped. */
 export async function readKeyRecords(queries: Queries, ids: readonly string[]): Promise<KeyRecord[]> {
   const [rows, ceilings] = await Promise.all([
     queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where id = any($1::uuid[])`, [ids]),
@@ -144,7 +143,7 @@ export async function readKeyRecords(queries: Queries, ids: readonly string[]): 
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
-/** Returns the most recently issued keys that are still usable, newest first. */
+/** Lists the newest active keys of all projects. */
 export function listNewestKeys(
   queries: Queries,
   { now, limit }: { readonly now: number; readonly limit: number },
@@ -156,16 +155,15 @@ export function listNewestKeys(
   );
 }
 
-/** Selects a page of keys. */
 export interface KeyPage {
-  /** Only return keys issued before the one with this id. Null for the first page. */
+  /** Only returns keys that were issued before the key with this id. Null for the first page. */
   readonly before: string | null;
   readonly limit: number;
-  /** Leave out keys that are revoked or expired at this time. Null to include all keys. */
+  /** Leaves out keys that are revoked, or that have expired at this time. If this is null, all keys are included. */
   readonly usableAt: number | null;
 }
 
-/** Returns the keys of a project, newest first. Without `page`, it returns all of them. */
+/** Returns a project's keys, newest first. Returns all of them if `page` is missing. */
 export async function listKeys(database: Database, projectId: string, page?: KeyPage): Promise<KeyRecord[]> {
   const rows = await database.query<StoredKey>(
     `select ${keyColumns} from virtual_keys
@@ -181,7 +179,7 @@ export async function listKeys(database: Database, projectId: string, page?: Key
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
-/** Returns ceilings by key id. The map has no entry for keys without any limit. */
+/** Returns the ceilings by key id. Keys without a limit have no entry. */
 export async function readCeilings(queries: Queries, keyIds: readonly string[]): Promise<Map<string, Ceilings>> {
   const rows = await queries.query<{ keyId: string; ceiling: CeilingName; limit: number; window: WindowKind }>(
     `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,
@@ -194,14 +192,14 @@ export async function readCeilings(queries: Queries, keyIds: readonly string[]):
   return byKey;
 }
 
-/** Combines a key with its ceilings and drops the hash. */
+/** Adds a key's ceilings and removes the hash of its secret. */
 export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
   return { ...key, ceilings: ceilings ?? noCeilings };
 }
 
 /**
- * The required tags are those of the first key of a chain of rotations, because a process of an older version that
- * rotates a key doesn't copy them.
+ * The required tags come from the first key in a chain of rotations. A process with an older version doesn't copy them
+ * when it rotates a key.
  */
 const keyColumns = `id, coalesce(counted_as, id) as "quotaKeyId", project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt", on_budget_store_down as "onBudgetStoreDown",

@@ -1,7 +1,7 @@
 /**
- * Authenticates virtual keys, and issues, lists, changes, rotates and revokes them. `find` runs for every call, so it's
- * synchronous if the key is cached. The cache is keyed by prefix and we compare the hash each time, so we never keep a
- * plain secret in memory. NOTIFY makes every process reject a revoked key within a second.
+ * Authenticates virtual keys, and issues, lists, changes, rotates and revokes them. `find` runs for every call, so keys
+ * are cached. The cache is keyed by prefix, and we compare hashes, so that plain secrets don't stay in memory. A NOTIFY
+ * makes all processes reject a revoked key within a second.
  */
 
 import { type Caller, internalKeyId } from '../core/call.ts';
@@ -12,9 +12,9 @@ import type { Database, Queries } from '../db/database.ts';
 import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
 import type { Logger } from '../observability/logger.ts';
-import { applyKeyChange, type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
+import { applyKeyChange, parseGraceSeconds, parseKeyInput } from './key-input.ts';
 import { isSignedPass, parsePass, signPass } from './key-pass.ts';
-import { type Ceilings, type KeyRecord, noCeilings, toKeyInputJson } from './key-record.ts';
+import { type Ceilings, type KeyRecord, type KeySettings, noCeilings, toKeyInputJson } from './key-record.ts';
 import {
   endKey,
   insertKey,
@@ -35,40 +35,47 @@ import {
 import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.ts';
 
 export interface Keyring {
-  /** Returns the caller. Throws or rejects with `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
-  find(secret: string): Caller | Promise<Caller>;
   /**
-   * Resolves to false if `find` would reject every key with `keystore_unavailable`, because no key is cached and the
-   * database doesn't respond.
+   * Returns the caller that a key belongs to. Throws `invalid_key`, `keystore_unavailable` or `limits_unavailable`.
+   */
+  find(secret: string): Promise<Caller>;
+  /** Like `find`, but returns null if the key isn't cached or the secret is wrong. Throws `invalid_key` for other unusable keys. */
+  findCached(secret: string): Caller | null;
+  /**
+   * Returns false if `find` would fail with `keystore_unavailable` for every key, because the database doesn't respond
+   * and no key is cached.
    */
   canFind(): Promise<boolean>;
-  /** Returns how many keys `find` could still find if the database became unavailable. */
+  /** Returns how many keys `find` knows without asking the database. */
   countCached(): number;
-  /** Loads keys into the cache before `find` needs them. */
+  /** Loads keys into the cache, so that later calls don't have to wait for the database. */
   warm(prefixes: readonly string[]): Promise<void>;
-  /** Returns the most recently issued keys that are still usable, newest first. */
+  /** Returns the newest of the keys that are neither revoked nor expired, starting with the newest. */
   listNewest(limit: number): Promise<KeyOfProject[]>;
-  /** Returns a pass with which `findByPass` finds the key until `endsAt`. Throws like `find`. */
+  /** Issues a pass, which `findByPass` accepts until `endsAt`. Throws the same errors as `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;
-  /** Returns the key of a pass and its caller. Throws like `find`, including when the pass has expired. */
-  findByPass(pass: string): Promise<KeyOfPass>;
-  /** Returns the ceilings of a caller that `find` returned. Throws or rejects with `not_found`. */
-  getCeilings(caller: Caller): TimedCeilings | Promise<TimedCeilings>;
   /**
-   * Creates a key from a request body. Only this result contains the secret. Without `id`, the key gets a new one.
-   * Throws `conflict` if there already is a key with this id.
+   * Returns the key that a pass belongs to, and its caller. Throws the same errors as `find`, also if the pass has
+   * expired.
+   */
+  findByPass(pass: string): Promise<KeyOfPass>;
+  /** Returns the ceilings of a caller that `find` returned. Throws `not_found`. */
+  getCeilings(caller: Caller): Promise<TimedCeilings>;
+  /**
+   * Issues a key from a request body. Only the result of this call contains the secret. If `id` is missing, we generate
+   * one. Throws `conflict` if a key with this id already exists.
    */
   issue(projectId: string, input: unknown, id?: string): Promise<IssuedKey>;
-  /** Returns keys of the project, newest first. Without `page`, it returns all of them. */
+  /** Returns a project's keys, newest first. Returns all of them if `page` is missing. */
   list(projectId: string, page?: KeyPage): Promise<KeyRecord[]>;
   /** Throws `not_found`. */
   read(projectId: string, prefix: string): Promise<KeyRecord>;
   /** Returns null if the project has no key with this id. */
   findById(projectId: string, id: string): Promise<KeyRecord | null>;
   /**
-   * Changes a key from a request body. Omitted members keep their values. The ceilings also change for the keys that
-   * share their usage with this one. `check` is called with the current settings, in the format of the request, and may
-   * throw. Throws `conflict` for a revoked key.
+   * Changes a key from a request body, in which all fields are optional. Changed ceilings also apply to the keys that
+   * share their usage. `check` receives the current settings in the format of the request, and can throw. Throws
+   * `conflict` if the key is revoked.
    */
   change(
     projectId: string,
@@ -78,8 +85,9 @@ export interface Keyring {
   ): Promise<{ readonly before: KeyRecord; readonly after: KeyRecord }>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
   /**
-   * Issues a key with the settings of the old one. Both share the usage of their ceilings. The old key ends after the
-   * `grace_seconds` in the body. `id` is that of the new key, as for `issue`.
+   * Issues a new key with the settings of the old one. The calls of both keys count against the same ceilings. The old
+   * key expires after the number of seconds in `grace_seconds` in the body. `id` is the id of the new key (see
+   * `issue`).
    */
   rotate(projectId: string, prefix: string, input: unknown, id?: string): Promise<IssuedKey>;
   start(): Promise<void>;
@@ -94,7 +102,6 @@ export interface IssuedKey {
 export interface KeyOfPass {
   readonly record: KeyRecord;
   readonly caller: Caller;
-  /** When the pass expires. */
   readonly endsAt: number;
 }
 
@@ -104,7 +111,10 @@ export interface KeyringOptions {
   readonly logger?: Pick<Logger, 'warn'>;
 }
 
-/** `readAt` is the time (by `performance.now()`) just before we read the ceilings. Without it, they never change. */
+/**
+ * `readAt` is the time (according to `performance.now()`) when we started to read the ceilings. It's missing for
+ * ceilings that never change.
+ */
 export type TimedCeilings = Ceilings & { readonly readAt?: number };
 
 interface CachedKey {
@@ -169,8 +179,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   };
 
   /**
-   * Inserts a key with the settings that `prepare` returns, in the same transaction. `predecessor` is the key that it
-   * replaces, if any.
+   * Inserts a key with the settings that `prepare` returns, in a single transaction. `predecessor` is the key that is
+   * being rotated, or null.
    */
   const insert = async (
     projectId: string,
@@ -199,11 +209,15 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   };
 
   return {
-    find(secret) {
+    async find(secret) {
       const parsed = parseSecret(secret);
       if (!parsed) throw gatewayError('invalid_key');
-      const key = cache.get(parsed.prefix);
-      return key instanceof Promise ? key.then((loaded) => authenticate(loaded, secret)) : authenticate(key, secret);
+      return authenticate(await cache.get(parsed.prefix), secret);
+    },
+    findCached(secret) {
+      const parsed = parseSecret(secret);
+      const key = parsed && cache.peek(parsed.prefix);
+      return key && matchesHash(secret, key.secretHash) ? requireUsable(key).caller : null;
     },
     canFind: async () => cache.countRows() > 0 || (await respondsToReads()),
     countCached: cache.countRows,
@@ -217,16 +231,18 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     },
     async findByPass(text) {
       const pass = parsePass(text);
-      // We don't use the cache, so that revoking a key ends its passes immediately in every process.
+      // Read the key from the database rather than the cache, so that revoking a key also ends its passes immediately
+      // in every process.
       const key = pass && pass.endsAt > clock.now() ? await loadKey(pass.prefix) : null;
       if (!pass || !key || !isSignedPass(text, pass, key.secretHash)) throw gatewayError('invalid_key');
       const { record, caller } = requireUsable(key);
       return { record, caller, endsAt: pass.endsAt };
     },
-    getCeilings({ keyId, keyPrefix }) {
+    async getCeilings({ keyId, keyPrefix }) {
       if (keyId === internalKeyId) return noCeilings;
-      const key = cache.get(keyPrefix);
-      return key instanceof Promise ? key.then(requireCeilings) : requireCeilings(key);
+      const key = await cache.get(keyPrefix);
+      if (!key) throw keyNotFound();
+      return key.ceilings;
     },
     async issue(projectId, input, id) {
       const settings = parseKeyInput(input, clock.now());
@@ -287,7 +303,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
 }
 
 /**
- * Reads a key and locks it, together with the keys that share its ceilings, until the transaction ends. Throws
+ * Reads a key, and locks it together with the keys that share its ceilings until the transaction ends. Throws
  * `not_found`.
  */
 async function lockKey(
@@ -301,11 +317,6 @@ async function lockKey(
   const row = chain.find(({ id }) => id === found.id);
   if (!row) throw keyNotFound();
   return { row, chain };
-}
-
-function requireCeilings(key: CachedKey | null): TimedCeilings {
-  if (!key) throw keyNotFound();
-  return key.ceilings;
 }
 
 function keyNotFound(): GatewayError {

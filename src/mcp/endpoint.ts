@@ -1,7 +1,8 @@
 /**
- * The HTTP side of MCP. We check the host, the origin and the token, and then pass the request to the official SDK,
- * which speaks both versions of the protocol. The order matters: a request for a foreign host learns nothing, and a
- * request without a token only learns where to sign in. We don't read the body of either.
+ * The HTTP endpoint for MCP. We check the host, the origin and the token, and then pass the request to the official
+ * SDK, which supports both versions of the protocol. The order matters. A request for a foreign host gets no
+ * information, and a request without a token only finds out where to sign in. We read the body after all of these
+ * checks.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -22,7 +23,7 @@ import type { AnyTool } from './tools/tool.ts';
 import { type TokenDeps, verifyToken } from './verify-token.ts';
 
 export interface McpEndpointDeps {
-  /** Read for each request, because a reload of the configuration may change it. */
+  /** Called for each request, because a reload can change the settings. */
   readonly resource: () => ResourceSettings;
   readonly tokens: TokenDeps;
   readonly projectsOf: ProjectsOf;
@@ -33,11 +34,10 @@ export interface McpEndpointDeps {
 }
 
 export interface McpEndpoint {
-  /** Handles all methods of `/mcp`. */
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Sends the protected resource metadata (RFC 9728), which is public. */
+  /** Sends the protected resource metadata (RFC 9728). It doesn't require a token. */
   sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Lets running tool calls finish and then ends open streams. Later requests fail. */
+  /** Waits for running tool calls, and then ends open streams. Later requests fail. */
   close(): Promise<void>;
 }
 
@@ -49,13 +49,13 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   const waitSeconds = createRateLimit();
   const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
-    // Clients may subscribe to changes, but we never publish any, because tools only change with a release.
+    // Clients can subscribe to changes, but there won't be any, because tools only change with a release.
     maxSubscriptions: 100,
-    onerror: (err) => logger.debug({ err }, 'mcp request rejected'),
+    onerror: (err) => logger.debug({ err }, 'MCP request rejected'),
   });
-  const handle = toNodeHandler(handler, { onerror: (err) => logger.error({ err }, 'mcp request failed') });
+  const handle = toNodeHandler(handler, { onerror: (err) => logger.error({ err }, 'MCP request failed') });
 
-  /** Sends 401 and returns null unless the request has a valid token. */
+  /** Returns the access that the request's token permits. If there is no valid token, sends a 401 and returns null. */
   const authenticate = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -71,7 +71,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       return await verifyBearerToken(request.headers.authorization, { verifier: { verifyAccessToken }, ...advertised });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
-      // Ask for all scopes, so that a person only has to sign in once for all tools.
+      // Request all scopes, so that a person only has to sign in once.
       const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], ...advertised });
       response.setHeader('www-authenticate', challenge.headers.get('www-authenticate') ?? 'Bearer');
       sendJson(response, challenge.status, await challenge.json());
@@ -102,7 +102,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
           return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
       }
       const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
-      // Don't wait for subscriptions on close. They last until the client or the process ends them.
+      // Subscriptions don't count. They only end when the client or the process does.
       if (!isListening(body)) running.add(handled);
       await handled.finally(() => running.delete(handled));
     },
@@ -127,7 +127,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   };
 }
 
-/** Returns the access that `authenticate` stored. */
+/** Gets the access that `authenticate` stored. */
 function accessOf(auth: AuthInfo | undefined): Access {
   const access = auth?.extra?.access;
   if (access === undefined) throw new Error('the request was not authenticated');

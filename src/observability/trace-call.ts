@@ -1,11 +1,16 @@
-/** Creates the spans of a settled call from its record, one for the call and one below it for each attempt. */
+/**
+ * Creates spans for a settled call from its record. The call gets a span, and each of its attempts gets a child span.
+ */
 import { type Context, context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import type { Attempt, CallMetadata, SettledCall } from '../core/call.ts';
+import { type Attempt, type CallMetadata, kindOf, type SettledCall } from '../core/call.ts';
 import type { Tokens } from '../core/pricing.ts';
-import { attributes, operations, spanNames } from './trace-names.ts';
+import { attributes, spanNames } from './trace-names.ts';
 import { getTracer } from './tracing.ts';
 
-/** Does nothing unless a span is active. Times come from the record and are in whole milliseconds. */
+/**
+ * Creates the spans of a settled call if there's an active span. The call's record provides the times, which are whole
+ * milliseconds.
+ */
 export function traceCall({ metadata, result }: SettledCall): void {
   if (trace.getActiveSpan() === undefined) return;
   const { outcome, code, status, model, cache, costNanos, tokens, estimated, durationMs } = result;
@@ -14,7 +19,7 @@ export function traceCall({ metadata, result }: SettledCall): void {
     attributes: {
       [attributes.callId]: metadata.id,
       [attributes.projectId]: metadata.projectId,
-      [attributes.operation]: operations[metadata.route],
+      [attributes.operation]: kindOf(metadata.route),
       [attributes.outcome]: outcome,
       [attributes.httpStatus]: status,
       [attributes.estimated]: estimated,
@@ -33,7 +38,7 @@ export function traceCall({ metadata, result }: SettledCall): void {
 
 function traceAttempt({ id, route, stream }: CallMetadata, attempt: Attempt, parent: Context): void {
   const { n, provider, model, member, status, outcome, waitMs, startedAt, firstByteMs, durationMs, costNanos, tokens } = attempt;
-  const operation = operations[route];
+  const operation = kindOf(route);
   const options = {
     kind: SpanKind.CLIENT,
     startTime: startedAt,
@@ -58,7 +63,7 @@ function traceAttempt({ id, route, stream }: CallMetadata, attempt: Attempt, par
   span.end(startedAt + durationMs);
 }
 
-/** According to the conventions, input tokens include those that were read from a cache or written to it. */
+/** OpenTelemetry's conventions include cache reads and writes in the input tokens. */
 function usageOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens) {
   const written = cacheWrite + cacheWrite1h;
   return {

@@ -1,20 +1,19 @@
 /**
- * The names of all spans and attributes (docs/traces.md). Those of `gen_ai`, `http` and `error` come from
- * OpenTelemetry. Its GenAI conventions are still in development, so we may have to follow changes. Values are ids,
- * counts, codes, or names from the configuration, and never text from a caller or a vendor.
+ * The names of all spans and attributes (docs/traces.md). The ones that begin with `gen_ai`, `http` and `error` come
+ * from OpenTelemetry. Its GenAI conventions are still in development, so we may have to change some. Values are ids,
+ * counts, codes, or names from the configuration, but never text from callers or vendors.
  */
-import type { Route } from '../core/call.ts';
 
 export const spanNames = {
   call: 'call',
   recall: 'search_memory',
   journalOpen: 'journal open',
   journalSettle: 'journal settle',
-  /** The storing of a batch of calls, with a link to each sampled call. */
+  /** The span for storing a batch of calls. It has a link to each sampled call. */
   drain: 'journal drain',
-  /** The storing of one call, with a link to its batch. */
+  /** The span for storing a single call. It has a link to the batch. */
   store: 'store call',
-  /** The next three are followed by the name of the workflow or activity. */
+  /** In the next three names, the name of the workflow or activity follows. */
   outbox: 'outbox',
   workflow: 'workflow',
   activity: 'activity',
@@ -48,17 +47,3 @@ export const attributes = {
   runId: 'temporalRunID',
   tries: 'gateway.tries',
 } as const;
-
-/** The `gen_ai.operation.name` of each route. */
-export const operations: Readonly<Record<Route, string>> = {
-  chat: 'chat',
-  messages: 'chat',
-  responses: 'chat',
-  embeddings: 'embeddings',
-  moderations: 'moderations',
-  rerank: 'rerank',
-  images: 'images',
-  speech: 'speech',
-  transcriptions: 'transcriptions',
-  video: 'video',
-};

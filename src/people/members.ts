@@ -1,19 +1,19 @@
 /**
- * Table `members`, which contains the roles of people in projects. Deployment admins own every project without having a
- * row.
+ * The `members` table, which contains the roles of people in projects. Deployment admins own every project without a
+ * row in this table.
  *
- * An owner who adds an address must not find out whether it already has an account. So we always create a new account
- * that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets the role
- * as well.
+ * When an owner adds an address, we don't want to reveal whether it already has an account. So we always create a new
+ * account that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets
+ * the role as well.
  */
 import { randomUUID } from 'node:crypto';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
-import type { Clock } from '../core/time.ts';
+import { type Clock, hourMs } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 import type { Person, Role } from './person.ts';
-import { invitation, nameFromEmail } from './person-input.ts';
+import { invitation, nameFromEmail, removedMember } from './person-input.ts';
 
 export interface Member {
   readonly personId: string;
@@ -21,12 +21,11 @@ export interface Member {
   readonly name: string;
   readonly role: Role;
   readonly isDisabled: boolean;
-  /** False if nobody has confirmed the address, in which case the account is valid in this project only. */
+  /** False if nobody has confirmed the address yet. The account is then only valid in this project. */
   readonly isConfirmed: boolean;
   readonly createdAt: number;
 }
 
-/** A project that a person may open. */
 export interface ProjectMembership {
   readonly projectId: string;
   readonly slug: string;
@@ -35,33 +34,37 @@ export interface ProjectMembership {
 }
 
 export interface Members {
-  /** Returns `owner` for deployment admins, and null for disabled people and for those who aren't members. */
+  /** Returns `owner` for deployment admins. Returns null for disabled people and for people who aren't members. */
   roleOf(personId: string, projectId: string): Promise<Role | null>;
-  /** Returns the person's projects, or every project for a deployment admin, sorted by slug. */
+  /** Returns the person's projects, sorted by slug. Deployment admins get all projects. */
   projectsOf(person: Person): Promise<ProjectMembership[]>;
   /** Returns the members of a project, sorted by email. */
   list(projectId: string): Promise<Member[]>;
-  /** Adds an address on behalf of an owner. Throws `bad_request`, and `conflict` if the address is a member already. */
+  /**
+   * Adds somebody by e-mail address, on behalf of an owner. Throws `bad_request`, or `conflict` if the address is
+   * already a member.
+   */
   invite(projectId: string, input: { email: string; name?: string | undefined }, role: Role): Promise<Member>;
   /**
-   * Adds a person or changes their role. `previous` is null for a new member. Throws `conflict` if the project would
+   * Adds a person or changes their role. `previous` is null for new members. Throws `conflict` if the project would
    * lose its last owner.
    */
   put(projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }>;
   /**
-   * Removes the member and returns it. If its account is unconfirmed, the account is deleted too. Throws `not_found`,
-   * and `conflict` if the project would lose its last owner.
+   * Removes and returns a member. If the account is unconfirmed, it's deleted too. Throws `not_found`, or `conflict` if
+   * the project would lose its last owner.
    */
   remove(projectId: string, personId: string): Promise<Member>;
   /**
-   * Undoes `remove` for the member that it returned. If the account was deleted because it was unconfirmed, there is a
-   * new one, which needs a new sign-in link. Throws `conflict` if the address is a member again, and `not_found` if a
-   * confirmed account was deleted in the meantime.
+   * Undoes the removal of a member, who is passed in the format of `removedMember`. If their unconfirmed account was
+   * deleted, we create a new one, which needs a new sign-in link. Throws `bad_request` if the project hasn't removed
+   * this person within the last hour, `conflict` if the address is a member again, and `not_found` if a confirmed
+   * account was deleted in the meantime.
    */
-  restore(projectId: string, member: RemovedMember): Promise<Member>;
+  restore(projectId: string, member: unknown): Promise<Member>;
 }
 
-export type RemovedMember = Pick<Member, 'personId' | 'email' | 'name' | 'role' | 'isConfirmed' | 'createdAt'>;
+const undoMs = hourMs;
 
 export function createMembers({ database, clock }: { readonly database: Database; readonly clock: Clock }): Members {
   const invite: Members['invite'] = (projectId, input, role) => {
@@ -125,24 +128,48 @@ export function createMembers({ database, clock }: { readonly database: Database
         await tx.query('delete from people where id = $2::uuid and project_id = $1::uuid', [projectId, personId]);
         return member;
       }),
-    restore: (projectId, { personId, email, name, role, isConfirmed, createdAt }) =>
-      database.transaction(async (tx) => {
-        if (!isConfirmed) return addInvited(tx, projectId, { email, name, role, since: createdAt });
+    restore: (projectId, input) => {
+      const { personId, isConfirmed, role, createdAt, ...shown } = parseOrBadRequest(removedMember, input);
+      const since = Math.min(createdAt, clock.now());
+      return database.transaction(async (tx) => {
+        if (!isConfirmed) {
+          const { email, name = nameFromEmail(email) } = parseOrBadRequest(invitation, { email: shown.email, name: shown.name });
+          return addInvited(tx, projectId, { email, name, role, since });
+        }
+        if (!(await wasRemoved(tx, projectId, personId, clock.now() - undoMs)))
+          throw gatewayError('bad_request', { message: 'the removal can no longer be undone; add the member again below' });
         const [person] = await tx.query('select 1 from people where id = $1::uuid and project_id is null for share', [personId]);
         if (!person) throw gatewayError('not_found', { message: 'the account was deleted in the meantime' });
-        if (await readMember(tx, projectId, personId)) throw gatewayError('conflict', { message: `${name} is a member already` });
-        return addMember(tx, projectId, { personId, role, since: createdAt });
-      }),
+        if (await readMember(tx, projectId, personId)) throw gatewayError('conflict', { message: `${shown.name} is already a member` });
+        return addMember(tx, projectId, { personId, role, since });
+      });
+    },
   };
 }
 
-/** Creates an unconfirmed account with a role, or gives the role to the one that the project has for the address. */
+/**
+ * Checks whether the project has removed this person, according to the audit log. Without this check, an owner could
+ * add any account by its id and find out who it belongs to.
+ */
+async function wasRemoved(tx: Queries, projectId: string, personId: string, since: number): Promise<boolean> {
+  const removals = await tx.query(
+    `select 1 from audit_log
+      where project_id = $1::uuid and at >= $3::timestamptz and action = 'member.remove' and outcome = 'ok' and detail ->> 'person_id' = $2::text
+      limit 1`,
+    [projectId, personId, new Date(since)],
+  );
+  return removals.length > 0;
+}
+
+/**
+ * Adds a member with an unconfirmed account. Reuses the project's unconfirmed account for this address if there is one.
+ */
 async function addInvited(
   tx: Queries,
   projectId: string,
   { email, name, role, since }: { readonly email: string; readonly name: string; readonly role: Role; readonly since: number },
 ): Promise<Member> {
-  // Serialize concurrent invitations, so that they can't add the same address twice.
+  // Lock the project, so that concurrent invitations can't add the same address twice.
   await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
   const members = await tx.query(`${selectMembers} where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [
     projectId,
@@ -178,8 +205,8 @@ async function addMember(
 }
 
 /**
- * Throws `conflict` if the person is the project's only owner who can still sign in. It locks the owners' rows, so
- * concurrent changes to a project run one after the other.
+ * Throws `conflict` if the person is the project's only owner who can still sign in. Locks the rows of the owners, so
+ * that concurrent changes run one after the other.
  */
 async function keepOwner(tx: Queries, projectId: string, personId: string): Promise<void> {
   const owners = await tx.query<{ personId: string; isDisabled: boolean }>(

@@ -1,8 +1,8 @@
-/** Validates input about people. The error lists every mistake. */
+/** Validates input about people. The error lists all mistakes. */
 import { z } from 'zod';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 
-/** Converted to lower case. In practice, addresses that only differ in case belong to the same person. */
+/** Converted to lower case, because addresses that only differ in case belong to the same person in practice. */
 const email = z
   .string()
   .trim()
@@ -17,7 +17,7 @@ const name = z
   .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters');
 const password = z.string().meta({ description: '12 to 256 characters', minLength: 12, maxLength: 256 });
 
-/** The body of "create a person". */
+/** The request body for creating a person. */
 export const newPersonInput = z.strictObject({
   email,
   name: name.optional().describe('by default the part of the e-mail address before the @'),
@@ -25,14 +25,14 @@ export const newPersonInput = z.strictObject({
   admin: z.boolean().optional().describe('whether the person is a deployment admin'),
 });
 
-/** The body of "change a person". */
+/** The request body for changing a person. */
 export const personChange = z.strictObject({
   name: name.optional(),
   admin: z.boolean().optional().describe('whether the person is a deployment admin'),
   disabled: z.boolean().optional().describe('a disabled person cannot sign in, and their sessions end'),
 });
 
-/** The body of "create a sign-in link". */
+/** The request body for creating a sign-in link. */
 export const signInLinkInput = z.strictObject({
   email: email
     .optional()
@@ -42,13 +42,23 @@ export const signInLinkInput = z.strictObject({
   admin: z.boolean().optional().describe('whether to make the person a deployment admin'),
 });
 
-/** The body of "add or change a member". */
+/** The request body for adding or changing a member. */
 export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) });
 
-/** What an owner enters to invite somebody to a project. */
+/** What the page with the undo button remembers about a removed member. */
+export const removedMember = z.strictObject({
+  personId: z.uuid(),
+  email: z.string().max(254),
+  name: z.string().max(200),
+  role: memberInput.shape.role,
+  isConfirmed: z.boolean(),
+  createdAt: z.int().min(0),
+});
+
+/** The form for inviting somebody to a project. */
 export const invitation = newPersonInput.pick({ email: true, name: true });
 
-/** What somebody enters when a sign-in link creates their account. */
+/** The form for an account that a sign-in link is about to create. */
 const newAccount = z.object({ email, name });
 
 const identity = z.object({ email, name: name.optional().catch(undefined) });
@@ -64,14 +74,14 @@ export function parseNewAccount(input: { email: string; name: string }): z.outpu
 }
 
 /**
- * Parses what an identity provider says about a person. Returns null if the address isn't acceptable. If only the name
- * isn't acceptable, we leave it out.
+ * Parses an identity provider's claims about a person. Returns null if the address is invalid. An invalid name is only
+ * left out.
  */
 export function parseIdentity(address: string | null, givenName: string | null): z.output<typeof identity> | null {
   return identity.safeParse({ email: address, name: givenName }).data ?? null;
 }
 
-/** Returns a name for a person who hasn't entered one. */
+/** Returns a default name for a person who hasn't entered one. */
 export function nameFromEmail(address: string): string {
   return address.slice(0, address.lastIndexOf('@'));
 }

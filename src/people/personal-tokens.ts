@@ -1,7 +1,7 @@
 /**
- * Table `personal_tokens`. A token looks like `gwp_<prefix>_<secret>`. The prefix is public and identifies the token.
- * We only store the SHA-256 of the whole token. Each request looks up its token in the database, so a revoked token, or
- * one whose person gets disabled, stops working immediately in every process.
+ * The `personal_tokens` table. A token looks like `gwp_<prefix>_<secret>`. The prefix is public and identifies the
+ * token. We only store the SHA-256 of the whole token. Each request looks up its token in the database, so a token
+ * stops working immediately in every process if it's revoked or its person is disabled.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -16,7 +16,7 @@ import { type Scope, scopes, toScopes } from './scopes.ts';
 import { createSecret, hashSecret } from './secret.ts';
 
 export const maxTokenDays = 90;
-/** The maximum number of tokens per person, not counting expired and revoked ones. */
+/** How many tokens a person can have. Expired and revoked tokens don't count. */
 const maxTokens = 50;
 const lastUsedIntervalMs = 60_000;
 const tokenPattern = /^gwp_([0-9a-f]{12})_[\w-]{43}$/;
@@ -32,7 +32,7 @@ const inputSchema = z.strictObject({
   days: z.int().min(1).max(maxTokenDays),
 });
 
-/** The body of "create a personal token" under `/provision`. */
+/** The request body for creating a personal token under `/provision`. */
 export const personalTokenInput = z.strictObject({
   name: inputSchema.shape.name,
   scopes: inputSchema.shape.scopes,
@@ -46,21 +46,21 @@ export interface PersonalToken {
   readonly scopes: readonly Scope[];
   readonly createdAt: number;
   readonly expiresAt: number;
-  /** Null until the token is used for the first time. Only updated once a minute. */
+  /** Null if the token hasn't been used yet. We update this at most once a minute. */
   readonly lastUsedAt: number | null;
 }
 
 export interface PersonalTokens {
   /**
-   * Creates a token from `name`, `scopes` and `days`. Only this result contains the token itself. Throws `bad_request`,
-   * and `conflict` if the person has too many tokens.
+   * Creates a token from `name`, `scopes` and `days`. Only the result of this call contains the token itself. Throws
+   * `bad_request`, or `conflict` if the person has too many tokens.
    */
   create(personId: string, input: unknown): Promise<{ token: string; record: PersonalToken }>;
-  /** Returns the usable tokens of a person, newest first. */
+  /** Returns a person's usable tokens, newest first. */
   list(personId: string): Promise<PersonalToken[]>;
-  /** Revokes the token and returns it. Throws `not_found`. */
+  /** Revokes and returns a token. Throws `not_found`. */
   revoke(personId: string, tokenId: string): Promise<PersonalToken>;
-  /** Returns null if the token is unknown, expired or revoked, or if the person is disabled. */
+  /** Returns null if the token is unknown, expired or revoked, or its person is disabled. */
   find(token: string): Promise<{ person: Person; record: PersonalToken } | null>;
 }
 
@@ -78,7 +78,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
          returning ${columns}`,
         [newId(now), personId, prefix, hashSecret(token), name, toScopes(granted), new Date(now), new Date(now + days * dayMs), maxTokens],
       );
-      if (!row) throw gatewayError('conflict', { message: `you have ${maxTokens} tokens: revoke one first` });
+      if (!row) throw gatewayError('conflict', { message: `you already have ${maxTokens} tokens; revoke one first` });
       return { token, record: toRecord(row) };
     },
     async list(personId) {
@@ -111,7 +111,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
       );
       if (!row || !timingSafeEqual(row.hash, hashSecret(token))) return null;
       const { personId, email, personName, isAdmin, hash: _, ...record } = row;
-      // A token only counts as used if the secret was right, so we update this after the check.
+      // Only update the time after the check, because an attempt with a wrong secret doesn't count as a use.
       if (row.lastUsedAt === null || row.lastUsedAt.getTime() <= now - lastUsedIntervalMs)
         await database.query('update personal_tokens set last_used_at = $2::timestamptz where id = $1::uuid', [row.id, new Date(now)]);
       return { person: { id: personId, email, name: personName, isAdmin }, record: toRecord(record) };
@@ -122,7 +122,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
 const columns = `personal_tokens.id, prefix, personal_tokens.name, scopes, personal_tokens.created_at as "createdAt",
   expires_at as "expiresAt", last_used_at as "lastUsedAt"`;
 
-/** Returns a condition for usable tokens. `now` is the placeholder of the parameter with the current time. */
+/** Returns an SQL condition for usable tokens. `now` is the placeholder for the current time. */
 function isUsable(now: string): string {
   return `revoked_at is null and expires_at > ${now}::timestamptz`;
 }

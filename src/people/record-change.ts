@@ -10,8 +10,8 @@ export interface ChangeRecorder {
 }
 
 /**
- * Runs `change` and returns its result. Whatever it notes is added to the audit row, even if it throws. If it throws an
- * API error, the row also gets the error code.
+ * Runs `change` and returns its result. Details that `change` notes are added to the audit row even if it throws. If it
+ * throws an API error, the error code is added too.
  */
 export async function recordChange<Result>(
   { audit, logger }: ChangeRecorder,
@@ -20,11 +20,11 @@ export async function recordChange<Result>(
 ): Promise<Result> {
   const id = await audit.begin(start);
   const detail: Record<string, unknown> = {};
-  // By now the change has been made or refused. If we failed, the caller would repeat it, so we only log the error. The
-  // row then looks like that of an interrupted change.
+  // Adds the outcome to the row. At this point the change has already been made or refused. If we threw an error, the
+  // caller would repeat the change, so we only log it. The row then looks as if the change was interrupted.
   const finish = (outcome: AuditOutcome): Promise<void> =>
     audit.finish(id, outcome, detail).catch((err: unknown) => {
-      logger.error({ err, action: start.action }, 'adding the outcome to the audit log failed');
+      logger.error({ err, action: start.action }, 'failed to add the outcome to the audit log');
     });
   try {
     const result = await change((more) => Object.assign(detail, more));

@@ -1,44 +1,38 @@
 /**
- * Validates and converts the settings of a project. They are stored as the JSON of the API, with all defaults filled
- * in.
+ * Validates and converts a project's settings. They are stored as JSON in the format of the API, including defaults.
  */
 import { z } from 'zod';
-import type { Tiers } from '../core/call.ts';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import { requiredTags } from '../core/tags.ts';
 import { isTimeZone } from '../core/time-zone.ts';
 import type { StoreDownPolicy } from '../core/windows.ts';
 import type { ApplicationSettings } from './application-settings.ts';
-import { tiers } from './tiers.ts';
+import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSettings } from './tiers.ts';
 
-export interface ProjectSettings {
-  /** The providers that the project may use. Null allows all of them, and an empty list allows no provider. */
+export interface ProjectSettings extends TierSettings {
+  /** The providers that the project may use. Null allows all providers, and an empty list allows none. */
   readonly providers: readonly string[] | null;
-  readonly tiers: Tiers;
-  readonly imageTiers: Tiers;
-  readonly speechTiers: Tiers;
-  readonly transcriptionTiers: Tiers;
-  /** Models and providers that we only call after all others. */
+  /** Models and providers that are only tried if all others have failed. */
   readonly retired: readonly string[];
-  /** Only providers with all of these tags get calls of the project. */
+  /** Only providers with all of these tags get the project's calls. */
   readonly requiredTags: readonly string[];
-  /** If this is null, the value of the configuration file applies. */
+  /** If this is null, the setting in gateway.yaml applies. */
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** If this is null, the value of the configuration file applies. */
+  /** If this is null, the setting in gateway.yaml applies. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number; readonly sampled: boolean };
-  /** Whether `code` in an error is the gateway's code, or the vendor's if the vendor sent one. */
+  /** Says which code errors contain. With `vendor`, we use the vendor's code if it sent one. */
   readonly errorCodes: 'gateway' | 'vendor';
-  /** The IANA name of the time zone that reports use to split days. */
+  /** The IANA name of the time zone that reports use to split the time into days. */
   readonly timeZone: string;
-  /** Settings that applications override, by application name. */
+  /** The settings that applications override, by application name. */
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
-/** Settings as they are stored and sent. */
+/** A project's settings in the format of the API, which we also use in the database. */
 export type StoredSettings = z.output<typeof storedSettings>;
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');
@@ -55,10 +49,7 @@ const timeZone = z.string().max(64).refine(isTimeZone, 'must be the IANA name of
 
 const fields = {
   providers: z.array(providerName).max(200).nullable().describe('providers that the project may use; null allows every provider'),
-  tiers,
-  image_tiers: tiers,
-  speech_tiers: tiers,
-  transcription_tiers: tiers,
+  ...tierFields,
   retired: z.array(retiredName).max(1_000).describe('models and providers that are only called after all others'),
   required_tags: requiredTags.describe('only providers with all of these tags get calls of the project'),
   catalog_fill: z
@@ -76,7 +67,9 @@ const fields = {
   cache_sampled: z.boolean().describe('whether the response cache also answers calls with a temperature above 0 or with n above 1'),
   error_codes: z
     .enum(['gateway', 'vendor'])
-    .describe("with vendor, the `code` of an error is the vendor's code if there is one, and `type` stays the gateway's"),
+    .describe(
+      "with vendor, the `code` of an error is the vendor's code if there is one, and `type` stays the gateway's; if the prompt is too long, the message also says so in the words of OpenAI or Anthropic",
+    ),
   time_zone: timeZone.describe('IANA name of the time zone in which the console splits days'),
 };
 
@@ -85,10 +78,7 @@ export const projectInput = z.strictObject({ ...fields, name: z.string().trim().
 
 const storedSettings = z.object({
   providers: fields.providers.default(null),
-  tiers: fields.tiers.default({}),
-  image_tiers: fields.image_tiers.default({}),
-  speech_tiers: fields.speech_tiers.default({}),
-  transcription_tiers: fields.transcription_tiers.default({}),
+  ...storedTierFields,
   retired: fields.retired.default([]),
   required_tags: fields.required_tags.default([]),
   catalog_fill: fields.catalog_fill.default(null),
@@ -96,28 +86,29 @@ const storedSettings = z.object({
   monthly_cap: fields.monthly_cap.default(null),
   on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
-  // These aren't members of `cache`, because an older process that runs at the same time would reject unknown members
-  // there.
+  // These settings belong to `cache`, but they can't be nested there. During an upgrade, processes with an older
+  // version would reject unknown fields in `cache`.
   cache_sampled: fields.cache_sampled.default(false),
   error_codes: fields.error_codes.default('gateway'),
-  // We don't validate this, because a process with newer time zone data may have stored it.
+  // Don't validate this. A process with newer time zone data may know names that we don't.
   time_zone: z.string().default('UTC'),
 });
 
-/** A parsed `PUT`. */
+/** A validated body of a `PUT` request. */
 export interface ProjectChange {
   readonly name: string | undefined;
-  /** Returns the changed settings. Omitted members keep their value. */
+  /** Returns the new settings. Settings that the request omits stay unchanged. */
   apply(current: StoredSettings): StoredSettings;
 }
 
 /**
- * Validates the slug and the body of `PUT /provision/teams/{project}`. Throws `bad_request` with a list of every
- * mistake.
+ * Validates the slug and body of `PUT /provision/teams/{project}`. Throws `bad_request` with a list of all mistakes.
  */
 export function parseProjectChange(slug: string, input: unknown): ProjectChange {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
-  const slugIssues = isSlug ? [] : [{ path: 'project', message: 'must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"' }];
+  const slugIssues = isSlug
+    ? []
+    : [{ path: 'project', message: 'must be 1 to 63 characters (a-z, 0-9 and "-") and must not begin with "-"' }];
   const { name, cache: cacheChange, ...change } = parseOrBadRequest(projectInput, input ?? {}, slugIssues);
   return {
     name,
@@ -126,7 +117,7 @@ export function parseProjectChange(slug: string, input: unknown): ProjectChange 
   };
 }
 
-/** Parses the settings of a row. Missing members get their defaults. */
+/** Parses the settings in a row. Missing settings get their defaults. */
 export function parseStoredSettings(row: unknown): StoredSettings {
   return storedSettings.parse(row);
 }
@@ -134,10 +125,7 @@ export function parseStoredSettings(row: unknown): StoredSettings {
 export function toProjectSettings(stored: StoredSettings, applications: ReadonlyMap<string, ApplicationSettings>): ProjectSettings {
   return Object.freeze({
     providers: stored.providers,
-    tiers: stored.tiers,
-    imageTiers: stored.image_tiers,
-    speechTiers: stored.speech_tiers,
-    transcriptionTiers: stored.transcription_tiers,
+    ...toTierSettings(stored),
     retired: stored.retired,
     requiredTags: stored.required_tags,
     catalogFill: stored.catalog_fill,
@@ -151,14 +139,11 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
   });
 }
 
-/** Returns the settings as they are sent. Applications aren't included, because they have their own routes. */
+/** Returns the settings in the format of the API. Applications aren't included, because they have their own routes. */
 export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   return parseStoredSettings({
     providers: settings.providers,
-    tiers: settings.tiers,
-    image_tiers: settings.imageTiers,
-    speech_tiers: settings.speechTiers,
-    transcription_tiers: settings.transcriptionTiers,
+    ...toTierSets(settings),
     retired: settings.retired,
     required_tags: settings.requiredTags,
     catalog_fill: settings.catalogFill,
@@ -172,8 +157,8 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   });
 }
 
-/** Drops members that are `undefined`, because they would overwrite existing values. */
+/** Drops undefined properties, because they would overwrite existing values. */
 function definedMembers<Part extends object>(part: Part): Partial<Part> {
   const entries = Object.entries(part).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as Partial<Part>; // A subset of the members.
+  return Object.fromEntries(entries) as Partial<Part>;
 }

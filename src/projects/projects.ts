@@ -1,5 +1,5 @@
 /**
- * Projects own keys, budgets and memory. `get` runs for every call, so it's synchronous if the project is cached.
+ * Projects own keys, budgets and memory. `get` runs for every call, so it's synchronous if the project is cached. A
  * NOTIFY invalidates a changed project in every process.
  */
 
@@ -19,8 +19,8 @@ import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjec
 import { createRuleHits, type RuleHits } from './rule-hits.ts';
 
 /**
- * The NOTIFY channel. Its payload is the id of a project that was created or changed, including changes to its
- * applications or rules.
+ * The NOTIFY channel. Its payload is the id of the project that was created or changed. Changes to a project's
+ * applications and rules count too.
  */
 const projectChannel = 'gateway_projects';
 
@@ -30,7 +30,7 @@ export interface Project {
   readonly name: string;
   readonly settings: ProjectSettings & {
     readonly rules: CompiledRules;
-    /** When we started to read the settings, on the clock of `performance.now()`. */
+    /** The value of `performance.now()` when we started to read the settings. */
     readonly readAt: number;
   };
   readonly createdAt: number;
@@ -39,22 +39,22 @@ export interface Project {
 
 export interface Projects {
   /**
-   * Returns a project. Rejects with `not_found`, or with `keystore_unavailable` if the project isn't cached and can't
-   * be read.
+   * Returns a project. Rejects with `not_found`, or with `keystore_unavailable` if the project isn't cached and the
+   * database doesn't respond.
    */
-  get(projectId: string): Project | Promise<Project>;
-  /** Loads projects into the cache before `get` needs them. */
+  get(projectId: string): Promise<Project>;
+  /** Loads projects into the cache, so that later calls don't have to wait for the database. */
   warm(projectIds: readonly string[]): Promise<void>;
   findBySlug(slug: string): Promise<Project | null>;
   /**
-   * Creates or changes a project from a request body. Omitted members keep their value. Throws `conflict` if a setting
-   * or the name no longer has the value in `read`.
+   * Creates or changes a project from a request body. Settings that the body omits stay unchanged. Throws `conflict` if
+   * a setting or the name no longer has the value in `read`.
    */
   put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
-  /** Creates the project with the defaults if it doesn't exist. */
+  /** Makes sure that the project exists. If it doesn't, creates it with default settings. */
   ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
   list(): Promise<Project[]>;
-  /** The settings of single applications. A project's own settings include them. */
+  /** The settings of individual applications, which are also part of the project's own settings. */
   readonly applications: Applications;
   readonly contentRules: ContentRules;
   readonly ruleHits: RuleHits;
@@ -66,7 +66,7 @@ export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger?: Pick<Logger, 'warn'>;
-  /** Called with the id of each project that any process has changed. */
+  /** Called with the id of a project after any process has changed it. */
   readonly onChange?: (projectId: string) => void;
 }
 
@@ -77,7 +77,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       const readAt = performance.now();
       const query = database.query<ProjectRow>(`select ${projectColumns} from projects where id = $1::uuid`, [projectId]);
       const rows = await withQueryTimeout(database, query).catch((cause: unknown) => {
-        throw gatewayError('keystore_unavailable', { message: 'the project cannot be read', cause });
+        throw gatewayError('keystore_unavailable', { message: 'the project cannot be read at the moment; try again later', cause });
       });
       return rows[0] ? toProject(rows[0], readAt) : null;
     },
@@ -126,10 +126,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     ruleHits,
     applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     contentRules: createContentRules({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
-    get(projectId) {
-      const project = cache.get(projectId);
-      return project instanceof Promise ? project.then(requireProject) : requireProject(project);
-    },
+    get: async (projectId) => requireProject(await cache.get(projectId)),
     warm: (projectIds) => cache.warm(projectIds, loadProjects),
     findBySlug,
     put,
@@ -173,12 +170,12 @@ interface ProjectRow {
 }
 
 /**
- * The required tags have a column of their own, because a process of an older version that runs at the same time would
- * remove them from `settings`.
+ * The required tags have their own column. If they were part of `settings`, a process with an older version could
+ * remove them during an upgrade.
  */
 const projectColumns = `id, slug, name, settings || jsonb_build_object('required_tags', required_tags) as settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
-/** Inserts a project with its slug as the initial name. Returns false if it already exists. */
+/** Inserts a project, named after its slug. Returns false if the slug is taken. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
   const rows = await tx.query(
     `insert into projects (id, slug, name, settings, created_at, updated_at)

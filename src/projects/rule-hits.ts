@@ -1,7 +1,7 @@
 /**
- * Counts how often the content rules of projects match, by rule and hour, with the newest calls of each hour. We collect
- * the hits in memory and write them once a second, so that calls don't wait for it, and a flood of hits is one row per
- * rule and hour. If a process is killed, the hits of its last second are missing. Table `content_rule_hits`.
+ * Counts how often content rules match, by rule and hour, and keeps the newest calls of each hour (table
+ * `content_rule_hits`). We collect the hits in memory and write them once a second. So calls don't have to wait, and a
+ * flood of hits only adds up in one row per rule and hour. If a process is killed, we lose its hits of the last second.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, dayMs, hourMs } from '../core/time.ts';
@@ -12,38 +12,40 @@ import type { Logger } from '../observability/logger.ts';
 export interface RuleHit {
   readonly projectId: string;
   readonly callId: string;
-  /** The rules that matched in the call's input or output. */
+  /** The rules that the call's input or output has matched. */
   readonly rules: readonly ContentRule[];
 }
 
-/** The hits of one rule, by the rule's id. */
 export interface RuleUse {
   readonly hits: number;
   readonly lastHour: number;
 }
 
 export interface RuleHits {
-  /** Never throws and doesn't wait. */
+  /** Records a hit without waiting. Never throws. */
   record(hit: RuleHit): void;
-  /** Returns the hits of all rules of a project in the last seven days, by rule id. */
+  /** Returns the hits of the last seven days for all of a project's rules, by rule id. */
   count(projectId: string): Promise<ReadonlyMap<string, RuleUse>>;
-  /** Returns the ids of calls in which a rule matched in the last seven days, newest first. */
+  /** Returns the ids of calls that a rule has matched in the last seven days, newest first. */
   listCalls(projectId: string, ruleId: string, page: { readonly before: string | null; readonly limit: number }): Promise<string[]>;
-  /** Returns the hits of each of the rules, with the newest calls. */
+  /** Returns the newest calls that matched these rules, and how often each rule matched. */
   list(
     projectId: string,
     rules: readonly ContentRule[],
     newest: number,
   ): Promise<{ readonly rule: ContentRule; readonly hits: number; readonly calls: readonly string[] }[]>;
-  /** Writes the hits that we've collected. */
+  /** Writes the hits that are still in memory. */
   stop(): Promise<void>;
 }
 
 export const ruleHitsDays = 7;
-/** The number of calls per rule and hour whose ids we keep. The others are only counted. */
+/** How many call ids we keep per rule and hour. Further calls are only counted. */
 export const maxCallsPerHour = 100;
 const flushMs = 1_000;
-/** Without a database, we keep the hits of this many rules and hours. */
+/**
+ * Limits how many hits we keep in memory while the database is unavailable. An entry counts the hits of one rule in one
+ * hour.
+ */
 const maxPending = 10_000;
 
 interface PendingHits {
@@ -76,7 +78,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
     } else if (pending.size < maxPending) pending.set(key, { projectId, rule, hour, hits, calls });
   };
 
-  /** If the database doesn't take the hits, we keep them for the next time. */
+  /** If the database is unavailable, we keep the hits and try again later. */
   const flush = async (): Promise<void> => {
     const taken = [...pending.values()];
     if (taken.length === 0) return;
@@ -85,16 +87,16 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
       await write(taken);
       isFailing = false;
     } catch (err) {
-      // The hits that arrived in the meantime are newer, so they are added to the older ones.
+      // The failed hits are older, so they come first.
       const newer = [...pending.values()];
       pending = new Map();
       for (const hits of [...taken, ...newer]) add(hits);
-      if (!isFailing) logger?.warn({ err }, 'writing the hits of content rules failed; retrying');
+      if (!isFailing) logger?.warn({ err }, 'failed to write content rule hits; retrying');
       isFailing = true;
     }
   };
 
-  /** Processes lock the rows in the same order, so they can't deadlock. */
+  /** Sort the rows, because processes that lock them in the same order can't deadlock. */
   const write = async (hits: readonly PendingHits[]): Promise<void> => {
     const rows = hits.map(({ hour, ...row }) => ({ ...row, hour: new Date(hour).toISOString() }));
     await database.query(
@@ -146,7 +148,8 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
     record({ projectId, callId, rules }) {
       const hour = Math.floor(clock.now() / hourMs) * hourMs;
       for (const rule of new Set(rules.map(ruleIdOf))) {
-        // If a call fails over, each response is checked, which is still one hit.
+        // After a failover, a call has several responses, which are checked separately. Count only one hit for the
+        // call.
         const isCounted = pending.get(`${projectId} ${rule} ${hour}`)?.calls.includes(callId) ?? false;
         if (!isCounted) add({ projectId, rule, hour, hits: 1, calls: [callId] });
       }
@@ -170,7 +173,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
   };
 }
 
-/** Deletes the hits that no page shows any more, and returns how many rows there were. */
+/** Deletes hits that are too old to be shown. Returns the number of rows. */
 export async function deleteExpiredRuleHits(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query<{ deleted: number }>(
     `with expired as (delete from content_rule_hits where hour <= $1::timestamptz returning 1) select count(*) as deleted from expired`,

@@ -1,7 +1,6 @@
-/**
- * Tiers that projects and applications define. They override those of the configuration file that have the same name.
- */
+/** Tiers that projects and applications define. They override the configuration's tiers with the same names. */
 import { z } from 'zod';
+import type { Tiers } from '../core/call.ts';
 
 const modelId = z
   .string()
@@ -10,7 +9,7 @@ const modelId = z
 
 const tierName = z
   .string()
-  // We use a single expression, so that the OpenAPI schema can include it.
+  // This has to be a single expression, so that we can include it in the OpenAPI schema.
   .regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, {
     error: ({ input }) =>
       input === 'auto'
@@ -18,4 +17,32 @@ const tierName = z
         : 'a tier name consists of letters, digits, ".", "_" and "-"',
   });
 
-export const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier; the name `auto` is reserved');
+const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier; the name `auto` is reserved');
+
+/** The settings that contain tiers. */
+export const tierKinds = ['tiers', 'image_tiers', 'speech_tiers', 'transcription_tiers'] as const;
+export type TierKind = (typeof tierKinds)[number];
+
+/** The tiers of each kind, in the format of the API. */
+export type TierSets = Readonly<Record<TierKind, Tiers>>;
+
+/** The tiers of each kind, as settings contain them. */
+export interface TierSettings {
+  readonly tiers: Tiers;
+  readonly imageTiers: Tiers;
+  readonly speechTiers: Tiers;
+  readonly transcriptionTiers: Tiers;
+}
+
+export const tierFields = { tiers, image_tiers: tiers, speech_tiers: tiers, transcription_tiers: tiers };
+
+const stored = tiers.default({});
+export const storedTierFields = { tiers: stored, image_tiers: stored, speech_tiers: stored, transcription_tiers: stored };
+
+export function toTierSettings({ tiers, image_tiers, speech_tiers, transcription_tiers }: TierSets): TierSettings {
+  return { tiers, imageTiers: image_tiers, speechTiers: speech_tiers, transcriptionTiers: transcription_tiers };
+}
+
+export function toTierSets({ tiers, imageTiers, speechTiers, transcriptionTiers }: TierSettings): TierSets {
+  return { tiers, image_tiers: imageTiers, speech_tiers: speechTiers, transcription_tiers: transcriptionTiers };
+}

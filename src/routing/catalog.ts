@@ -1,45 +1,25 @@
 /**
- * The providers, models with prices, and tiers of the deployment. The catalog is built from the configuration and
- * replaced as a whole when that's reloaded.
+ * The providers, models with prices, and tiers of the deployment. The catalog is built from the configuration, and a
+ * reload replaces it as a whole.
  */
 import { type Dialect, isDialect, type MediaRoute, type Route, type Tiers } from '../core/call.ts';
-import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
+import type { ModelProperties, ResponsesSupport } from '../core/candidate.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
-import type { SupportedParam } from '../core/supported-params.ts';
 import { buildPool, type Pool, type PoolSource } from './pools.ts';
 
-/** What a model is used for. */
+/** The kind of requests that a model serves. */
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'transcriptions' | 'video';
 
-export interface CatalogModel {
+export interface CatalogModel extends ModelProperties {
   readonly kind: Kind;
-  /** Null if the cost of a call is unknown. */
+  /** Null if the price is unknown. */
   readonly price: Price | null;
   readonly unitPrices: UnitPrices;
-  readonly maxOutputTokens: number | null;
-  readonly maxInputTokens: number | null;
-  readonly contextWindow: number | null;
-  /** The longest wait for the first content of a response. Null to use the provider's setting. */
-  readonly firstContentTimeoutMs: number | null;
-  /** An upper bound for the tokens of one image. Null if unknown. */
-  readonly imageTokens: number | null;
-  readonly traits: ModelTraits;
-  /** The routes that serve the model. Null for all routes of its provider. */
-  readonly serves: readonly Route[] | null;
-  /** The optional fields that an image or speech model accepts. Null if unknown. */
-  readonly takes: readonly SupportedParam[] | null;
 }
 
-/** A model row of the configuration. `kind` defaults to chat. */
-export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
+/** A model in the configuration. `kind` defaults to chat. */
+export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices>, Partial<ModelProperties> {
   readonly maxOutputTokens: number | null;
-  readonly maxInputTokens?: number | null;
-  readonly contextWindow?: number | null;
-  readonly firstContentTimeoutMs?: number | null;
-  readonly imageTokens?: number | null;
-  readonly traits?: ModelTraits;
-  readonly serves?: readonly Route[] | null;
-  readonly takes?: readonly SupportedParam[] | null;
 }
 
 export interface PricedRow {
@@ -52,7 +32,7 @@ export interface PricedRow {
   readonly perToolUseNanos?: Price['perToolUseNanos'];
 }
 
-/** The part of the configuration that routing uses. `models` and `tiers` are in the order of the file. */
+/** What routing gets from the configuration. `models` and `tiers` keep the order of gateway.yaml. */
 export interface CatalogSource {
   readonly providers: Readonly<
     Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string; readonly members?: readonly PoolSource[] }>
@@ -63,7 +43,7 @@ export interface CatalogSource {
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
-  /** The default providers of media calls whose model doesn't name one. */
+  /** The default providers for media calls that don't name a provider. */
   readonly defaults?: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;
@@ -73,7 +53,7 @@ export interface CatalogSource {
   };
 }
 
-/** A model that gets a share of a tier's conversations before the models of the tier. */
+/** A model that a tier tries out. For the given share of conversations, it's the first candidate. */
 export interface Canary {
   readonly model: string;
   /** Between 0 and 1. */
@@ -83,36 +63,36 @@ export interface Canary {
 export interface MediaRouting {
   readonly tiers: ReadonlyMap<string, readonly string[]>;
   readonly defaultProvider: string | null;
-  /** The model of calls that don't name one. */
+  /** Used for calls that don't name a model. */
   readonly defaultModel: string | null;
 }
 
-/** The part of a provider that routing uses. */
+/** What routing needs to know about a provider. */
 export interface CatalogProvider {
   readonly dialect: Dialect;
   /**
-   * The routes that the provider serves. This never includes both `chat` and `messages`, only the one that matches its
-   * dialect.
+   * The routes that the provider serves. They never include both `chat` and `messages`, but only the one that is the
+   * provider's dialect.
    */
   readonly serves: readonly Route[];
-  /** If this is absent, `serves` decides. */
+  /** How the provider serves the responses route. If this is missing, check whether `serves` contains the route. */
   readonly responses?: ResponsesSupport;
-  /** Null for a provider that meets every requirement. */
+  /** The provider's tags. The local embedder has null here, because it meets every requirement. */
   readonly tags?: readonly string[] | null;
 }
 
 export interface Catalog {
-  /** Providers by name, except those with the dialect gemini, which only serve videos. */
+  /** Providers by name. Providers with the dialect `gemini` are left out, because they only serve videos. */
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
-  /** The pools of the providers that have several members. */
+  /** The pools of providers with several members, by provider. */
   readonly pools: ReadonlyMap<string, Pool>;
-  /** The canaries of `tiers`, by the name of the tier. */
+  /** Canaries, keyed by the name of their tier. */
   readonly canaries: ReadonlyMap<string, Canary>;
-  /** The routes of each provider, including providers that only serve media routes. */
+  /** The routes of each provider. Unlike `providers`, this includes providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
-  /** The tags of the providers in `served`. Null for a provider that meets every requirement. */
+  /** The tags of each provider in `served`. The value is null if the provider meets every requirement. */
   readonly tags: ReadonlyMap<string, readonly string[] | null>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
   /** Catalog ids by model name without the provider, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
@@ -166,8 +146,8 @@ function mediaRouting(tiers: Tiers, defaultProvider: string | null = null, defau
 const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
 
 /**
- * Returns the price of tokens and searches, or null if it's unknown. Tokens are free for models that charge by the
- * search, and for moderations unless their row has a price (docs/vendors.md).
+ * Returns the price of tokens and searches, or null if we don't know it. Tokens are free for models that charge per
+ * search. They're also free for moderations, unless the model has a price (docs/vendors.md).
  */
 export function toPrice(row: PricedRow): Price | null {
   const { kind, price, aboveTokens = [], perSearchNanos = null, imageInputNanos = null, tierMillionths, perToolUseNanos } = row;

@@ -1,44 +1,39 @@
 /**
- * Checks a change of routing settings before it is saved. Unknown providers are mistakes. Other findings are warnings,
- * because somebody may intend them. Only what the change adds or breaks is reported, so that people can still edit
- * settings that contain a provider which was removed from the configuration.
+ * Checks a change to routing settings before it's saved. An unknown provider is an error, and everything else is only a
+ * warning, because it could be intended. We only report problems that the change causes. Otherwise nobody could edit
+ * settings that still contain a provider which was removed from the configuration.
  */
 import type { Issue } from '../core/error-messages.ts';
 import type { ProjectSettings } from '../projects/project-settings.ts';
+import { type TierKind, type TierSets, type TierSettings, tierKinds, toTierSets } from '../projects/tiers.ts';
 import { splitModelId } from './catalog.ts';
-import {
-  checkModel,
-  configuredTiers,
-  hasUnknownProvider,
-  isUsableTier,
-  type ModelScope,
-  overrideTiers,
-  type TierKind,
-  type TierSets,
-  tierKinds,
-} from './check-models.ts';
+import { checkModel, configuredTiers, hasUnknownProvider, isUsableTier, type ModelScope, overrideTiers } from './check-models.ts';
 import { findNearestName } from './nearest-name.ts';
 
-/** The settings of a project or an application, together with what the project allows. */
+/** Settings of a project or application, and what the project allows it to use. */
 interface RoutingState {
   readonly allowed: ModelScope['project'];
   readonly tiers: TierSets;
-  /** Empty for an application. */
+  /**
+   * Models and providers that only serve as a last resort. Only projects can set this, so it's empty for applications.
+   */
   readonly retired: readonly string[];
 }
 
 interface RoutingChangeRequest {
   readonly catalog: ModelScope['catalog'];
-  /** The tiers that apply where the settings have no tier of the same name. */
+  /** The tiers that apply if the settings don't define a tier with the same name. */
   readonly inherited: TierSets;
   readonly before: RoutingState;
   readonly after: RoutingState;
-  /** Whether calls to a tier without a usable model go to other models of the catalog. */
+  /** True if calls to a tier without a usable model are sent to other models in the catalog. */
   readonly catalogFill: boolean;
 }
 
 export interface RoutingFindings {
-  /** The paths are such as `tiers.standard.0`, `providers` or `retired`. */
+  /**
+   * Errors that reject the change. Their paths name a setting, such as `tiers.standard.0`, `providers` or `retired`.
+   */
   readonly mistakes: readonly Issue[];
   readonly warnings: readonly Issue[];
 }
@@ -47,11 +42,15 @@ function checkRoutingChange(request: RoutingChangeRequest): RoutingFindings {
   const added = addedModels(request);
   return {
     mistakes: [...added.flatMap((model) => unknownProvider(request, model)), ...unknownNames(request)],
-    warnings: [...added.flatMap((model) => unlistedModel(request, model)), ...tierKinds.flatMap((kind) => brokenTiers(request, kind))],
+    warnings: [
+      ...added.flatMap((model) => unlistedModel(request, model)),
+      ...unknownTags(request),
+      ...tierKinds.flatMap((kind) => brokenTiers(request, kind)),
+    ],
   };
 }
 
-/** Checks a change of a project's settings that was saved. `catalogFill` is for projects without a setting of their own. */
+/** Checks a change to a project's settings. `catalogFill` is the default for projects that don't set it. */
 export function checkProjectChange(
   { catalog, catalogFill }: { readonly catalog: ModelScope['catalog']; readonly catalogFill: boolean },
   before: ProjectRoutingSettings,
@@ -66,33 +65,27 @@ export function checkProjectChange(
   });
 }
 
-/** Like `checkProjectChange`, for an application of the project. */
+/** Like `checkProjectChange`, but for the settings of an application of the project. */
 export function checkApplicationChange(
   { catalog, catalogFill }: { readonly catalog: ModelScope['catalog']; readonly catalogFill: boolean },
   project: ProjectRoutingSettings,
-  before: TieredSettings,
-  after: TieredSettings,
+  before: TierSettings,
+  after: TierSettings,
 ): RoutingFindings {
-  const stateOf = (settings: TieredSettings): RoutingState => ({ allowed: project, tiers: tierSetsOf(settings), retired: [] });
+  const stateOf = (settings: TierSettings): RoutingState => ({ allowed: project, tiers: toTierSets(settings), retired: [] });
   return checkRoutingChange({
     catalog,
-    inherited: overrideTiers(configuredTiers(catalog), tierSetsOf(project)),
+    inherited: overrideTiers(configuredTiers(catalog), toTierSets(project)),
     before: stateOf(before),
     after: stateOf(after),
     catalogFill: project.catalogFill ?? catalogFill,
   });
 }
 
-/** The tiers of a project or an application under the names that they have there. */
-type TieredSettings = Pick<ProjectSettings, 'tiers' | 'imageTiers' | 'speechTiers' | 'transcriptionTiers'>;
-type ProjectRoutingSettings = TieredSettings & Pick<ProjectSettings, 'providers' | 'requiredTags' | 'retired' | 'catalogFill'>;
+type ProjectRoutingSettings = TierSettings & Pick<ProjectSettings, 'providers' | 'requiredTags' | 'retired' | 'catalogFill'>;
 
 function stateOfProject(settings: ProjectRoutingSettings): RoutingState {
-  return { allowed: settings, tiers: tierSetsOf(settings), retired: settings.retired };
-}
-
-function tierSetsOf({ tiers, imageTiers, speechTiers, transcriptionTiers }: TieredSettings): TierSets {
-  return { tiers, image_tiers: imageTiers, speech_tiers: speechTiers, transcription_tiers: transcriptionTiers };
+  return { allowed: settings, tiers: toTierSets(settings), retired: settings.retired };
 }
 
 interface AddedModel {
@@ -101,7 +94,7 @@ interface AddedModel {
   readonly name: string;
 }
 
-/** Returns the models that were not in any tier of the same kind before. */
+/** Returns the models that the change adds, i.e. those that weren't in any tier of the same kind before. */
 function addedModels({ before, after }: RoutingChangeRequest): AddedModel[] {
   return tierKinds.flatMap((kind) => {
     const known = new Set(Object.values(before.tiers[kind]).flat());
@@ -113,12 +106,12 @@ function addedModels({ before, after }: RoutingChangeRequest): AddedModel[] {
 
 function unknownProvider({ catalog }: RoutingChangeRequest, { kind, path, name }: AddedModel): Issue[] {
   const provider = splitModelId(name)?.provider;
-  // The schema rejects names without a provider.
+  // The schema rejects names without a provider, so they don't have to be reported here.
   if (provider === undefined || !hasUnknownProvider(catalog, kind, name)) return [];
   return [{ path, message: noSuchProvider(catalog, provider) }];
 }
 
-/** Checks the lists that contain names of providers. */
+/** Finds provider names that don't exist. */
 function unknownNames({ catalog, before, after }: RoutingChangeRequest): Issue[] {
   const issues = (path: string, names: readonly string[], known: readonly string[], prefix: (name: string) => string): Issue[] =>
     names.flatMap((name) => {
@@ -130,6 +123,18 @@ function unknownNames({ catalog, before, after }: RoutingChangeRequest): Issue[]
     ...issues('providers', after.allowed.providers ?? [], before.allowed.providers ?? [], () => ''),
     ...issues('retired', after.retired, before.retired, (name) => (splitModelId(name) ? `${name}: ` : '')),
   ];
+}
+
+function unknownTags({ catalog, before, after }: RoutingChangeRequest): Issue[] {
+  const known = [...catalog.tags.values()].flatMap((tags) => tags ?? []);
+  return after.allowed.requiredTags.flatMap((tag) =>
+    before.allowed.requiredTags.includes(tag) || known.includes(tag) ? [] : [{ path: 'required_tags', message: noSuchTag(tag, known) }],
+  );
+}
+
+function noSuchTag(tag: string, known: readonly string[]): string {
+  const nearest = findNearestName(tag, known, () => true);
+  return `no provider has the tag ${tag}${nearest === null ? '' : `; did you mean ${nearest}?`}`;
 }
 
 function noSuchProvider(catalog: ModelScope['catalog'], provider: string): string {
@@ -149,7 +154,7 @@ function unlistedModel({ catalog, after }: RoutingChangeRequest, { kind, path, n
   ];
 }
 
-/** Finds the tiers that calls could use before the change and can't use afterwards, and new tiers without a usable model. */
+/** Finds tiers that calls could use before the change but can't use after it, and new tiers without a usable model. */
 function brokenTiers({ catalog, inherited, before, after, catalogFill }: RoutingChangeRequest, kind: TierKind): Issue[] {
   const tiersOf = ({ tiers }: RoutingState) => new Map(Object.entries(overrideTiers(inherited, tiers)[kind]));
   const [earlier, later] = [tiersOf(before), tiersOf(after)];
@@ -159,7 +164,7 @@ function brokenTiers({ catalog, inherited, before, after, catalogFill }: Routing
   const unusable = [...later].flatMap(([tier, models]): Issue[] => {
     const old = earlier.get(tier);
     if (isUsable(after, models) || (old !== undefined && !isUsable(before, old))) return [];
-    return [{ path: `${kind}.${tier}`, message: `the project could use no model of the tier ${tier}, so ${consequence}` }];
+    return [{ path: `${kind}.${tier}`, message: `the project could not use any model of the tier ${tier}, so ${consequence}` }];
   });
   const removed = [...earlier.keys()].flatMap((tier): Issue[] =>
     later.has(tier)

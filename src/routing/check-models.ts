@@ -1,15 +1,11 @@
 /**
- * Finds out whether a project can use the models of a chain, without planning a call. The console marks the models and
- * tiers that can't be used, and lists those that can.
+ * Finds out whether a project can use the models in a chain, without planning a call. The console lists the usable
+ * models, and marks models and tiers that can't be used.
  */
-import { type MediaRoute, type TextRoute, type Tiers, textRoutes } from '../core/call.ts';
+import { type MediaRoute, type TextRoute, textRoutes } from '../core/call.ts';
+import type { TierKind, TierSets } from '../projects/tiers.ts';
 import { type Catalog, type Kind, splitModelId } from './catalog.ts';
 import { findIds, findMissingTags, findSkipReason, type ProjectRouting, type ServingView } from './rules.ts';
-
-/** The members of the settings that contain tiers. */
-export const tierKinds = ['tiers', 'image_tiers', 'speech_tiers', 'transcription_tiers'] as const;
-export type TierKind = (typeof tierKinds)[number];
-export type TierSets = Readonly<Record<TierKind, Tiers>>;
 
 export interface ModelScope {
   readonly catalog: Catalog;
@@ -17,18 +13,18 @@ export interface ModelScope {
 }
 
 export interface ModelCheck {
-  /** Why calls of the project skip the model (see `findSkipReason`). Null if they can use it. */
+  /** Null if the project can use the model. Otherwise, why its calls skip it (see `findSkipReason`). */
   readonly reason: string | null;
-  /** The required tags that the provider doesn't have. */
+  /** The tags that the project requires and the provider lacks. */
   readonly lacks: readonly string[];
-  /** False if the catalog doesn't have the model, so that its price and its limits are unknown. */
+  /** False if the catalog doesn't contain the model. We then know neither its price nor its limits. */
   readonly isListed: boolean;
 }
 
 const mediaRoutes = { image_tiers: 'images', speech_tiers: 'speech', transcription_tiers: 'transcriptions' } as const;
 const mediaKinds: readonly Kind[] = ['images', 'speech', 'transcriptions', 'video'];
 
-/** Checks a model of a tier, which is an id or a bare name. */
+/** Checks whether a project could use a model in one of its tiers. `name` is the model's id or bare name. */
 export function checkModel(scope: ModelScope, kind: TierKind, name: string): ModelCheck {
   const { catalog } = scope;
   const view: ServingView = { ...scope, caller: { requiredTags: [] } };
@@ -41,7 +37,10 @@ export function checkModel(scope: ModelScope, kind: TierKind, name: string): Mod
   return checks.find(({ reason }) => reason === null) ?? checks[0] ?? { reason: 'unknown_provider', lacks: [], isListed: false };
 }
 
-/** Reports whether no provider of the configuration has this model, not even one that the project may not use. */
+/**
+ * Returns true if no configured provider has this model. A provider counts as configured even if the project may not
+ * use it.
+ */
 export function hasUnknownProvider(catalog: Catalog, kind: TierKind, name: string): boolean {
   return !catalog.served.has(providerOf(name)) && (kind !== 'tiers' || findIds(catalog, name).length === 0);
 }
@@ -50,7 +49,7 @@ export function isUsableTier(scope: ModelScope, kind: TierKind, models: readonly
   return models.some((model) => checkModel(scope, kind, model).reason === null);
 }
 
-/** Lists the models of the catalog that a tier of this kind can use, in the order of the catalog. */
+/** Lists the catalog's models that a tier of this kind can use, in the order of the catalog. */
 export function listUsableModels(scope: ModelScope, kind: TierKind): string[] {
   const isOfKind = (model: Kind): boolean => (kind === 'tiers' ? !mediaKinds.includes(model) : model === mediaRoutes[kind]);
   return [...scope.catalog.models].flatMap(([id, model]) =>
@@ -58,7 +57,6 @@ export function listUsableModels(scope: ModelScope, kind: TierKind): string[] {
   );
 }
 
-/** Returns the tiers of the configuration. */
 export function configuredTiers({ tiers, media }: Catalog): TierSets {
   return {
     tiers: Object.fromEntries(tiers),
@@ -68,7 +66,7 @@ export function configuredTiers({ tiers, media }: Catalog): TierSets {
   };
 }
 
-/** Replaces the inherited tiers that have the name of an own tier. */
+/** Merges two sets of tiers. If both have a tier with the same name, the one in `own` is used. */
 export function overrideTiers(inherited: TierSets, own: TierSets): TierSets {
   return {
     tiers: { ...inherited.tiers, ...own.tiers },
@@ -78,7 +76,7 @@ export function overrideTiers(inherited: TierSets, own: TierSets): TierSets {
   };
 }
 
-/** A text tier can use a model that any of the text routes can use. */
+/** Only returns a reason if none of the text routes can use the model. One is enough for a text tier. */
 function findTextReason(view: ServingView, id: string): string | null {
   const reasons = textRoutes.map((route: TextRoute) => findSkipReason(view, route, id));
   if (reasons.includes(null)) return null;

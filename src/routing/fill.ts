@@ -7,33 +7,22 @@
  *   be the route's or chat, because rows without a kind default to chat. We don't do this for embeddings, because vectors
  *   of two models can't be compared, and two models with the same name may still be different.
  */
-import type { Route } from '../core/call.ts';
-import type { Catalog, CatalogModel, Kind } from './catalog.ts';
-import { splitModelId } from './catalog.ts';
+import { kindOf, type Route } from '../core/call.ts';
+import { type Catalog, type CatalogModel, type Kind, splitModelId } from './catalog.ts';
 import type { Resolution } from './rules.ts';
-
-const routeKinds: Readonly<Record<Route, Kind>> = {
-  chat: 'chat',
-  messages: 'chat',
-  responses: 'chat',
-  embeddings: 'embeddings',
-  moderations: 'moderations',
-  rerank: 'rerank',
-  images: 'images',
-  speech: 'speech',
-  transcriptions: 'transcriptions',
-  video: 'video',
-};
 
 export interface FillRequest {
   readonly catalog: Catalog;
   readonly route: Route;
   readonly resolution: Resolution;
-  /** True if the caller requested `auto` instead of a tier. */
+  /** True if the caller requested `auto` and not a tier. */
   readonly isAuto: boolean;
 }
 
-/** Returns the ids of substitutes, best first. The caller has to check that they're served and permitted. */
+/**
+ * Returns the ids of substitutes, best first. They may still have to be skipped, so check that they are served and
+ * permitted.
+ */
 export function findFill({ catalog, route, resolution, isAuto }: FillRequest): readonly string[] {
   switch (resolution.kind) {
     case 'unknown':
@@ -41,13 +30,13 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
     case 'model': {
       if (route === 'embeddings') return [];
       const names = new Set(resolution.ids.map((id) => splitModelId(id)?.model ?? id));
-      const isFitting = (id: string): boolean => ['chat', routeKinds[route]].includes(catalog.models.get(id)?.kind ?? 'chat');
+      const isFitting = (id: string): boolean => ['chat', kindOf(route)].includes(catalog.models.get(id)?.kind ?? 'chat');
       return [...names]
         .flatMap((name) => catalog.idsByBareName.get(name) ?? [])
         .filter((id) => !resolution.ids.includes(id) && isFitting(id));
     }
     case 'tier': {
-      const kind = routeKinds[route];
+      const kind = kindOf(route);
       const kinds = resolution.ids.flatMap((id) => catalog.models.get(id)?.kind ?? []);
       if (!isAuto && kinds.length > 0 && !kinds.includes(kind)) return [];
       return cheapestFirst(catalog, kind).filter((id) => !resolution.ids.includes(id));
@@ -58,8 +47,8 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
 }
 
 /**
- * Caches the sorted ids of each catalog. An imported catalog has thousands of rows, which is too many to sort for each
- * call.
+ * Caches the sorted ids of each catalog. An imported catalog has thousands of rows, so sorting them for each call would
+ * take too long.
  */
 const orders = new WeakMap<Catalog, Map<Kind, readonly string[]>>();
 
@@ -77,8 +66,8 @@ function cheapestFirst(catalog: Catalog, kind: Kind): readonly string[] {
 }
 
 /**
- * Compares by the sum of the input and output price, then by the price of a search or unit. Models without a price come
- * last.
+ * Compares by the sum of the input and output price, and then by the price per search or unit. Models without a price
+ * come last.
  */
 function comparePrices(left: CatalogModel, right: CatalogModel): number {
   const [a, b] = [pricesOf(left), pricesOf(right)];

@@ -1,6 +1,6 @@
 /**
- * Checks the names in the list of models that a key may use. A name with a typo permits nothing, so the calls of the key
- * would fail much later, with `no_route`.
+ * Checks the models and tiers that a key is allowed to use. A misspelled name permits nothing, so without this check
+ * the key's calls would fail with `no_route` much later.
  */
 import type { Issue } from '../core/error-messages.ts';
 import { type Catalog, splitModelId } from './catalog.ts';
@@ -13,13 +13,16 @@ interface KeyModelsView {
   readonly project: ProjectRouting;
 }
 
-/** A search takes milliseconds in a large catalog, so we only suggest names for the first unknown ones. */
+/** In a large catalog, finding a similar name takes milliseconds, so we only do it for the first unknown names. */
 const maxSuggestions = 10;
 
-/** `auto` and the tiers that `auto` falls back to, which may have models from catalog fill without being configured. */
+/**
+ * Names that work even if nobody has configured them, because catalog fill can find models for `auto` and the tiers
+ * behind it.
+ */
 const builtInNames = ['auto', 'standard', 'embed'] as const;
 
-/** Lists the tiers of the deployment, of the project and of all its applications. */
+/** Lists the tiers of the deployment, the project and its applications. */
 function listTiers({ catalog, project }: KeyModelsView): string[] {
   const overrides = [project, ...project.applications.values()].flatMap(
     ({ tiers, imageTiers, speechTiers, transcriptionTiers }: MediaTiers & Pick<ProjectRouting, 'tiers'>) =>
@@ -30,17 +33,47 @@ function listTiers({ catalog, project }: KeyModelsView): string[] {
 }
 
 /**
- * Returns an issue for each name that is neither a tier, nor a model, nor a model of a configured provider. We can't
- * reject unknown models of a configured provider, because the catalog doesn't have to list every model.
+ * Returns an issue for each unknown name. A name is known if it's a tier or a model in the catalog. We also accept any
+ * model of a configured provider, because the catalog doesn't have to list all of them. Names in `accepted` are skipped,
+ * and a name that occurs several times only gets one issue.
  */
-export function findUnknownNames(view: KeyModelsView, names: readonly string[]): Issue[] {
+export function findUnknownNames(view: KeyModelsView, names: readonly string[], accepted: readonly string[] = []): Issue[] {
+  return findIssues(view, names, accepted, ['unknown']);
+}
+
+/** Like `findUnknownNames`, and also returns an issue for each model whose providers the project may not use. */
+export function findUnusableNames(view: KeyModelsView, names: readonly string[], accepted: readonly string[] = []): Issue[] {
+  return findIssues(view, names, accepted, ['unknown', 'not_allowed']);
+}
+
+function findIssues(
+  view: KeyModelsView,
+  names: readonly string[],
+  accepted: readonly string[],
+  reported: readonly KeyModelState[],
+): Issue[] {
   const tiers = listTiers(view);
-  return names
-    .filter((name) => stateOf(view.catalog, tiers, name) === 'unknown')
-    .map((name, index) => ({
-      path: 'models',
-      message: describeUnknown(name, [...tiers, ...view.catalog.models.keys()], index < maxSuggestions),
-    }));
+  const found = names
+    .map((name, index) => ({ name, index, state: stateOf(view, tiers, name) }))
+    .filter(({ name, index, state }) => reported.includes(state) && names.indexOf(name) === index && !accepted.includes(name));
+  return found.map(({ name, index, state }, position) => ({
+    path: `models.${index}`,
+    message:
+      state === 'not_allowed'
+        ? describeForbidden(view, name)
+        : describeUnknown(name, [...tiers, ...view.catalog.models.keys()], position < maxSuggestions),
+  }));
+}
+
+function describeForbidden({ catalog, project: { providers } }: KeyModelsView, name: string): string {
+  if (providers?.length === 0) return `no call can use ${quoteName(name)}, because the project may not use any provider`;
+  const provider = splitModelId(name)?.provider;
+  // A model without its provider can have a slash in its name too.
+  const whose =
+    provider === undefined || !catalog.served.has(provider)
+      ? `a provider of ${quoteName(name)}`
+      : `the provider ${quoteName(provider)} of ${quoteName(name)}`;
+  return `the project may not use ${whose}`;
 }
 
 function describeUnknown(name: string, usable: Iterable<string>, mayCompare: boolean): string {
@@ -54,16 +87,24 @@ function describeUnknown(name: string, usable: Iterable<string>, mayCompare: boo
   return provider === undefined ? `${problem}; write models that the catalog does not list as provider/model` : problem;
 }
 
-/** `uncatalogued` models belong to a configured provider, but the catalog doesn't list them, so they have no price. */
-export type KeyModelState = 'known' | 'uncatalogued' | 'unknown';
+/**
+ * - `uncatalogued` models belong to a configured provider, but the catalog doesn't list them, so they have no price.
+ * - `not_allowed` models exist, but the project's settings leave out all of their providers. If they leave out every
+ *   provider, this includes the tiers.
+ */
+export type KeyModelState = 'known' | 'uncatalogued' | 'not_allowed' | 'unknown';
 
 export function findModelStates(view: KeyModelsView, names: readonly string[]): ReadonlyMap<string, KeyModelState> {
   const tiers = listTiers(view);
-  return new Map(names.map((name) => [name, stateOf(view.catalog, tiers, name)]));
+  return new Map(names.map((name) => [name, stateOf(view, tiers, name)]));
 }
 
-function stateOf(catalog: Catalog, tiers: readonly string[], name: string): KeyModelState {
-  if (tiers.includes(name) || catalog.models.has(name) || catalog.idsByBareName.has(name)) return 'known';
+function stateOf({ catalog, project: { providers } }: KeyModelsView, tiers: readonly string[], name: string): KeyModelState {
+  if (tiers.includes(name)) return providers?.length === 0 ? 'not_allowed' : 'known';
+  const ids = catalog.models.has(name) ? [name] : (catalog.idsByBareName.get(name) ?? []);
+  const isAllowed = (id: string): boolean => providers === null || providers.includes(splitModelId(id)?.provider ?? '');
+  if (ids.length > 0) return ids.some(isAllowed) ? 'known' : 'not_allowed';
   const provider = splitModelId(name)?.provider;
-  return provider !== undefined && catalog.served.has(provider) ? 'uncatalogued' : 'unknown';
+  if (provider === undefined || !catalog.served.has(provider)) return 'unknown';
+  return isAllowed(name) ? 'uncatalogued' : 'not_allowed';
 }

@@ -1,35 +1,31 @@
 /** Lists the models and tiers that a key may use, for `GET /v1/models` (docs/api/reference.md#models). */
 import { type Caller, type Route, type TextRoute, textRoutes } from '../core/call.ts';
-import type { Catalog, CatalogModel } from './catalog.ts';
-import { splitModelId } from './catalog.ts';
-import type { MediaPlanRequest } from './media-plan.ts';
-import { mediaTierNames, planMedia } from './media-plan.ts';
+import { type Catalog, type CatalogModel, splitModelId } from './catalog.ts';
+import { type MediaPlanRequest, mediaTierNames, planMedia } from './media-plan.ts';
 import { defaultTier } from './plan.ts';
-import type { ProjectRouting } from './rules.ts';
-import { findMissingTags, isPermitted, tierNames } from './rules.ts';
-import type { SelectRequest } from './select.ts';
-import { selectModels } from './select.ts';
+import { findMissingTags, isPermitted, type ProjectRouting, tierNames } from './rules.ts';
+import { type SelectRequest, selectModels } from './select.ts';
 
 export interface ModelsRequest {
   readonly catalog: Catalog;
   readonly project: ProjectRouting;
   readonly source: string;
   readonly caller: Caller;
-  /** Used for projects without a setting of their own. */
+  /** Turns on catalog fill for projects that don't have their own setting. */
   readonly catalogFill: boolean;
-  /** The time of the last catalog change, which we report as the date of every model. */
+  /** When the catalog last changed. All models get this date. */
   readonly startedAt: number;
 }
 
 export interface ModelRow {
   readonly id: string;
   readonly object: 'model';
-  /** Unix seconds. */
+  /** A Unix timestamp in seconds. */
   readonly created: number;
   readonly owned_by: string;
 }
 
-/** Lists the catalog's models, then tiers, then `auto`. Leaves out anything that no route would serve to this key. */
+/** Lists models, then tiers, then `auto`. Omits everything that no route would serve to this key. */
 export function listModels(request: ModelsRequest): ModelRow[] {
   const { catalog, caller, startedAt } = request;
   const created = Math.floor(startedAt / 1_000);
@@ -51,9 +47,9 @@ export function listModels(request: ModelsRequest): ModelRow[] {
 }
 
 /**
- * Lists the chat models that `/v1/chat/completions` would serve, and the tiers that contain one, including `auto`, so
- * that users can choose from them. A provider of chat models may also have embedding models. We route a call to these
- * too if the caller asks for it, but it would fail.
+ * Lists the chat models that `/v1/chat/completions` would serve, and the tiers that contain one of them, including
+ * `auto`. Users can choose from these. We leave out embedding models, although we would route a call to them, because
+ * the call would fail.
  */
 export function listChatModels(request: Omit<ModelsRequest, 'startedAt'>): { tiers: string[]; models: string[] } {
   const isChatModel = (id: string) => (request.catalog.models.get(id)?.kind ?? 'chat') === 'chat';
@@ -66,7 +62,7 @@ export function listChatModels(request: Omit<ModelsRequest, 'startedAt'>): { tie
   return { tiers: tiers.map(({ id }) => id), models: models.map(({ id }) => id) };
 }
 
-/** The names may overlap with those of text tiers. */
+/** Media tiers can have the same names as text tiers. */
 function openMediaTiers(request: ModelsRequest): string[] {
   return (['images', 'speech', 'transcriptions'] as const).flatMap((route) => {
     const view = { ...request, route };
@@ -79,13 +75,13 @@ function isOpenForMedia(request: MediaPlanRequest): boolean {
     planMedia(request);
     return true;
   } catch {
-    return false; // The only error is `no_route`, so the tier has no model for this key.
+    return false; // `no_route`: this key may not use any model of the tier
   }
 }
 
 /**
- * Reports whether the project may use the model's provider, and whether the provider serves a route for models of this
- * kind and has the required tags.
+ * Checks whether the project may use the model's provider, the provider has the required tags, and it serves a route
+ * for this kind of model.
  */
 function isUsable(request: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
   const { catalog, project } = request;

@@ -1,19 +1,18 @@
 /**
- * Selects the one model that serves a media call. The request names `<provider>/<model>`, a tier, from which we take
- * the first permitted model, or a bare name, which we send to the default provider. Media calls have no failover.
+ * Selects the model that serves a media call. The request names a `<provider>/<model>`, a tier or a bare name. We use
+ * the first permitted model of a tier, and the default provider for a bare name. Media calls have no failover, so
+ * there's only one model.
  */
 import { randomInt } from 'node:crypto';
 import type { Caller, MediaRoute } from '../core/call.ts';
 import { connectionKey, type MediaCandidate } from '../core/candidate.ts';
 import { hasModelForm } from '../dialects/media/image-speech.ts';
 import type { Breakers } from '../failover/breaker.ts';
-import type { Catalog } from './catalog.ts';
-import { splitModelId } from './catalog.ts';
+import { type Catalog, splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
 import { explainNoRoute, lacksTags, noRoute, quoteName, refusalOf } from './no-route.ts';
 import { type MemberLoads, orderMembers } from './pools.ts';
-import type { MediaTiers, ProjectRouting } from './rules.ts';
-import { findMissingTags, hasProvider, isPermitted, isRetired } from './rules.ts';
+import { findMissingTags, hasProvider, isPermitted, isRetired, type MediaTiers, type ProjectRouting } from './rules.ts';
 
 export interface MediaPlanRequest {
   readonly catalog: Catalog;
@@ -21,19 +20,19 @@ export interface MediaPlanRequest {
   readonly source: string;
   readonly caller: Caller;
   readonly route: MediaRoute;
-  /** Null for the route's default model. */
+  /** The model that the caller has requested. If this is null, the route's default model is used. */
   readonly requestedModel: string | null;
-  /** Used for projects without a setting of their own. */
+  /** Turns on catalog fill for projects that don't have their own setting. */
   readonly catalogFill: boolean;
-  /** True if a cost ceiling applies, so that we can't use models of unknown cost. */
+  /** True if there's a ceiling on cost, so we need to know the price. */
   readonly requiresPrice?: boolean;
-  /** Absent if no call will follow. */
+  /** Absent for a check without a request. */
   readonly breakers?: Breakers;
-  /** Absent if no call will follow. */
+  /** Can be missing if the plan isn't for a real request. */
   readonly loads?: MemberLoads;
 }
 
-/** The names of the routes in error messages (docs/api/reference.md#no-route). */
+/** What error messages call these routes (docs/api/reference.md#no-route). */
 const mediaLabels: Readonly<Record<MediaRoute, string>> = {
   images: 'image',
   speech: 'tts',
@@ -41,7 +40,7 @@ const mediaLabels: Readonly<Record<MediaRoute, string>> = {
   video: 'video',
 };
 
-/** Throws `no_route` (docs/api/reference.md#no-route). */
+/** Plans a media call. Throws `no_route` (docs/api/reference.md#no-route). */
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const { catalog, project, caller, route } = request;
   const label = mediaLabels[route];
@@ -79,8 +78,8 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
 }
 
 /**
- * Like for text, retired models come last, and models of unhealthy providers just before them. Takes no probe slots
- * beyond the chosen model.
+ * Picks the candidate for a media call. Retired models come last, and models of unhealthy providers just before them,
+ * as in the plans of text calls. The probe slot of a breaker is only taken for the model that is picked.
  */
 function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanRequest): MediaCandidate {
   const { project, caller, breakers } = request;
@@ -89,11 +88,11 @@ function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanReques
   const isHealthy = (candidate: MediaCandidate): boolean =>
     candidates.length === 1 || !breakers || breakers.tryAcquire(caller.projectId, connectionKey(candidate));
   const chosen = candidates.find(isHealthy) ?? candidates[0];
-  if (!chosen) throw new Error('no candidate for a media call');
+  if (!chosen) throw new Error('no model is left for this media call');
   return chosen;
 }
 
-/** Media calls have no conversation, so we only choose members by weight. */
+/** Media calls don't belong to a conversation, so we choose members by weight alone. */
 function withMembers(candidate: MediaCandidate, { catalog, loads }: MediaPlanRequest): MediaCandidate[] {
   const pool = loads && catalog.pools.get(candidate.provider);
   if (!pool) return [candidate];
@@ -107,18 +106,21 @@ function isPriced(catalog: Catalog, id: string): boolean {
 
 const maxNameLength = 256;
 
-/** Reports whether the project may use the provider, and whether the provider serves the route. */
+/** Checks whether the project may use the provider, and whether the provider serves the route. */
 function isServing({ catalog, project, route }: MediaPlanRequest, name: string): boolean {
   return (catalog.served.get(name)?.includes(route) ?? false) && (project.providers?.includes(name) ?? true);
 }
 
-/** The providers that serve the route for the project, and those of them that have the required tags. */
+/** The providers that can serve the route for the project, with and without the required tags. */
 interface MediaProviders {
   readonly serving: ReadonlySet<string>;
   readonly providers: ReadonlySet<string>;
 }
 
-/** Returns the requested name and the ids it refers to. A tier takes precedence over a model of the same name. */
+/**
+ * Returns the name that was requested and the model ids that it stands for. If a tier and a model share the name, the
+ * tier wins.
+ */
 function resolve(request: MediaPlanRequest, { serving, providers }: MediaProviders): { requested: string; ids: readonly string[] } {
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
@@ -134,14 +136,14 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
   if (!hasModelForm(requested))
     throw noRoute(undefined, `${quoteName(requested)} is neither <provider>/<model> nor a name without a slash`);
   if (provider !== undefined) return { requested, ids: [requested] };
-  // Use the project's first provider if the project may not use the default one.
+  // If the project may not use the default provider, use its first provider.
   const [first = ''] = providers;
   return { requested, ids: [`${defaultProvider !== null && providers.has(defaultProvider) ? defaultProvider : first}/${requested}`] };
 }
 
 /**
- * Looks for the tier in the application, then in the project and then in the configuration. Returns null if the route
- * has no tier of that name.
+ * Looks for the tier in the application, then in the project, and then in the configuration. Returns null if the route
+ * has no tier with this name.
  */
 function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, name: string): readonly string[] | null {
   for (const tiers of [mediaTiers(project.applications.get(source), route), mediaTiers(project, route)])
@@ -149,7 +151,7 @@ function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, na
   return catalog.media[route].tiers.get(name) ?? null;
 }
 
-/** Lists the names of a route's tiers that an application of the project may use. */
+/** Lists the names of all tiers that the application can use on this route. */
 export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'requestedModel'>): string[] {
   const overrides = [mediaTiers(project, route), mediaTiers(project.applications.get(source), route)];
   return [...new Set([...catalog.media[route].tiers.keys(), ...overrides.flatMap((tiers) => Object.keys(tiers ?? {}))])];
@@ -168,7 +170,7 @@ function mediaTiers(owner: MediaTiers | undefined, route: MediaRoute) {
   }
 }
 
-/** Returns the chain, or substitutes for it if no provider of the project serves any of its models. */
+/** Returns the chain. If no provider of the project serves any of its models, returns substitutes instead. */
 function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, ids: readonly string[], providers: ReadonlySet<string>) {
   const isServed = ids.some((id) => providers.has(splitModelId(id)?.provider ?? ''));
   if (isServed || !(project.catalogFill ?? catalogFill)) return ids;

@@ -1,16 +1,16 @@
-/** Finds the name that a caller probably meant, for the hint of `no_route`. */
+/** Finds the name that a caller probably meant, which we suggest in the hint of `no_route`. */
 import { splitModelId } from './catalog.ts';
 
 /**
- * We don't compare longer names, because the time grows with the square of the length. Few models have a name this
- * long.
+ * We don't compare longer names, because the time grows quadratically with the length. Few models have names this long.
  */
 const maxLength = 64;
 
 /**
- * Returns the usable name whose model needs the fewest edits, with or without its version. Returns the first one if
- * several are equally close, and null if each differs in more than half of the characters. This takes 1 to 3 ms for the
- * 3,000 names of an imported catalog, and 30 ms if they're all very similar (measured).
+ * Finds the usable name that is most similar to the requested one. It compares models, with and without their version.
+ * If several need the same number of edits, it returns the first one. If more than half of the characters differ, it
+ * returns null. This takes 1 to 3 ms for an imported catalog with 3,000 names, and 30 ms if all names are very similar
+ * (measured).
  */
 export function findNearestName(asked: string, names: Iterable<string>, isUsable: (name: string) => boolean): string | null {
   if (asked.length > maxLength) return null;
@@ -23,7 +23,7 @@ export function findNearestName(asked: string, names: Iterable<string>, isUsable
     const model = withoutProvider(name.toLowerCase());
     const line = withoutVersion(model);
     let edits = countEdits(wantedModel, model, fewest);
-    // The part before the slash may belong to the model, as in `meta-llama/llama-3.3-70b`.
+    // The model's own name can have a slash, as in `meta-llama/llama-3.3-70b`, so compare the whole string as well.
     if (wanted !== wantedModel) edits = Math.min(edits, countEdits(wanted, model, edits));
     if (line !== model || wantedLine !== wantedModel) edits = Math.min(edits, 1 + countEdits(wantedLine, line, edits - 1));
     if (edits >= fewest || !isUsable(name)) continue;
@@ -38,23 +38,24 @@ function withoutProvider(name: string): string {
 }
 
 /**
- * Turns e.g. `claude-haiku-4-5-20251001` into `claude-haiku-4-5`, so that another version is closer than another model.
+ * Turns `claude-haiku-4-5-20251001` into `claude-haiku-4-5`, so that another version of the model is closer than
+ * another model.
  */
 function withoutVersion(name: string): string {
   return name.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, '');
 }
 
 /**
- * Counts the characters to insert, delete or replace (Levenshtein distance). Returns `limit` if there are at least that
- * many.
+ * Returns the number of characters that have to be inserted, deleted or replaced (Levenshtein distance). Returns
+ * `limit` if it's at least that many.
  */
-function countEdits(left: string, right: string, limit: number): number {
+export function countEdits(left: string, right: string, limit: number): number {
   if (limit <= 0 || Math.abs(left.length - right.length) >= limit) return Math.max(0, limit);
   let above = new Uint8Array(right.length + 1);
   let current = new Uint8Array(right.length + 1);
   for (let column = 0; column <= right.length; column += 1) above[column] = column;
   for (let row = 1; row <= left.length; row += 1) {
-    // Cells further from the diagonal need at least `limit` edits.
+    // Skip cells that are so far from the diagonal that they can't be below `limit`.
     const first = Math.max(1, row - limit);
     const last = Math.min(right.length, row + limit);
     const code = left.charCodeAt(row - 1);

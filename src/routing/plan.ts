@@ -1,20 +1,14 @@
-/**
- * Creates the plan of a call. It consists of the candidates in order, and an entry for each model of the chain that we
- * skip.
- */
+/** Creates the plan of a call, which consists of the candidates in order, and an entry for each skipped model. */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
 import { type Candidate, connectionKey } from '../core/candidate.ts';
 import type { Breakers } from '../failover/breaker.ts';
-import type { Catalog } from './catalog.ts';
-import { splitModelId } from './catalog.ts';
+import { type Catalog, splitModelId } from './catalog.ts';
 import { type PromptSize, splitByWindow } from './context-windows.ts';
 import { findNearestName } from './nearest-name.ts';
 import { explainNoRoute, lacksTags, noRoute, quoteName, refusalOf } from './no-route.ts';
 import { type Affinity, type MemberLoads, orderMembers } from './pools.ts';
-import type { ProjectRouting } from './rules.ts';
-import { findResponsesSupport, hasProvider, isRetired, tierNames } from './rules.ts';
-import type { Selection, SelectRequest } from './select.ts';
-import { selectModels } from './select.ts';
+import { findResponsesSupport, hasProvider, isRetired, type ProjectRouting, tierNames } from './rules.ts';
+import { type Selection, type SelectRequest, selectModels } from './select.ts';
 
 export interface Plan {
   readonly candidates: readonly Candidate[];
@@ -24,64 +18,65 @@ export interface Plan {
 export interface PlanRequest {
   readonly caller: Caller;
   readonly project: ProjectRouting;
-  /** The name of the calling application, which may override tiers. */
+  /** The application that makes the call. Its own tiers take precedence over the project's tiers. */
   readonly source: string;
   readonly route: TextRoute;
   readonly requestedModel: string;
   /**
-   * The tier that a classifier chose for `auto` (classify.ts). If this is absent, or if the tier has no permitted
-   * model, `auto` stands for the route's default tier.
+   * The tier that the classifier chose for `auto` (classify.ts). If it's missing or has no permitted model, we use the
+   * route's default tier.
    */
   readonly autoTier?: string | null;
-  /** True if a cost ceiling applies. Models without a price are then skipped as `price_unknown`. */
+  /** True if a cost ceiling applies. Models without a price are then skipped with the reason `price_unknown`. */
   readonly requiresPrice?: boolean;
   /**
-   * Returns a number from 0 to 1 that's the same for all calls of a conversation. It decides which calls try a canary.
-   * If this is absent or returns null, the call can't try one.
+   * Returns a number from 0 to 1 that's the same for all calls of a conversation. It decides whether they try a canary.
+   * Null or missing means that they don't.
    */
   readonly conversation?: () => number | null;
-  /** If this is set, models with a smaller window are skipped as `context_too_small`. */
+  /** If this is set, we skip models with a smaller window, with the reason `context_too_small`. */
   readonly prompt?: PromptSize;
 }
 
+/** A planner is for one catalog. After a reload, there's another planner. */
 export interface PlannerDeps {
-  readonly catalog: () => Catalog;
+  readonly catalog: Catalog;
   readonly breakers: Breakers;
-  /** Used for projects without a setting of their own. */
-  readonly catalogFill: () => boolean;
+  /** Turns on catalog fill for projects that don't have their own setting. */
+  readonly catalogFill: boolean;
   readonly loads: MemberLoads;
 }
 
-/** What the order of a plan depends on. */
+/** Everything that's needed to order the candidates of an existing plan. */
 export interface OrderRequest extends Pick<PlanRequest, 'caller' | 'project'> {
-  /** Only called if a provider of the plan has a pool. */
+  /** Decides which members of a pool the call prefers. We only need this if a provider in the plan has a pool. */
   readonly affinity: () => Affinity;
 }
 
 export interface Planner {
   /**
-   * Creates the plan that applies if all vendors are healthy. Throws `no_route` (docs/api/reference.md#no-route) if
+   * Creates the plan, assuming that all vendors are healthy. Throws `no_route` (docs/api/reference.md#no-route) if
    * there's no candidate.
    */
   plan(request: PlanRequest): Plan;
   /**
-   * Orders the plan by the current health of the vendors. If a provider has a pool, its candidates are repeated for each
-   * member. Only call this if you'll send the call, because it may take the probe slot of a breaker.
+   * Orders the plan by the current health of the vendors. If a provider has a pool, there will be a candidate for each
+   * of its members. Only call this if you'll send the call, because it can take the probe slot of a breaker.
    */
   order(plan: Plan, request: OrderRequest): Plan;
-  /** Returns the skipped models of a request for which `plan` throws `no_route`. */
+  /** After `plan` threw `no_route`, returns which models were skipped and why. */
   explain(request: PlanRequest): readonly PlanEntry[];
 }
 
 export function createPlanner({ catalog, breakers, catalogFill, loads }: PlannerDeps): Planner {
-  const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog: catalog(), catalogFill: catalogFill() });
+  const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog, catalogFill });
   const lastPlans = new WeakMap<Caller, LastPlan>();
-  /** The plans of calls that try a canary. They are kept separately, so that they don't replace those of the others. */
+  /** Plans with a canary have their own map, so that they don't evict the others. */
   const lastCanaryPlans = new WeakMap<Caller, LastPlan>();
 
-  /** Repeats each candidate of a pool for its members. Returns the same array if no provider has a pool. */
+  /** Replaces each candidate of a pool by its members. Returns the same array if no provider has a pool. */
   const expandPools = (candidates: readonly Candidate[], affinity: () => Affinity): readonly Candidate[] => {
-    const { pools } = catalog();
+    const { pools } = catalog;
     if (pools.size === 0 || !candidates.some(({ provider }) => pools.has(provider))) return candidates;
     const wanted = affinity();
     return candidates.flatMap((candidate) => {
@@ -90,22 +85,16 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
     });
   };
 
-  /** Reuses the plan of the key's last call if this call asks for the same thing. */
+  /** Reuses the plan of the key's previous call if this call asks for the same. */
   const planAsLast = (request: PlanRequest): Plan => {
-    const canaries = chooseCanaries(catalog(), request);
+    const canaries = chooseCanaries(catalog, request);
     const plans = canaries?.length ? lastCanaryPlans : lastPlans;
     const last = plans.get(request.caller);
-    if (
-      last?.catalog === catalog() &&
-      last.catalogFill === catalogFill() &&
-      isSameRequest(last.request, request) &&
-      last.canaries?.join() === canaries?.join()
-    )
-      return last.plan;
+    if (last && isSameRequest(last.request, request) && last.canaries?.join() === canaries?.join()) return last.plan;
     const view = { ...viewOf(request), ...(canaries && { canaries }) };
     const plan = planAnyPrompt(view, request);
     const { prompt: _notKept, conversation: _ofCall, ...kept } = request;
-    plans.set(request.caller, { catalog: view.catalog, catalogFill: view.catalogFill, canaries, request: kept, plan });
+    plans.set(request.caller, { canaries, request: kept, plan });
     return plan;
   };
 
@@ -113,8 +102,8 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
     plan(request) {
       const { prompt, route } = request;
       const plan = planAsLast(request);
-      if (!prompt) return plan;
       const { candidates } = plan;
+      if (!prompt || candidates.length < 2) return plan;
       const { fitting, tooSmall } = splitByWindow(candidates, route, prompt);
       if (tooSmall.length === 0) return plan;
       const entryOf = ({ id }: Candidate): readonly PlanEntry[] => plan.entries.filter(({ model }) => model === id);
@@ -126,7 +115,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
       if (withMembers.length === 1) return withMembers === plan.candidates ? plan : { ...plan, candidates: withMembers };
       const candidates = orderByPriority(withMembers, createPriority(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
-      // A model has the position of its first member.
+      // Members of a pool have the same model id, so use the position of the first one.
       const positions = new Map(candidates.map(({ id }, position) => [id, position] as const).toReversed());
       const positionOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (positions.get(model) ?? 0) : positions.size);
       const entries = plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right));
@@ -136,7 +125,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
   };
 }
 
-/** Creates the plan without regard to the size of the prompt. Throws `no_route`. */
+/** Plans a call, whatever the size of its prompt. Throws `no_route`. */
 function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   if (!hasProvider(request.project, view.catalog.providers)) {
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.requestedModel)}`);
@@ -155,12 +144,12 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   return { candidates, entries: [...entries, ...skipped] };
 }
 
-/** Returns the entry of a model that the call doesn't try first, which doesn't count for the comparison of canaries. */
+/** Removes the canary mark from calls that don't try the canary first, so that they don't count in the comparison. */
 function withoutCanary({ canary: _notFirst, ...entry }: PlanEntry): PlanEntry {
   return entry;
 }
 
-/** Returns the tiers whose canaries the call tries, if it uses these tiers. Undefined if it can't try any. */
+/** Returns the tiers that would try their canary for this call. Undefined if none would. */
 function chooseCanaries(
   { canaries }: Catalog,
   { requestedModel, autoTier, route, conversation }: PlanRequest,
@@ -171,8 +160,8 @@ function chooseCanaries(
   return position === null ? undefined : tiers.filter((tier) => position < (canaries.get(tier)?.share ?? 0));
 }
 
-/** Everything that the plan of a key's last call depends on, and the plan itself. */
-interface LastPlan extends Pick<SelectRequest, 'catalog' | 'catalogFill'> {
+/** Remembers a key's last plan, together with all inputs that the plan depends on. */
+interface LastPlan {
   readonly canaries: readonly string[] | undefined;
   readonly request: Omit<PlanRequest, 'prompt' | 'conversation'>;
   readonly plan: Plan;
@@ -205,13 +194,13 @@ function noRouteFor(view: SelectRequest, { requestedModel }: PlanRequest, { skip
   return noRoute(undefined, explainNoRoute(requestedModel, reason) + suggestion, refusalOf(reason));
 }
 
-/** Finds the nearest name among the tiers and models that the route would serve to this key. */
+/** Finds the most similar name among the tiers and models that the route would serve to this key. */
 function findNearest(view: SelectRequest, asked: string): string | null {
   const names = [...tierNames(view), ...view.catalog.models.keys()];
   return findNearestName(asked, names, (name) => selectModels(view, name, false).open.length > 0);
 }
 
-/** Returns the tier for `auto` without a classifier. */
+/** Returns the tier that `auto` stands for if there's no classifier. */
 export function defaultTier(route: TextRoute): string {
   return route === 'embeddings' ? 'embed' : 'standard';
 }
@@ -221,16 +210,16 @@ function selectFor(view: SelectRequest, { requestedModel, autoTier, route }: Pla
   const byDefault = defaultTier(route);
   if (autoTier !== undefined && autoTier !== null && autoTier !== byDefault) {
     const chosen = selectModels(view, autoTier, true);
-    // We don't use a tier without a permitted model, or one that only catalog fill would serve.
+    // Don't use a tier that has no permitted model of its own, i.e. only ones from catalog fill or none at all.
     if (chosen.open.length > 0 && !chosen.isFilled) return chosen;
   }
   return selectModels(view, byDefault, true);
 }
 
 /**
- * Returns a function that rates a candidate as 0 if it's healthy, 1 if its provider's breaker is open or cooling down,
- * and 2 if it's retired. Candidates of the same priority keep the order of the chain. Only the first healthy candidate
- * takes a probe slot, because we'll send it a request.
+ * Returns a function that returns 0 for a healthy candidate, 1 if the breaker is open or the provider is cooling down,
+ * and 2 if the candidate is retired. Candidates with the same priority keep their order in the chain. Only the first
+ * healthy candidate takes a probe slot, because only this one will get the request.
  */
 function createPriority(project: ProjectRouting, projectId: string, breakers: Breakers): (candidate: Candidate) => number {
   let hasFirst = false;
@@ -243,14 +232,17 @@ function createPriority(project: ProjectRouting, projectId: string, breakers: Br
   };
 }
 
-/** Calls `priorityOf` exactly once per candidate, in the order of the chain, because that may take a probe slot. */
+/**
+ * Sorts candidates by priority. It calls `priorityOf` exactly once for each of them and in the order of the chain,
+ * because `priorityOf` can take a probe slot.
+ */
 function orderByPriority(candidates: readonly Candidate[], priorityOf: (candidate: Candidate) => number): readonly Candidate[] {
   if (candidates.length === 1) return candidates;
   const priorities = new Map(candidates.map((candidate) => [candidate, priorityOf(candidate)]));
   return [...candidates].sort((a, b) => (priorities.get(a) ?? 0) - (priorities.get(b) ?? 0));
 }
 
-/** Returns null only if the id's provider isn't in the catalog, which can't happen for a selected id. */
+/** Null if the catalog doesn't have the provider, which doesn't happen for selected models. */
 function toCandidate(catalog: Catalog, id: string): Candidate | null {
   const parts = splitModelId(id);
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;

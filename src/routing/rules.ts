@@ -1,14 +1,13 @@
 /**
- * Decides which models a call may use. These are pure functions of the catalog, the project and the key. See
+ * Decides which models a call can use, with pure functions of the catalog, the project and the key. See
  * docs/architecture/routing-and-failover.md.
  */
 import { type Caller, isDialect, type TextRoute, type Tiers } from '../core/call.ts';
 import type { ResponsesSupport } from '../core/candidate.ts';
-import type { Catalog, CatalogModel, CatalogProvider } from './catalog.ts';
-import { splitModelId } from './catalog.ts';
+import { type Catalog, type CatalogModel, type CatalogProvider, splitModelId } from './catalog.ts';
 
 export interface ApplicationRouting extends MediaTiers {
-  /** Chains that override the project's tiers of the same name. */
+  /** The application's own tiers. They replace tiers of the project that have the same name. */
   readonly tiers: Tiers;
 }
 
@@ -19,17 +18,17 @@ export interface MediaTiers {
 }
 
 export interface ProjectRouting extends MediaTiers {
-  /** The providers that the project may use. Null for all. */
+  /** The providers that the project may use. Null if it can use all of them. */
   readonly providers: readonly string[] | null;
-  /** Chains that override the configuration's tiers of the same name. */
+  /** The project's own tiers. They replace tiers of the configuration that have the same name. */
   readonly tiers: Tiers;
-  /** The models and providers that are called last. */
+  /** The names of models and providers that we only try after all others. */
   readonly retired: readonly string[];
-  /** Only providers with all of these tags get calls of the project. */
+  /** Only providers with all of these tags get the project's calls. */
   readonly requiredTags: readonly string[];
-  /** Null to use the configuration's setting. */
+  /** Turns catalog fill on or off. If this is null, the configuration decides. */
   readonly catalogFill: boolean | null;
-  /** The applications by name. Applications without settings aren't listed. */
+  /** Applications with settings, by name. All others are missing. */
   readonly applications: ReadonlyMap<string, ApplicationRouting>;
 }
 
@@ -40,15 +39,16 @@ export interface RoutingView {
 }
 
 /**
- * What a name refers to. `unknown` is neither a tier nor a model. A tier may be empty, but a model has at least one id.
+ * What a requested name refers to. If it's neither a tier nor a model, it's `unknown`. A tier can be empty, but a model
+ * always has an id.
  */
 export type Resolution =
   | { readonly kind: 'tier' | 'model'; readonly ids: readonly string[] }
   | { readonly kind: 'unknown'; readonly ids: readonly [] };
 
 /**
- * Resolves a requested name. A tier takes precedence over a model of the same name. The entries of a tier are ids or
- * bare names, and we keep unknown entries so that we can report them as skipped.
+ * Finds out what a requested name means. If a tier and a model share the name, the tier wins. A tier may contain ids
+ * and bare names. Unknown ones are kept, so that we can report them as skipped.
  */
 export function resolveModel(view: RoutingView, requested: string): Resolution {
   const { catalog } = view;
@@ -66,8 +66,8 @@ export function resolveModel(view: RoutingView, requested: string): Resolution {
 }
 
 /**
- * Looks for the tier in the application, then in the project and then in the configuration. Returns null if there's no
- * tier of that name.
+ * Looks for the tier in the application, then in the project, and then in the configuration. Returns null if there's no
+ * tier with this name.
  */
 export function findTier({ catalog, project, source }: RoutingView, name: string): readonly string[] | null {
   const application = project.applications.get(source);
@@ -82,35 +82,34 @@ export function tierNames({ catalog, project, source }: RoutingView): string[] {
   return [...new Set([...catalog.tiers.keys(), ...Object.keys(project.tiers), ...Object.keys(ofApplication)])];
 }
 
-/**
- * Returns a full id as it is, or looks up the catalog ids with this bare name, which may contain slashes too
- * (`meta/llama`).
- */
+/** Resolves a full id or a bare name to catalog ids. Bare names can contain slashes, too (`meta/llama`). */
 export function findIds(catalog: Catalog, name: string): readonly string[] {
   const parts = splitModelId(name);
   if (parts && (catalog.models.has(name) || catalog.providers.has(parts.provider))) return [name];
   return catalog.idsByBareName.get(name) ?? [];
 }
 
-/** Reports whether the project may use any of the configured providers. */
+/** Checks whether the project may use any of the configured providers. */
 export function hasProvider({ providers }: ProjectRouting, configured: ReadonlyMap<string, unknown>): boolean {
   return providers === null ? configured.size > 0 : providers.some((name) => configured.has(name));
 }
 
-/** The tags that the project and the key require together. */
+/**
+ * The tags that a provider has to have. They're the ones that the project requires and the ones that the key requires.
+ */
 interface Requirement extends Pick<RoutingView, 'catalog'> {
   readonly project: Pick<ProjectRouting, 'requiredTags'>;
   readonly caller: Pick<Caller, 'requiredTags'>;
 }
 
-/** What decides whether a project's calls can use a model at all. */
+/** The parts of a request that decide whether a project's calls can use a model. */
 export interface ServingView extends Requirement {
   readonly project: Pick<ProjectRouting, 'providers' | 'requiredTags'>;
 }
 
 const noTags: readonly string[] = [];
 
-/** Reports whether some providers may be excluded because they don't have a tag. */
+/** Returns true if the project or the key requires any tags. */
 export function requiresTags({ project, caller }: Pick<Requirement, 'project' | 'caller'>): boolean {
   return project.requiredTags.length > 0 || (caller.requiredTags ?? noTags).length > 0;
 }
@@ -125,8 +124,8 @@ export function findMissingTags({ catalog, project, caller }: Requirement, provi
 }
 
 /**
- * Returns why a model can't serve `route`, or null if it can. We record the reasons with the call. The reason is
- * `tags_missing` only if nothing else keeps the model from serving the route.
+ * Returns the reason why a model can't serve `route`, or null if it can. The reason is recorded with the call. It's
+ * only `tags_missing` if there's no other reason.
  */
 export function findSkipReason(view: ServingView, route: TextRoute, id: string): string | null {
   const { catalog, project } = view;
@@ -134,7 +133,7 @@ export function findSkipReason(view: ServingView, route: TextRoute, id: string):
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';
   if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
-  // A vendor with another dialect serves the call on a route of its own.
+  // A provider with a different dialect serves the call on its own dialect's route.
   const isNative = route === 'responses' && findResponsesSupport(provider, catalog.models.get(id)) !== 'translated';
   const vendorRoute = isDialect(route) || (route === 'responses' && !isNative) ? provider.dialect : route;
   if (!provider.serves.includes(vendorRoute)) return 'route_not_served';
@@ -149,9 +148,9 @@ export function findResponsesSupport({ serves, responses }: CatalogProvider, mod
 }
 
 /**
- * Reports whether a key's allow-list permits a model. The list contains model ids, bare names, and tiers. A tier
- * permits all its models, but only to calls that request the tier. `requested` contains the names that the call used,
- * including the tier that we chose for `auto`.
+ * Returns true if a key's allow-list permits a model. The list contains model ids, bare names and tiers. A tier permits
+ * its models only for calls that request the tier. `requested` are the names that the call used, including the tier
+ * that we chose for `auto`.
  */
 export function isPermitted(allowed: readonly string[] | null, requested: readonly string[], id: string): boolean {
   if (allowed === null || allowed.includes(id) || requested.some((name) => allowed.includes(name))) return true;

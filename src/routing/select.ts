@@ -1,42 +1,43 @@
-/** Selects the models that a call may use for the name it requests, with a reason for each model that we skip. */
+/** Selects the models that a call can use for the requested name, and gives a reason for each skipped model. */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
 import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
-import type { RoutingView } from './rules.ts';
-import { findMissingTags, findSkipReason, findTier, isPermitted, resolveModel } from './rules.ts';
+import { findMissingTags, findSkipReason, findTier, isPermitted, type RoutingView, resolveModel } from './rules.ts';
 
 export interface SelectRequest extends RoutingView {
   readonly caller: Caller;
   readonly route: TextRoute;
-  /** Used for projects without a setting of their own. */
+  /** Turns on catalog fill for projects that don't have their own setting. */
   readonly catalogFill: boolean;
-  /** The tiers whose canaries the call tries. Absent if it can't try any. */
+  /** Tiers whose canary this call tries. May be absent. */
   readonly canaries?: readonly string[];
-  /** True if a cost ceiling applies, so that models of unknown cost are skipped. */
+  /** True if a cost ceiling applies to the call. Models without a known price are then skipped. */
   readonly requiresPrice?: boolean;
 }
 
 export interface Selection {
   readonly open: readonly string[];
-  /** True if the models are substitutes from catalog fill. */
+  /** True if catalog fill chose these models to replace the requested one. */
   readonly isFilled: boolean;
   readonly skipped: readonly PlanEntry[];
-  /** True if a provider of the project serves a model that the key doesn't permit. */
+  /** True if one of the project's providers serves a model that the key doesn't permit. */
   readonly isDeniedByKey: boolean;
   /** True if the name is neither a tier nor a model. */
   readonly isUnknown: boolean;
-  /** Set if the tier has a canary. If `isTried` is true, it's the first of the models. */
+  /**
+   * The tier with the canary, if there is one. If `isTried` is true, the canary is the first model of the selection.
+   */
   readonly canary?: { readonly tier: string; readonly isTried: boolean };
 }
 
-/** A catalog may have thousands of substitutes, but after this many failures the call should fail. */
+/** There can be thousands of substitutes, so give up after this many have failed. */
 const maxFill = 20;
 
-/** Selects the models for the name `requested`. For a call to `auto`, that's the tier that we chose. */
+/** Selects the models that a requested name stands for. If it was `auto`, pass the tier that was chosen. */
 export function selectModels(request: SelectRequest, requested: string, isAuto: boolean): Selection {
   const { caller, route, catalogFill, catalog, project } = request;
   const resolved = resolveModel(request, requested);
-  // `auto` can be filled even if its tier isn't configured.
+  // Catalog fill can provide models for `auto`, even if nobody has configured its tier.
   const resolution = isAuto && resolved.kind === 'unknown' ? ({ kind: 'tier', ids: [] } as const) : resolved;
   const names = isAuto ? ['auto', requested] : [requested];
   const isUnknown = resolution.kind === 'unknown';
@@ -57,7 +58,8 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
   if (isServed || !(project.catalogFill ?? catalogFill))
     return withCanary(request, requested, names, { open, skipped, isDeniedByKey, isUnknown, isFilled: false });
 
-  // A substitute doesn't have the name of the requested model, so only the names of tiers can permit it to a key.
+  // A key can't permit a substitute by the requested model's name, because the substitute isn't that model. Only names
+  // of tiers permit substitutes.
   const permitting = resolution.kind === 'tier' ? names : [];
   const untagged: PlanEntry[] = [];
   for (const id of findFill({ catalog, route, resolution, isAuto })) {
@@ -69,13 +71,13 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     isDeniedByKey ||= open.length === 0;
     if (open.length === maxFill) break;
   }
-  // If there are substitutes, it doesn't matter which others lack a tag.
+  // Now that there are substitutes, nobody needs to know which models lacked tags.
   return { open, skipped: open.length > 0 ? skipped : [...skipped, ...untagged], isDeniedByKey, isUnknown, isFilled: true };
 }
 
 /**
- * Puts the canary of a tier first if the call tries it. A key that permits the tier also permits its canary. If the
- * project or the application has its own tier of that name, there is no canary.
+ * Puts a tier's canary first if the call tries it. A key that permits the tier also permits its canary. There's no
+ * canary if the project or the application overrides the tier.
  */
 function withCanary(request: SelectRequest, tier: string, names: readonly string[], selection: Selection): Selection {
   const { catalog, caller, route, canaries } = request;

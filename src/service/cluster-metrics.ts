@@ -1,28 +1,28 @@
 /**
- * Metrics of a cluster (cluster.ts). The parent asks every API process for its metrics and adds them up, because a
- * scrape of the shared port would reach a different process each time. Sums have to stay monotonic, since Prometheus
- * would take a decrease for a restart and count everything again. So if a process has died or doesn't respond in time,
- * we use its counters from the last scrape. We lose what it counted between that scrape and its death.
+ * The metrics of a cluster (cluster.ts). A scrape of the shared port would reach a different process each time, so the
+ * parent gets the metrics from all API processes and adds them up. The sums have to stay monotonic, because Prometheus
+ * takes a decrease for a restart and counts everything again. If a process has died or doesn't respond in time, we
+ * therefore use its counters from the last scrape. What it has counted since then is lost.
  */
 import { withTimeout } from '../core/time-limit.ts';
-import { type MetricFamily, renderFamilies, sumCounters, toFamilies } from '../observability/metrics/families.ts';
+import { type MetricFamily, renderFamilies, samplesBy, sumCounters, toFamilies } from '../observability/metrics/families.ts';
 
-/** A process of the cluster as seen by the parent. */
+/** How the parent reads the metrics of one process. */
 export interface MetricsSource {
-  /** Asks the process for its metrics. The answer is passed to `receive` with the same id. */
+  /** Asks the process for its metrics. Call `receive` with the response and the same id. */
   request(id: number): void;
 }
 
 export interface ClusterMetrics {
-  /** Adds a process. Returns functions to pass on its answers and to remove it after it has exited. */
+  /** Adds a process. Returns functions for its responses, and for removing it after it has exited. */
   add(source: MetricsSource): { receive(id: number, families: readonly MetricFamily[]): void; remove(): void };
-  /** Returns the metrics of all processes. Never takes longer than two seconds. */
+  /** Returns the metrics of all processes. Takes at most two seconds. */
   read(): Promise<string>;
 }
 
 interface ChildProcess {
   readonly source: MetricsSource;
-  /** The metrics from the last time the process responded. */
+  /** The metrics in the latest response of the process. */
   last: readonly MetricFamily[];
   readonly waiting: Map<number, () => void>;
 }
@@ -31,11 +31,11 @@ const timeoutMs = 2_000;
 
 export function createClusterMetrics(): ClusterMetrics {
   const children = new Set<ChildProcess>();
-  /** Counters of processes that have exited. */
+  /** The final metrics of processes that have exited. */
   let retired: readonly MetricFamily[] = [];
   let requests = 0;
 
-  /** Resolves to whether the process responded in time. */
+  /** Returns false if the process doesn't respond in time. */
   const ask = async (child: ChildProcess, id: number): Promise<boolean> => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     child.waiting.set(id, () => resolve(true));
@@ -45,7 +45,7 @@ export function createClusterMetrics(): ClusterMetrics {
     return hasResponded;
   };
 
-  /** Runs one at a time, because two processes may exit at the same moment. */
+  /** Runs one at a time, because two processes can exit at the same moment. */
   let retiring: Promise<void> = Promise.resolve();
   const retire = (child: ChildProcess): void => {
     children.delete(child);
@@ -73,16 +73,13 @@ export function createClusterMetrics(): ClusterMetrics {
       const asked = [...children];
       const responded = await Promise.all(asked.map((child) => ask(child, id)));
       await retiring;
-      // A process that has exited in the meantime is already included in `retired`.
+      // Leave out processes that have exited since. They're part of `retired`.
       const present = asked
         .map((child, index) => ({ child, isCurrent: responded[index] === true }))
         .filter(({ child }) => children.has(child));
       const current = present.flatMap(({ child, isCurrent }) => (isCurrent ? [child.last] : []));
       const silent = present.flatMap(({ child, isCurrent }) => (isCurrent ? [] : [child.last]));
-      const processes = [
-        { value: current.length, labels: { state: 'responding' } },
-        { value: silent.length, labels: { state: 'silent' } },
-      ];
+      const processes = samplesBy('state', { responding: current.length, silent: silent.length });
       return renderFamilies([toFamilies([{ processes }]), ...current, await sumCounters([retired, ...silent])]);
     },
   };

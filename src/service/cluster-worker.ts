@@ -1,48 +1,54 @@
 /**
- * The link between an API process of a cluster and its parent (cluster.ts). It keeps what the parent has sent, and
- * reports back to it.
+ * The connection of an API process to the parent of its cluster (cluster.ts). It keeps what the parent has sent, and
+ * reports back.
  */
 import cluster from 'node:cluster';
 import { noSecretFiles } from '../config/secret-files.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import type { MetricFamily } from '../observability/metrics/families.ts';
-import type { ConfigFileSnapshot, ParentMessage, WorkerMessage } from './cluster-messages.ts';
-import { parentMessage } from './cluster-messages.ts';
+import { type ConfigFileSnapshot, type ParentMessage, parentMessage, type WorkerMessage } from './cluster-messages.ts';
 import { StartError } from './start-error.ts';
 
 export interface ClusterWorker {
   readonly slot: number;
-  /** True for the one process that does what has to happen once per service, such as durable work. */
+  /** True in exactly one process. That one does what only needs to be done once, e.g. durable work. */
   readonly isLeader: boolean;
   readonly isFirst: boolean;
-  /** Returns the configuration file as the parent last sent it. */
+  /** Returns the configuration file that the parent last sent. */
   configFile(): Omit<ConfigFileSnapshot, 'demoUrl' | 'localEmbedder'>;
   demoUrl(): string | null;
   localEmbedder(): ConfigFileSnapshot['localEmbedder'];
-  /** Calls `change` whenever the state of the cluster's embedder changes, and immediately if it's already ready. */
+  /**
+   * Calls `change` whenever the cluster's embedder becomes ready or unavailable. If it's already ready, also calls it
+   * immediately.
+   */
   onEmbedderChange(change: (isReady: boolean) => void): void;
   /** Calls `reload` whenever the parent sends a new configuration. */
   onReload(reload: () => void): void;
-  /** Tells the parent that this process serves calls. */
+  /** Call this when the process has started to serve calls. */
   reportListening(url: string): void;
-  /** Sets the function that answers the parent's requests for the metrics of this process. */
+  /** Sets the function that collects the metrics of this process for the parent. */
   onCollectMetrics(collect: () => Promise<readonly MetricFamily[]>): void;
   /** Returns the metrics of all processes. Rejects if the parent doesn't respond. */
   readMetrics(): Promise<string>;
 }
 
-/** This has to be longer than the parent's own timeout (cluster-metrics.ts). */
+/**
+ * How long we wait for the parent's response. The parent itself has a timeout (cluster-metrics.ts), and this one has to
+ * be longer.
+ */
 const readTimeoutMs = 5_000;
 
 /**
  * Waits for the parent's first message. Calls `onParentExit` when the parent exits, even if it was killed with SIGKILL,
- * because the kernel closes the channel. Throws StartError if this process wasn't started by the parent of a cluster.
+ * because the kernel then closes the channel. Throws StartError if this process wasn't started by the parent of a
+ * cluster.
  */
 export async function joinCluster(onParentExit: () => void): Promise<ClusterWorker> {
   const { worker } = cluster;
   if (!worker || !process.connected)
-    throw new StartError('gateway member is started by start and serve, with GATEWAY_API_PROCESSES above 1');
-  // By default Node exits a worker when its parent dies. We want to finish and settle running calls first.
+    throw new StartError('gateway member is an internal command; start and serve run it if GATEWAY_API_PROCESSES is above 1');
+  // By default, Node exits a worker when its parent dies. We have to finish and settle running calls first.
   worker.exitedAfterDisconnect = true;
   const started = Promise.withResolvers<Extract<ParentMessage, { kind: 'begin' }> | null>();
   let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: noSecretFiles, demoUrl: null, localEmbedder: null };
@@ -54,7 +60,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   const reads = new Map<number, (text: string) => void>();
   let lastRead = 0;
   const send = (message: WorkerMessage): void => {
-    // If the parent is gone, `onParentExit` has already been called.
+    // There's no need to report a disconnect here, because `onParentExit` is called when the parent exits.
     if (process.connected) process.send?.(message, () => undefined);
   };
   process.on('message', (data: unknown) => {
@@ -72,7 +78,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
         isEmbedderReady = message.isReady;
         return changeEmbedder(isEmbedderReady);
       case 'collect metrics':
-        // If we don't answer, the parent counts this process as silent.
+        // If this fails, don't respond. The parent then goes on with our previous metrics.
         return void collect().then(
           (families) => send({ kind: 'collected', id: message.id, families }),
           () => undefined,
@@ -86,8 +92,8 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
     onParentExit();
   });
   const first = await started.promise;
-  if (first === null) throw new StartError('the process that started this one is gone');
-  // The channel would keep the event loop alive after an orderly stop.
+  if (first === null) throw new StartError('the process that started this one has exited');
+  // Without this, the channel would keep the event loop alive, and the process wouldn't exit after it has stopped.
   process.channel?.unref();
   const { place: slot, isFirst } = first;
   return {
@@ -118,7 +124,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
       reads.set(id, resolve);
       send({ kind: 'read metrics', id });
       const timedOut = (): never => {
-        throw new Error('the parent of the cluster does not respond');
+        throw new Error('the primary process of the cluster does not respond');
       };
       return withTimeout(promise, readTimeoutMs, timedOut).finally(() => reads.delete(id));
     },

@@ -1,14 +1,14 @@
 /**
- * A cluster of API processes on one port (`GATEWAY_API_PROCESSES`). The parent doesn't serve calls itself. It accepts
- * connections and distributes them round-robin, so that a client's keep-alive connections are spread over all
- * processes, and it replaces processes that die.
+ * A cluster of API processes that share one port (`GATEWAY_API_PROCESSES`). The parent doesn't serve any calls. It
+ * accepts connections and distributes them round-robin, so that a client's keep-alive connections are spread over all
+ * processes. It also replaces processes that die.
  *
  * - The first process starts alone. It migrates the schema, creates the admin token and the first key, and runs durable
- *   work. If it fails, the whole start fails for the same reason.
- * - A process that dies is replaced with backoff, and a sibling recovers its journal (journal/recover.ts). If a process
- *   fails to start `maxStartAttempts` times, the service ends.
- * - On stop, every process shuts down in order within its own timeouts, and then the demo vendor stops. Processes also
- *   shut down if their parent was killed.
+ *   work. If it fails, the whole start fails with the same error.
+ * - A process that dies is replaced, with a backoff. One of the other processes recovers its journal
+ *   (journal/recover.ts). If a process fails to start `maxStartAttempts` times, the service exits.
+ * - To stop, all processes shut down in order, each within its own timeouts, and then the demo vendor stops. Processes
+ *   also shut down if the parent was killed.
  * - The parent forwards the standard output of the processes line by line.
  *
  * @see docs/architecture/processes.md
@@ -18,10 +18,9 @@ import cluster from 'node:cluster';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import type { Role } from '../app.ts';
+import type { Role } from '../app/app.ts';
 import { publishAddress } from '../cli/addresses.ts';
-import type { Config } from '../config/config.ts';
-import { ConfigError } from '../config/config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from '../config/load.ts';
 import { noSecretFiles } from '../config/secret-files.ts';
 import { backoffMs } from '../core/backoff.ts';
@@ -38,24 +37,24 @@ import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
 
 /**
- * The same flags as in the Dockerfile. With a new space of at least 16 MB, objects of calls in progress don't get
- * promoted to the old space. The second flag counts the bytes of bodies, which live outside the heap, towards its
- * limit. Otherwise every 64 MB of them would trigger a collection of the whole heap.
+ * Flags for Node, which are the same as in the Dockerfile. The new space has at least 16 MB, so that V8 doesn't promote
+ * objects of running calls to the old space. Bodies are outside of the heap, and the second flag counts them towards
+ * the heap's limit. Without it, every 64 MB of bodies would trigger a full garbage collection.
  */
 export const heapFlags = ['--min-semi-space-size=16', '--external-memory-accounted-in-global-limit'];
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 /**
- * Longer than all other stop timeouts of a process together, i.e. without its stop delay and the time for running
- * calls.
+ * How long the rest of a shutdown can take, in addition to the stop delay and the time for running calls. It's more
+ * than the sum of a process's other stop timeouts.
  */
 const otherStopTimeoutsMs = 25_000;
 const maxStartAttempts = 5;
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** After an uptime this long, earlier failures don't count any more. */
+/** If a process has lived this long, earlier failures no longer increase the delay. */
 const healthyAfterMs = 60_000;
 const maxLineLength = 1_048_576;
-/** How much of a process's standard error we keep in order to report why it exited. */
+/** How much of a process's standard error we keep, to report why it exited. */
 const maxReasonLength = 4_096;
 
 interface ProcessExit {
@@ -66,7 +65,7 @@ interface ProcessExit {
 
 interface ApiProcess {
   readonly worker: Worker;
-  /** Resolves to the URL of the process, or to null if it exited before it was listening. */
+  /** Resolves to the URL of the process, or to null if it exits before it's listening. */
   readonly listening: Promise<string | null>;
   readonly exited: Promise<ProcessExit>;
 }
@@ -78,12 +77,9 @@ export interface ClusterOptions {
   readonly host: ServiceHost;
 }
 
-/**
- * Runs the cluster until the process is asked to stop. Throws StartError if the cluster can't start or can't continue.
- */
+/** Runs the cluster until the process is asked to stop. Throws StartError if the cluster can't start or continue. */
 export async function runCluster({ role, source, config, host }: ClusterOptions): Promise<void> {
-  if (!cluster.isPrimary)
-    throw new StartError('GATEWAY_API_PROCESSES: above 1 it cannot be used inside of another cluster of Node processes');
+  if (!cluster.isPrimary) throw new StartError('GATEWAY_API_PROCESSES: must be 1 if another Node.js cluster runs the gateway');
   const output = standardOutput();
   const logger = createLogger({ level: config.server.logLevel, format: config.server.logFormat, destination: output });
   const demoVendor = createSharedDemoVendor();
@@ -105,8 +101,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
   /**
-   * Aborted when the cluster ends on its own account. Once this or the host's signal is aborted, we don't replace
-   * processes any more.
+   * Aborted when the cluster itself decides to stop. Once this or `host.stopping` is aborted, processes that exit
+   * aren't replaced.
    */
   const closing = new AbortController();
   const stopSignal = AbortSignal.any([host.stopping, closing.signal]);
@@ -116,22 +112,22 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   cluster.schedulingPolicy = cluster.SCHED_RR;
 
   const startInSlot = async (slot: number, isFirst = false): Promise<ApiProcess> => {
-    // We decide on the log format here, because the output of the processes is a pipe.
+    // The output of the processes is a pipe, so they can't detect a terminal themselves.
     const env = { LOG_FORMAT: resolveLogFormat(config.server.logFormat) };
     const apiProcess = startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeError: host.writeError });
     processes.set(slot, apiProcess);
     if (isEmbedderReady) sendMessage(apiProcess.worker, { kind: 'embedder', isReady: true });
     const url = await apiProcess.listening;
     if (url !== null && url !== address) {
-      // This also runs if all processes had died and the system assigned another port for `PORT=0`.
+      // If `PORT` is 0 and all processes die, the replacement gets a new port, so the address can change even later.
       address = url;
       await unpublishAddress();
-      unpublishAddress = await wrapStartError(`${dataDir}/addresses cannot be written`, publishAddress(dataDir, url));
+      unpublishAddress = await wrapStartError(`cannot write ${dataDir}/addresses`, publishAddress(dataDir, url));
     }
     return apiProcess;
   };
 
-  /** Replaces the process in a slot whenever it dies. Rejects if that fails too often. */
+  /** Replaces the process in a slot whenever it dies. Rejects if this fails too often. */
   const superviseSlot = async (slot: number, first: ApiProcess): Promise<void> => {
     let apiProcess = first;
     let failures = 0;
@@ -167,8 +163,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     for (const { worker } of processes.values()) worker.process.kill('SIGTERM');
   };
   host.stopping.addEventListener('abort', terminateAll, { once: true });
-  // A second signal makes the parent exit immediately (main.ts), so pass it on to the processes. After any other sudden
-  // exit they shut down in order.
+  // On a second signal, the parent exits immediately (main.ts), so pass the signal on to the processes. If the parent
+  // exits for any other reason, they shut down in order.
   process.once('exit', terminateAll);
   let stopMetricsServer = async (): Promise<void> => undefined;
   try {
@@ -220,7 +216,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   const worker = cluster.fork(env);
   let stderrText = '';
   let isListening = false;
-  // Emitted if the fork fails. `close` follows.
+  // The fork failed. `close` comes next.
   worker.on('error', (error) => {
     stderrText += `${error}\n`;
   });
@@ -233,7 +229,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   sendMessage(worker, { kind: 'begin', place: slot, isFirst, basis: snapshot });
   const ownMetrics = metrics.add({ request: (id) => sendMessage(worker, { kind: 'collect metrics', id }) });
   worker.process.once('exit', ownMetrics.remove);
-  // `close` is emitted after all output has been read.
+  // Unlike `exit`, `close` comes after all of the process's output has been read.
   const exited = new Promise<ProcessExit>((done) => {
     worker.process.once('close', (code, signal) => {
       done({
@@ -255,7 +251,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
         case 'collected':
           return ownMetrics.receive(message.id, message.families);
         case 'read metrics':
-          // If we don't answer, the process reports the error.
+          // Ignore errors. Without a response, the process reports a timeout.
           return void metrics.read().then(
             (text) => sendMessage(worker, { kind: 'metrics', id: message.id, text }),
             () => undefined,
@@ -266,7 +262,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   return { worker, exited, listening: Promise.race([listening, exited.then(() => null)]) };
 }
 
-/** Forwards whole lines, because several processes write to the same output. */
+/** Copies the output line by line, since several processes share it. */
 function forwardLines(source: Readable, output: LogOutput): void {
   let rest = '';
   source.setEncoding('utf8').on('data', (text: string) => {
@@ -279,19 +275,19 @@ function forwardLines(source: Readable, output: LogOutput): void {
 }
 
 /**
- * Finds the reason in a process's standard error. It's either the sentence that main.ts printed or an uncaught error.
- * Returns null if there is neither.
+ * Finds out from a process's standard error why it exited. This is either the sentence that main.ts printed, or an
+ * uncaught error. Returns null if there is neither.
  */
 function findExitReason(stderrText: string): string | null {
   return /^gateway: (.+)$/m.exec(stderrText)?.[1] ?? /^\w*Error\b.*$/m.exec(stderrText)?.[0] ?? null;
 }
 
 function sendMessage({ process: child }: Worker, message: ParentMessage): void {
-  // The exit of a disconnected process is handled elsewhere.
+  // A disconnected process is about to exit, which the `exit` handler takes care of.
   if (child.connected) child.send(message, () => undefined);
 }
 
-/** Waits for a process that was asked to stop, and kills it after the timeout. */
+/** Waits for a process that is stopping, and kills it after the timeout. */
 async function waitForExit({ worker, exited }: ApiProcess, timeoutMs: number): Promise<void> {
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), timeoutMs);
   await exited;

@@ -1,9 +1,9 @@
-/** Runs the local embedder if the configuration uses it. A cluster has one for all of its processes. */
+/** Runs the local embedder if the configuration uses it. The processes of a cluster share one embedder. */
 import { resolve } from 'node:path';
 import { cacheDirectory } from '../config/cache-directory.ts';
 import type { Config } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
-import { localModelId } from '../core/local-model.ts';
+import { findLocalModel, type LocalModel, toLocalModelId } from '../core/local-model.ts';
 import type { LocalEmbedder } from '../embedder/supervisor.ts';
 import type { Logger } from '../observability/logger.ts';
 
@@ -11,10 +11,7 @@ interface SharedEmbedderOptions {
   readonly env: Environment;
   readonly logger: Logger;
   readonly onChange: (isReady: boolean) => void;
-  /**
-   * How long the embedder keeps running after a new configuration stops using it, because running calls may still need
-   * it.
-   */
+  /** How long an embedder keeps running after a reload that no longer uses it. Running calls may still need it. */
   readonly stopDelayMs?: number;
 }
 
@@ -23,80 +20,115 @@ export interface Endpoint {
   readonly token: string;
 }
 
+interface Running {
+  readonly models: readonly LocalModel[];
+  readonly embedder: Promise<LocalEmbedder>;
+  isReady: boolean;
+  stopTimer?: NodeJS.Timeout;
+}
+
 export type SharedLocalEmbedder = ReturnType<typeof createSharedLocalEmbedder>;
 
 export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs = 120_000 }: SharedEmbedderOptions) {
-  let embedder: Promise<LocalEmbedder> | null = null;
-  /** The status that hasn't been announced yet. */
+  let current: Running | null = null;
+  /** Embedders that a reload has replaced. They're stopped soon. */
+  const replaced = new Set<Running>();
+  /** The latest status, until somebody has consumed it. */
   let status: string | null = null;
   let announce: ((status: string) => void) | null = null;
   const report = (text: string): void => {
     if (announce) announce(text);
     else status = text;
   };
-  let isKnownReady = false;
-  const start = async ({ localEmbedder: { folder } }: Config): Promise<LocalEmbedder> => {
-    const { startLocalEmbedder } = await import('../embedder/supervisor.ts');
-    return startLocalEmbedder({
-      // The runtime needs an absolute path.
-      ...{ folder: folder === null ? null : resolve(folder), cacheDir: cacheDirectory(env), variables: env, logger },
-      onChange(isReady) {
-        onChange(isReady);
-        if (isReady && !isKnownReady) report(`by meaning, with ${localModelId}`);
-        isKnownReady ||= isReady;
-      },
-      onUnavailable: (reason) => report(`by text only: ${localModelId} is not available (${reason})`),
-    });
+  const start = ({ models, folder }: Config['localEmbedder']): Running => {
+    const ids = models.map(toLocalModelId).join(' and ');
+    let isKnownReady = false;
+    const begin = async (): Promise<LocalEmbedder> => {
+      const { startLocalEmbedder } = await import('../embedder/supervisor.ts');
+      return startLocalEmbedder({
+        models,
+        // The embedder's process has a different working directory, so the path has to be absolute.
+        ...{ folder: folder === null ? null : resolve(folder), cacheDir: cacheDirectory(env), variables: env, logger },
+        onChange(isReady) {
+          running.isReady = isReady;
+          if (running !== current) return;
+          onChange(isReady);
+          if (isReady && !isKnownReady) report(`by meaning, with ${ids}`);
+          isKnownReady ||= isReady;
+        },
+        onUnavailable: (reason) => report(`by text only: ${ids} is not available (${reason})`),
+      });
+    };
+    const running: Running = { models, embedder: begin(), isReady: false };
+    return running;
   };
-  let stopTimer: NodeJS.Timeout | undefined;
-  const stop = async (): Promise<void> => {
-    clearTimeout(stopTimer);
-    const stopped = embedder;
-    embedder = null;
-    await (await stopped)?.stop();
+  const stop = async (running: Running): Promise<void> => {
+    clearTimeout(running.stopTimer);
+    replaced.delete(running);
+    await (await running.embedder).stop();
+  };
+  const retire = (running: Running): void => {
+    replaced.add(running);
+    running.stopTimer = setTimeout(() => void stop(running), stopDelayMs).unref();
+  };
+  const follow = (settings: Config['localEmbedder']): void => {
+    const models = settings.models.join();
+    if (models === (current?.models.join() ?? '')) return;
+    if (current) retire(current);
+    const kept = [...replaced].find((running) => running.models.join() === models);
+    if (kept) {
+      clearTimeout(kept.stopTimer);
+      replaced.delete(kept);
+    }
+    current = kept ?? (settings.models.length > 0 ? start(settings) : null);
+    onChange(current?.isReady ?? false);
   };
   return {
     /**
-     * Returns where the embedder responds. The first call for a configuration that uses it starts the embedder, and
-     * each further call retries a failed start. If the configuration doesn't use it, this returns null and stops the
-     * embedder after a delay.
+     * Returns the embedder's address, or null if the configuration uses no local model. If the models have changed,
+     * this starts a new embedder, and stops the previous one after a delay. If the embedder can't start, the next call
+     * tries again.
      */
-    async endpointFor(config: Config): Promise<Endpoint | null> {
-      clearTimeout(stopTimer);
-      if (!config.localEmbedder.isUsed) {
-        if (embedder) stopTimer = setTimeout(() => void stop(), stopDelayMs).unref();
-        return null;
-      }
-      embedder ??= start(config);
-      const { url, token, retry } = await embedder;
+    async endpointFor({ localEmbedder }: Config): Promise<Endpoint | null> {
+      follow(localEmbedder);
+      if (!current) return null;
+      const { url, token, retry } = await current.embedder;
       retry();
       return { url, token };
     },
-    /** Returns the status in one line for the person who started the service, or null if there is nothing new. */
+    /**
+     * Returns a line about the latest status for whoever started the service, or null if there's nothing new since the
+     * last call.
+     */
     takeStatus(): string | null {
       const taken = status;
       status = null;
       return taken;
     },
-    /** Calls `listener` with each status that `takeStatus` hasn't returned. */
+    /** Calls `listener` with every status that `takeStatus` hasn't returned yet. */
     onStatus(listener: (status: string) => void): void {
       announce = listener;
       if (status !== null) listener(status);
       status = null;
     },
-    stop,
+    async stop(): Promise<void> {
+      const all = [...replaced, ...(current ? [current] : [])];
+      current = null;
+      await Promise.all(all.map(stop));
+    },
   };
 }
 
-/** Formats a status that is printed after the banner. */
+/** Formats a status that we print after the banner. */
 export function formatStatus(status: string): string {
   return `\n  Memory search   ${status}\n\n`;
 }
 
-/** Describes for the banner how memory is searched with this configuration. `status` comes from `takeStatus`. */
+/** Returns the banner's line about how memory is searched. `status` comes from `takeStatus`. */
 export function describeMemorySearch({ localEmbedder, tiers }: Config, status: string | null): string {
   const [model] = tiers['memory-embed'] ?? tiers.embed ?? [];
   if (model === undefined) return 'by text only: no embeddings are configured';
-  if (model !== localModelId || !localEmbedder.isUsed) return `by meaning, with ${model}`;
+  const local = findLocalModel(model);
+  if (local === null || !localEmbedder.models.includes(local)) return `by meaning, with ${model}`;
   return status ?? `by text until ${model} is loaded (the first time it is fetched, 150 MB)`;
 }

@@ -1,7 +1,7 @@
 /**
  * Serves `GET /metrics` at `GATEWAY_METRICS_ADDRESS` without a token, because only the monitoring network should be
- * able to reach the address. The limits protect this process from other clients, since in a cluster it accepts the
- * connections of all calls.
+ * able to reach this address. In a cluster, the same process accepts the connections of all calls, so the limits
+ * protect it from misbehaving clients.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -17,8 +17,8 @@ interface MetricsServerOptions {
 }
 
 /**
- * Node enforces the first two at every `connectionsCheckingInterval`. The timeout below also cuts off clients that read
- * nothing.
+ * Node checks for requests that exceed the first two timeouts once per `connectionsCheckingInterval`.
+ * `silenceTimeoutMs` also disconnects clients that don't read the response.
  */
 const limits = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 5_000 };
 const silenceTimeoutMs = 30_000;
@@ -31,7 +31,7 @@ export async function startMetricsServer({
   logger,
 }: MetricsServerOptions): Promise<() => Promise<void>> {
   let reading: Promise<string> | null = null;
-  /** Requests that arrive while we're reading share the result. */
+  /** Reads the metrics. Concurrent requests share a result. */
   const readOnce = (): Promise<string> => {
     reading ??= readMetrics().finally(() => {
       reading = null;
@@ -45,7 +45,7 @@ export async function startMetricsServer({
   };
   const server = createServer(limits, (request, response) => {
     respond(request, response).catch((err: unknown) => {
-      logger.error({ err }, 'reading metrics failed');
+      logger.error({ err }, 'failed to read metrics');
       response.writeHead(500).end();
     });
   });

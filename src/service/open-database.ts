@@ -1,4 +1,4 @@
-/** Opens the database of a process and migrates or verifies its schema. Errors become StartErrors. */
+/** Opens the database for a process, and migrates or checks its schema. Throws StartErrors. */
 import { resolve } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { errorSummary } from '../core/error-messages.ts';
@@ -19,7 +19,7 @@ export async function openDatabase({ server }: Config, logger: Logger): Promise<
     return await openEmbeddedDatabase({ dataDir: resolve(server.dataDir), logger });
   } catch (cause) {
     if (cause instanceof DataDirError) throw new StartError(cause.message, { cause });
-    throw new StartError(`the embedded database cannot be opened: ${errorSummary(cause)}`, { cause });
+    throw new StartError(`cannot open the embedded database: ${errorSummary(cause)}`, { cause });
   }
 }
 
@@ -28,22 +28,21 @@ export async function migrateSchema(database: Database): Promise<{ applied: numb
     return await migrate(database);
   } catch (cause) {
     if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
-    if (isConnectionError(cause)) throw new StartError(`the database cannot be reached: ${errorSummary(cause)}`, { cause });
-    throw new StartError(`a migration failed, nothing was started: ${errorSummary(cause)}`, { cause });
+    if (isConnectionError(cause)) throw new StartError(`cannot reach the database: ${errorSummary(cause)}`, { cause });
+    throw new StartError(`a migration failed, so nothing was started: ${errorSummary(cause)}`, { cause });
   }
 }
 
-/** A check of the schema that is repeated until the database can be reached. */
+/** Repeats the check of the schema until the database responds. */
 export interface SchemaCheck {
   isVerified(): boolean;
-  /** Resolves when the schema is verified or the signal is aborted. Throws StartError. */
+  /** Resolves when the schema has been verified, or when the signal is aborted. Throws StartError. */
   wait(stopping: AbortSignal): Promise<void>;
 }
 
 /**
- * Verifies the schema and, with `wait`, tries again every second while the database can't be reached. `serve` and
- * `worker` don't migrate, so they end if the schema isn't supported, but keep waiting for a database that is down.
- * Throws StartError.
+ * Verifies the schema. With `wait`, it tries again every second until the database can be reached. `serve` and `worker`
+ * don't migrate. They exit if the schema isn't supported, but wait for a database that is down. Throws StartError.
  */
 export async function startSchemaCheck(database: Database, logger: Logger): Promise<SchemaCheck> {
   let obstacle = '';
@@ -66,7 +65,7 @@ export async function startSchemaCheck(database: Database, logger: Logger): Prom
 }
 
 /**
- * Verifies the schema. Returns the reason if the database can't be reached, and null if all is well. Throws StartError
+ * Verifies the schema. Returns the reason if the database can't be reached, or null if all is well. Throws StartError
  * if the schema isn't supported.
  */
 async function findObstacle(database: Database): Promise<string | null> {
@@ -76,6 +75,6 @@ async function findObstacle(database: Database): Promise<string | null> {
   } catch (cause) {
     if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
     if (isConnectionError(cause)) return errorSummary(cause) || 'it does not respond';
-    throw new StartError(`the schema of the database cannot be read: ${errorSummary(cause)}`, { cause });
+    throw new StartError(`cannot read the schema of the database: ${errorSummary(cause)}`, { cause });
   }
 }

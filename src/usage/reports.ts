@@ -1,28 +1,26 @@
 /**
- * Reports on recorded calls, such as the spend of a project or the usage of a key. Spend and usage are read from the
- * rollups, never from metrics. Routes wait until the journal is drained first, so that clients see their preceding
- * calls.
+ * Reports on recorded calls, such as how much a project has spent or a key has used. These figures come from the
+ * rollups and never from metrics. The routes wait until the journal is drained, so that clients see their latest calls.
  *
- * Calls belong to the month in which they started.
+ * A call belongs to the month in which it started.
  */
 
 import { toUsd } from '../core/cost.ts';
 import { minIdAt } from '../core/ids.ts';
-import { createSharedReads } from '../core/shared-reads.ts';
-import type { Clock } from '../core/time.ts';
-import { formatTime, monthAt } from '../core/time.ts';
+import { type Clock, formatTime, monthAt } from '../core/time.ts';
 import { type CeilingName, type WindowKind, windowAt } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import { createParameters } from './analytics/call-filter.ts';
 import type { Period } from './analytics/range.ts';
 import { type ListOptions, listCalls } from './call-rows.ts';
 import { type Scope, selectRollupSums } from './rollups/rollup-sums.ts';
+import { createSharedReads } from './shared-reads.ts';
 
 export type UsageReports = ReturnType<typeof createUsageReports>;
 
 interface UsageRow {
   readonly name: string | null;
-  /** The cost in nano-dollars. Unknown costs count as 0. */
+  /** In nano-dollars. Calls without a known cost count as 0. */
   readonly cost: number;
   readonly tokens: number;
   readonly calls: number;
@@ -30,14 +28,11 @@ interface UsageRow {
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }) {
   /**
-   * Clients poll these reports. There are only a few connections for them, so pollers that each ran their own
-   * statements would wait for all statements of the others.
+   * Clients poll these reports, but there are only a few database connections for them. So callers that ask for the
+   * same report at the same time share one result.
    */
   const shared = createSharedReads();
-  /**
-   * Sums up the calls of a period by an attribute and returns the most expensive groups. Calls that lack the attribute
-   * are left out.
-   */
+  /** Sums up calls by an attribute and returns the most expensive groups. Calls without the attribute are left out. */
   const sumBy = (projectId: string, scope: Scope, period: Period): Promise<UsageRow[]> => {
     const parameters = createParameters();
     const parts = selectRollupSums({ projectId, scope, periods: [period] }, usageMeasures, parameters);
@@ -47,14 +42,13 @@ export function createUsageReports({ database, clock }: { database: Database; cl
     );
   };
   /**
-   * Sums up the calls of a month by task. A month may have any number of tasks, so we only read those that may be
-   * among the most expensive ones.
+   * Sums up a month's calls by task. There can be any number of tasks, so we only read those that could be among the
+   * most expensive ones.
    */
   const sumByTask = (projectId: string, { from, to }: Period): Promise<UsageRow[]> =>
     database.query<UsageRow>(selectTasks, [projectId, new Date(from), new Date(to), minIdAt(from), minIdAt(to)]);
 
   return {
-    /** Returns the response of the usage route. */
     async getUsage({ projectId, monthlyCapNanos }: { readonly projectId: string; readonly monthlyCapNanos: number | null }) {
       const { name: month, start, end } = monthAt(clock.now());
       const period = { from: start, to: end };
@@ -78,15 +72,15 @@ export function createUsageReports({ database, clock }: { database: Database; cl
         by_source: sources.map((row) => ({ source: row.name, ...toGroup(row) })),
       };
     },
-    /** Returns the spend of the current month in nano-dollars. */
+    /** In nano-dollars. */
     async getMonthSpend(projectId: string): Promise<number> {
       const { start, end } = monthAt(clock.now());
       const [total] = await shared.run(`spend ${projectId} ${start}`, () => sumBy(projectId, 'project', { from: start, to: end }));
       return total?.cost ?? 0;
     },
     /**
-     * Returns how much of each ceiling has been used by all keys that share this quota. We count the settled calls in
-     * the window of each ceiling.
+     * Returns how much of each ceiling is used by all keys that share this quota. Only settled calls in the window of
+     * the ceiling count.
      */
     async getKeyUsage(
       { projectId, quotaKeyId }: { readonly projectId: string; readonly quotaKeyId: string },
@@ -128,7 +122,7 @@ const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tok
 const usageSums = `sum(cost_nanos)::bigint as cost, sum(${allTokens})::bigint as tokens, sum(calls)::bigint as calls`;
 const largestFirst = `group by name having sum(calls) <> 0 order by cost desc, name limit ${maxGroups}`;
 
-/** Selects the calls of the month that aren't in any rollup yet. */
+/** Calls of the month that haven't made it into a rollup. */
 const unfilledTasks = `from calls
      where project_id = $1::uuid and id >= $4::uuid and id < least($5::uuid, (select filled_from from usage_rollup_fill)) and not in_rollups`;
 
@@ -138,8 +132,8 @@ const newTasks = `from usage_increments
      where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null`;
 
 /**
- * Selects the most expensive tasks of the month. A task that has changed since the last merge may have become cheaper,
- * so we read as many additional tasks as have changed, and the changed tasks themselves.
+ * Selects the month's most expensive tasks. Tasks that changed since the last merge may be cheaper now. So we read all
+ * of these, plus enough of the most expensive merged tasks to fill their places.
  */
 const selectTasks = `
   with changed as materialized (

@@ -1,11 +1,10 @@
 /**
- * Builds the response of `GET /status/peek`, with the remaining usage of a key, the spend of its project and the
- * health of its providers.
+ * Builds the response of `GET /status/peek`: what's left of a key's ceilings, what its project has spent, and the
+ * health of the project's providers.
  */
 import type { Caller } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
-import type { Clock } from '../core/time.ts';
-import { formatTimeOrNull } from '../core/time.ts';
+import { type Clock, formatTimeOrNull } from '../core/time.ts';
 import { type Ceiling, type CeilingName, windowAt, windowResetAt } from '../core/windows.ts';
 import type { UsageReports } from './reports.ts';
 
@@ -16,24 +15,22 @@ export interface StatusInput {
   readonly clock: Clock;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: { readonly monthlyCapNanos: number | null } };
   readonly caller: Caller;
-  /** The ceilings of the caller's key, in calls, tokens or nano-dollars. The limit is null if there is none. */
+  /** The ceilings of the caller's key, in calls, tokens or nano-dollars. A limit of null means no limit. */
   readonly ceilings: Ceilings;
   readonly breakers: readonly unknown[];
-  /**
-   * True if the demo vendor serves the models, so that clients don't mistake its responses for those of real models.
-   */
+  /** True if the demo vendor serves the models. Clients need to know that its responses aren't from real models. */
   readonly demo: boolean;
   /**
-   * The counters of the key's ceilings and of the project's month. A counter is missing if there is no limit, or if no
-   * call has been counted yet.
+   * The counters for the key's ceilings and for the project's monthly cap. A counter is missing if there's no limit, or
+   * if it hasn't counted a call yet.
    */
   readonly countedUsage: CountedUsage;
 }
 
 export interface CounterUsage {
-  /** What settled calls have used, in calls, tokens or nano-dollars. */
+  /** The amount that settled calls have used, in calls, tokens or nano-dollars. */
   readonly used: number;
-  /** The sum of the upper bounds of running calls. */
+  /** The amount that is reserved for running calls, which is the sum of their upper bounds. */
   readonly reserved: number;
 }
 
@@ -56,7 +53,7 @@ export async function buildStatusReport(input: StatusInput) {
   ]);
   const report = (name: CeilingName, unit = (amount: number): number => amount) => {
     const { limit, window } = ceilings[name];
-    // Prefer the counter that admission uses, so that the status agrees with it.
+    // Prefer the counter. Admission uses it too, so the status agrees with admission.
     const { used, reserved } = countedUsage.key[name] ?? { used: usage?.[name] ?? 0, reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),
@@ -81,7 +78,7 @@ export async function buildStatusReport(input: StatusInput) {
 }
 
 /**
- * Returns `near_cap` from 90 % of the cap, including the reservations of running calls, and `exhausted` once the cap
+ * Returns `near_cap` from 90 % of the cap on, including the reservations of running calls, and `exhausted` once the cap
  * is spent.
  */
 function toCredit(spent: number, reserved: number, cap: number | null) {

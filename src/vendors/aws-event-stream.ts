@@ -12,19 +12,25 @@ import type { ResponseBody } from './response-body.ts';
 
 const preludeBytes = 12;
 const checksumBytes = 4;
-/** AWS allows up to 24 MB, but Bedrock's frames contain a single event each. */
+/**
+ * AWS allows frames of up to 24 MB. This smaller limit is enough, because each of Bedrock's frames contains only one
+ * event.
+ */
 const maxFrameBytes = 1024 * 1024;
 
 export function isAwsEventStream(contentType: string): boolean {
   return /^application\/vnd\.amazon\.eventstream\b/i.test(contentType);
 }
 
-/** Returns the body as text of server-sent events. A damaged or incomplete frame is an error like a broken connection. */
+/**
+ * Converts the body to server-sent events. A damaged or incomplete frame ends the body with an error, like a broken
+ * connection.
+ */
 export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
   let rest: Buffer = Buffer.alloc(0);
   let failure: VendorError | null = null;
 
-  /** Decodes the complete frames in front of a damaged one, so that the caller gets all that has arrived before it. */
+  /** Decodes the complete frames that precede a damaged one, so that the caller still gets them. */
   const decode = (bytes: Buffer): Buffer => {
     rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const events: string[] = [];
@@ -57,7 +63,7 @@ export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
     isEnded: () => failure === null && rest.length === 0 && body.isEnded(),
     arrival: () => (failure ? Promise.resolve() : body.arrival()),
     async readAll() {
-      throw new Error('an event stream is read in parts');
+      throw new Error('an event stream has to be read in parts');
     },
     takeComplete: () => null,
   };
@@ -69,7 +75,7 @@ interface Frame {
   readonly sizeBytes: number;
 }
 
-/** Returns the first frame, or null if it hasn't arrived completely. */
+/** Cuts off the first frame, or returns null if some of it is still missing. */
 function cutFrame(bytes: Buffer): Frame | null {
   if (bytes.length < preludeBytes) return null;
   const sizeBytes = bytes.readUInt32BE(0);
@@ -93,11 +99,11 @@ function damaged(reason: string): VendorError {
 }
 
 const stringType = 7;
-/** The sizes of the values of other types: booleans, integers, timestamps and UUIDs. */
+/** Sizes of header values that we skip, by header type (booleans, integers, timestamps and UUIDs). */
 const valueSizes: Readonly<Record<number, number>> = { 0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16 };
 const bytesType = 6;
 
-/** Returns the headers whose values are strings, because we don't need the others. */
+/** Parses the headers of a frame. We only need those that are strings, so all others are skipped. */
 function parseHeaders(bytes: Buffer): Map<string, string> {
   const headers = new Map<string, string>();
   let at = 0;
@@ -118,7 +124,7 @@ function parseHeaders(bytes: Buffer): Map<string, string> {
 function toServerSentEvent({ headers, payload }: Frame): string {
   const messageType = headers.get(':message-type') ?? 'event';
   if (messageType === 'event') {
-    // The payload may also have `p`, which pads it to hide the length of the text.
+    // We ignore the field `p`. It contains padding that hides the length of the text.
     const encoded = asString(asObject(parseJson(payload.toString('utf8'))).bytes);
     if (encoded === null) return '';
     const data = Buffer.from(encoded, 'base64').toString('utf8');
@@ -133,7 +139,7 @@ function toServerSentEvent({ headers, payload }: Frame): string {
 }
 
 function formatEvent(name: string, data: string): string {
-  // JSON has no raw line breaks within strings, but may have them between its members.
+  // Raw line breaks can only be white space between JSON tokens, so replacing them doesn't change the data.
   return `event: ${name}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`;
 }
 

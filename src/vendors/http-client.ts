@@ -2,7 +2,7 @@
  * The HTTP client for vendors. Every request to a vendor goes through it, and ends with either a response or a
  * VendorError.
  *
- * There is one undici pool per origin. We don't follow redirects, all sizes are limited, and every wait has a timeout.
+ * There are one or more undici pools per origin. We don't follow redirects, and all sizes and waiting times are limited.
  */
 import { Readable } from 'node:stream';
 import { type buildConnector, type Dispatcher, errors, Pool } from 'undici';
@@ -17,14 +17,14 @@ import { createResponseBody, type IncomingBody, type ResponseBody } from './resp
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
-  /** The time until the response headers arrive. */
+  /** How long we wait for the response headers. */
   readonly firstByteTimeoutMs: number;
   /** The time between two chunks of the response. */
   readonly idleTimeoutMs: number;
 }
 
 /**
- * The parts of a URL that a request needs. A URL computes each part whenever we read it, so we cache the parts of fixed
+ * The parts of a URL that we need for a request. URL computes them whenever they're read, so we cache them for fixed
  * addresses.
  */
 export type Address = Pick<URL, 'origin' | 'pathname' | 'search'>;
@@ -34,10 +34,11 @@ export interface HttpRequest extends Timeouts {
   readonly method: 'POST' | 'GET';
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * If the body consists of chunks, set the `content-length` header, because otherwise it's sent with chunked encoding.
+   * The request body. If you pass its chunks one by one, also set the `content-length` header, because Node otherwise
+   * uses chunked encoding.
    */
-  readonly body: Buffer | AsyncIterable<Buffer> | null;
-  /** Null or absent to connect in the usual way. */
+  readonly body: Buffer | readonly Buffer[] | AsyncIterable<Buffer> | null;
+  /** If missing or null, we connect without a proxy and with the default certificate authorities. */
   readonly egress?: Egress | null | undefined;
   /** Aborts the request with VendorError `aborted`. Without a signal, only the timeouts end the request. */
   readonly signal?: AbortSignal | undefined;
@@ -52,11 +53,11 @@ export interface HttpResponse {
 export interface VendorHttpClient {
   send(request: HttpRequest): Promise<HttpResponse>;
   /**
-   * Ends running requests with VendorError `stopped` and rejects new ones with `connect`, so that waiting calls settle
-   * immediately.
+   * Ends all calls quickly. Running requests are aborted with the VendorError `stopped`, and new ones are rejected with
+   * `connect`.
    */
   abort(): void;
-  /** Counts the connections and waiting requests of all vendors. */
+  /** Returns the total number of connections and of waiting requests, for all vendors together. */
   stats(): VendorConnections;
   /** Closes idle connections and waits for running requests. */
   close(): Promise<void>;
@@ -69,9 +70,9 @@ export interface VendorConnections {
 }
 
 export function createVendorHttpClient(): VendorHttpClient {
-  /** Maps origins and ways to connect to pools. */
-  const pools = new Map<string, Map<PoolKey, Pool>>();
-  /** Pools that get no new requests, but whose running requests haven't ended yet. */
+  /** Lists of pools by origin and key. */
+  const pools = new Map<string, Map<PoolKey, PartialPool[]>>();
+  /** Pools that are no longer used for new requests, but still have requests running. */
   const retired = new Set<Pool>();
   let abortedWith: VendorError | null = null;
 
@@ -79,47 +80,59 @@ export function createVendorHttpClient(): VendorHttpClient {
     origin: string,
     key: PoolKey,
     { connectTimeoutMs, egress = null }: Pick<HttpRequest, 'connectTimeoutMs' | 'egress'>,
-  ): Pool => {
-    const known = pools.get(origin)?.get(key);
-    if (known) return known;
+  ): PartialPool => {
+    const known = pools.get(origin)?.get(key) ?? [];
+    const found = known.find(({ requests }) => requests < requestsPerPool);
+    if (found) return found;
     const connect = watchClosing(createConnector(connectTimeoutMs, egress));
     const pool = new Pool(origin, { connect, keepAliveTimeout: 30_000, pipelining: 1 });
-    const ofOrigin = pools.get(origin) ?? new Map<PoolKey, Pool>();
-    pools.set(origin, ofOrigin.set(key, pool));
-    return pool;
+    const ofOrigin = pools.get(origin) ?? new Map<PoolKey, PartialPool[]>();
+    const created = { pool, requests: 0 };
+    pools.set(origin, ofOrigin.set(key, [...known, created]));
+    return created;
   };
   /**
-   * Closes the pool's idle connections so that the next request gets a new one, because the vendor has probably closed
-   * them as well.
+   * Stops using pools whose idle connections the vendor has probably closed. The next request creates a new pool with a
+   * new connection.
    */
-  const retire = (pool: Pool, origin: string, key: PoolKey): void => {
+  const retire = (failed: PartialPool, origin: string, key: PoolKey): void => {
     const ofOrigin = pools.get(origin);
-    if (ofOrigin?.get(key) !== pool) return;
-    ofOrigin.delete(key);
-    retired.add(pool);
-    pool
-      .close()
-      .catch(ignoreLateError)
-      .finally(() => retired.delete(pool));
+    const known = ofOrigin?.get(key) ?? [];
+    if (!known.includes(failed)) return;
+    ofOrigin?.delete(key);
+    for (const { pool } of known) {
+      retired.add(pool);
+      pool
+        .close()
+        .catch(ignoreLateError)
+        .finally(() => retired.delete(pool));
+    }
   };
-  const listPools = (): Pool[] => [...[...pools.values()].flatMap((ofOrigin) => [...ofOrigin.values()]), ...retired];
+  const listPools = (): Pool[] => [
+    ...[...pools.values()].flatMap((ofOrigin) => [...ofOrigin.values()].flat().map(({ pool }) => pool)),
+    ...retired,
+  ];
 
   return {
     send(request) {
-      const { url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, egress, signal } = request;
+      const { url, method, headers, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, egress, signal } = request;
       if (abortedWith) return Promise.reject(new VendorError('connect', abortedWith.message));
       if (signal?.aborted) return Promise.reject(toVendorError(signal.reason, 'unsent'));
       const key = egress ? `${egress.key} ${connectTimeoutMs}` : connectTimeoutMs;
-      const pool = poolFor(url.origin, key, request);
-      const upload = body === null || Buffer.isBuffer(body) ? body : Readable.from(body, { objectMode: false });
+      const partial = poolFor(url.origin, key, request);
+      const isStreamed = request.body !== null && Symbol.asyncIterator in request.body;
+      const upload = isStreamed ? Readable.from(request.body, { objectMode: false }) : request.body;
       const path = url.pathname + url.search;
-      const options = { path, method, headers, body: upload, headersTimeout: firstByteTimeoutMs, bodyTimeout: idleTimeoutMs };
+      // Undici's documentation allows a list of buffers, but its types don't.
+      const body = upload as Buffer | Readable | null;
+      const options = { path, method, headers, body, headersTimeout: firstByteTimeoutMs, bodyTimeout: idleTimeoutMs };
       return new Promise((resolve, reject) => {
         const fail = (error: VendorError): void => {
-          if (error.closedWhileSending) retire(pool, url.origin, key);
+          if (error.closedWhileSending) retire(partial, url.origin, key);
           reject(error);
         };
-        pool.dispatch(options, createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject: fail }));
+        partial.requests += 1;
+        partial.pool.dispatch(options, createExchange({ partial, upload, firstByteTimeoutMs, signal, resolve, reject: fail }));
       });
     },
     abort() {
@@ -141,11 +154,24 @@ export function createVendorHttpClient(): VendorHttpClient {
   };
 }
 
-/** The connect timeout, and the key of the egress if it isn't the usual one. */
+/** Identifies a pool of connections. It's the connect timeout, combined with the key of the egress if there is one. */
 type PoolKey = number | string;
 
+/**
+ * A pool that only takes `requestsPerPool` requests at a time. For each request, undici's pool searches all of its
+ * connections for a free one, so with thousands of open streams, opening another one would take longer than everything
+ * else that a call does. HTTP/2 connections usually accept 100 requests as well.
+ */
+interface PartialPool {
+  readonly pool: Pool;
+  requests: number;
+}
+
+const requestsPerPool = 100;
+
 interface ExchangeOptions {
-  readonly upload: Buffer | Readable | null;
+  readonly partial: PartialPool;
+  readonly upload: Buffer | readonly Buffer[] | Readable | null;
   readonly firstByteTimeoutMs: number;
   readonly signal: AbortSignal | undefined;
   readonly resolve: (response: HttpResponse) => void;
@@ -157,10 +183,11 @@ interface ExchangeOptions {
  * much CPU (measured).
  */
 function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
-  const { upload, firstByteTimeoutMs, signal } = options;
+  const { partial, upload, firstByteTimeoutMs, signal } = options;
+  let isRunning = true;
   /**
-   * We set this to null once there is a response, because the promise would otherwise keep the headers in memory until
-   * the body ends.
+   * Null as soon as there is a response. Otherwise the promise would keep the headers in memory until the end of the
+   * body.
    */
   let waiting: Pick<ExchangeOptions, 'resolve' | 'reject'> | null = options;
   let connection: Dispatcher.DispatchController | null = null;
@@ -168,16 +195,21 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
   let startedAt = 0;
   let firstByteTimer: NodeJS.Timeout | undefined;
 
-  /** Undici restarts its own timeout at every interim response, so we need another one. */
+  /** Undici's own timeout starts over after each interim response, so it can't limit these. */
   const limitInterimResponses = (): void => {
     const isUpload = upload instanceof Readable;
     if (firstByteTimer || (isUpload && !upload.readableEnded)) return;
     const elapsedMs = isUpload ? 0 : performance.now() - startedAt;
     firstByteTimer = setTimeout(() => connection?.abort(firstByteTimeout()), firstByteTimeoutMs - elapsedMs);
   };
+  const end = (): void => {
+    signal?.removeEventListener('abort', abort);
+    if (isRunning) partial.requests -= 1;
+    isRunning = false;
+  };
   const fail = (cause: unknown): void => {
     clearTimeout(firstByteTimer);
-    signal?.removeEventListener('abort', abort);
+    end();
     if (upload instanceof Readable) upload.on('error', ignoreLateError).destroy();
     if (body) body.fail(toVendorError(cause, 'body'));
     else waiting?.reject(toVendorError(cause, connection ? 'start' : 'unsent'));
@@ -198,12 +230,12 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
       // Interim responses, such as 103, come before the actual response.
       if (status < 200) return limitInterimResponses();
       clearTimeout(firstByteTimer);
-      // We have already parsed the headers, and the raw ones would take 2 kB of memory until the response ends
-      // (measured).
+      // The headers are already parsed. Drop the raw ones, which would otherwise take 2 kB of memory until the response
+      // ends (measured).
       started.rawHeaders = null;
       const encoding = parseContentEncoding(headers['content-encoding']);
       body = encoding === null ? createResponseBody(started) : createDecodedBody(started, encoding);
-      // The length is that of the encoded body, so it no longer applies.
+      // We decode the body, so the vendor's `content-length` and `content-encoding` no longer apply.
       const decoded = encoding === null ? headers : { ...headers, 'content-length': undefined, 'content-encoding': undefined };
       waiting?.resolve({ status, headers: decoded, body });
       waiting = null;
@@ -212,7 +244,7 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
       body?.add(chunk);
     },
     onResponseEnd() {
-      signal?.removeEventListener('abort', abort);
+      end();
       body?.end();
     },
     onResponseError(_started, cause) {
@@ -226,12 +258,12 @@ function firstByteTimeout(cause?: unknown): VendorError {
 }
 
 function ignoreLateError(): void {
-  // The response is already complete or abandoned, so a later connection error has no effect.
+  // The response is complete or abandoned at this point, so a connection error doesn't matter.
 }
 
 /**
- * Classifies a connection error. `phase` is `unsent` until there is a connection, and `body` once the response headers
- * have arrived.
+ * Converts a connection error to a VendorError. The phase is `unsent` until the connection is established, `start`
+ * until the response headers have arrived, and `body` after that.
  */
 export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'): VendorError {
   const isUnsent = phase === 'unsent';
@@ -254,13 +286,13 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   });
 }
 
-/** Errors of keep-alive connections that closed before the request was completely sent. */
+/** Remembers which errors mean that a keep-alive connection was closed before the whole request was sent. */
 const closingErrors = new WeakSet<object>();
 
 /**
- * Records whether a closing connection had sent its whole request. If not, the vendor can't have processed it. We know
- * this if a write failed, or if the operating system hasn't accepted the last bytes. A reset after this point proves
- * nothing, because the vendor may have read the request first.
+ * Records whether a connection closed before it had sent the whole request. If it did, the vendor can't have processed
+ * the request, so we can send it again. We know this if a write failed or the operating system hasn't accepted the last
+ * bytes. A reset after that proves nothing, because the vendor may have read the request first.
  */
 function watchClosing(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {

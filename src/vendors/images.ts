@@ -1,6 +1,6 @@
 /**
- * Requests images in one of two formats, either OpenAI's or the `artifacts` of NVIDIA and Stability (docs/vendors.md).
- * We always return images as base64. Sending throws VendorError.
+ * Requests images in one of two formats, either OpenAI's or the `artifacts` format of NVIDIA and Stability
+ * (docs/vendors.md). The result is always base64. `send` throws VendorErrors.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backoffDelays } from '../core/backoff.ts';
@@ -13,28 +13,25 @@ import { asNonEmptyString } from '../dialects/json/lossless-json.ts';
 import { formatFields, getImageCount, parseSize, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
-import type { MediaProvider, MediaRequest } from './media.ts';
-import { fetchVendorFile, sendMediaRequest } from './media.ts';
+import { fetchVendorFile, type MediaProvider, type MediaRequest, type OnRequestId, sendMediaRequest } from './media.ts';
 import { requestUrl } from './request-url.ts';
 import { vendorErrorText } from './strip-secrets.ts';
 
 export interface ImageResponse {
   readonly status: number;
-  /** Unix seconds, or null if the vendor didn't send a time. */
+  /** A Unix timestamp in seconds, or null if the vendor didn't send one. */
   readonly created: number | null;
-  /** One base64 string per image. */
+  /** The images in base64. */
   readonly images: readonly string[];
   readonly tokens: Tokens | null;
 }
 
-/** Enough for ten images of ten megabytes each, in base64. */
+/** The maximum size of a response. Ten images of ten megabytes each fit into it, encoded as base64. */
 export const maxImageResponseBytes = 128 * 1024 * 1024;
 
-/** A request that is ready to be sent. */
 export interface PreparedImages {
-  /** The number of requested images. */
   readonly count: number;
-  readonly send: (httpClient: VendorHttpClient) => Promise<ImageResponse>;
+  readonly send: (httpClient: VendorHttpClient, onRequestId: OnRequestId) => Promise<ImageResponse>;
 }
 
 /** Prepares the request. Throws GatewayError `bad_shape`, or `bad_json` for values that the format can't express. */
@@ -49,7 +46,7 @@ export function prepareImages(request: MediaRequest): PreparedImages {
   }
 }
 
-/** Applies the defaults from docs/api/reference.md#images. We forward the caller's values unchanged. */
+/** Applies the defaults in docs/api/reference.md#images. Values from the caller are forwarded unchanged. */
 function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): PreparedImages {
   const sentModel = modelNameAt(provider.requests, model);
   const members = {
@@ -63,13 +60,13 @@ function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): P
   const url = requestUrl(provider, { path: '/images/generations', model: sentModel });
   return {
     count: getImageCount(fields),
-    async send(httpClient) {
+    async send(httpClient, onRequestId) {
       const post = (format?: string): Promise<HttpResponse> => {
         const body = formatFields({ ...members, response_format: format });
-        return sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
+        return sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now, onRequestId });
       };
       const response = await post(sendsFormat ? '"b64_json"' : undefined).catch((error: unknown) => {
-        // We didn't know whether the model accepts the field, and now the vendor says that it doesn't.
+        // This vendor doesn't accept `response_format`, which we couldn't know. Try without it.
         if (sendsFormat && takes === null && rejectsResponseFormat(error)) return post();
         throw error;
       });
@@ -84,8 +81,8 @@ function rejectsResponseFormat(error: unknown): boolean {
 }
 
 /**
- * OpenAI's GPT image models reject `response_format` and always return base64. Its older models, and the vendors that
- * copied them, return URLs if it's missing.
+ * OpenAI's GPT image models reject `response_format` and always return base64. For its older models, and for vendors
+ * with a compatible API, we have to send it to get base64.
  */
 function takesResponseFormat(model: string, takes: MediaRequest['takes']): boolean {
   return takes === null ? !/^(?:chatgpt|gpt)-image/.test(model) : takes.includes('response_format');
@@ -102,7 +99,7 @@ async function readOpenAiImages(
   return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
 }
 
-/** Returns the images of a response as base64, downloading those that the vendor sent as URLs. */
+/** Returns the images in a response as base64. Downloads the images that the vendor returned as URLs. */
 export async function inlineImages(
   httpClient: VendorHttpClient,
   rows: readonly unknown[],
@@ -122,10 +119,7 @@ export async function inlineImages(
   return images;
 }
 
-/**
- * Downloads an image, or returns null if there is no address. If anything fails, we treat the vendor's response as
- * unreadable.
- */
+/** Downloads an image. Returns null if there's no address. If anything fails, we treat the response as unreadable. */
 async function fetchImage(
   httpClient: VendorHttpClient,
   address: string | null,
@@ -139,13 +133,13 @@ async function fetchImage(
     return bytes.toString('base64');
   } catch (cause) {
     if (!(cause instanceof VendorError) || cause.kind === 'stopped') throw cause;
-    throw new VendorError('unreadable', `an image cannot be fetched from the vendor: ${cause.message}`, { status: cause.status, cause });
+    throw new VendorError('unreadable', `cannot fetch an image from the vendor: ${cause.message}`, { status: cause.status, cause });
   }
 }
 
 /**
- * The model becomes part of the path, and the size becomes two members. The only default that we add is the number of
- * steps.
+ * In this format, the path contains the model and the size is split into two fields. The only default that we add is
+ * the number of steps.
  */
 function prepareArtifacts({ provider, model, fields, now }: MediaRequest): PreparedImages {
   const size = parseSize(fields.size);
@@ -160,8 +154,9 @@ function prepareArtifacts({ provider, model, fields, now }: MediaRequest): Prepa
   const url = new URL(`${provider.baseUrl}/${model.split('/').map(encodeURIComponent).join('/')}`);
   return {
     count: 1,
-    async send(httpClient) {
-      const first = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
+    async send(httpClient, onRequestId) {
+      const request = { url, method: 'POST', accept: 'application/json', body, now, onRequestId } as const;
+      const first = await sendMediaRequest(httpClient, provider, request);
       const response = first.status === 202 ? await pollJob(httpClient, provider, first, now) : first;
       const { status } = response;
       const { artifacts } = await readObject(response);
@@ -180,13 +175,7 @@ function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown
   throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
 }
 
-/** NVIDIA serves the jobs of these hosts at a different host. All other vendors use the same host. */
-const jobHosts: Readonly<Record<string, string>> = {
-  'https://ai.api.nvidia.com': 'https://api.nvcf.nvidia.com',
-  'https://integrate.api.nvidia.com': 'https://api.nvcf.nvidia.com',
-};
-
-/** Polls a job until it's done, but no longer than the provider's first-byte timeout. */
+/** Polls a job until it's done, for at most the first-byte timeout of the provider. */
 async function pollJob(
   httpClient: VendorHttpClient,
   provider: MediaProvider,
@@ -196,8 +185,7 @@ async function pollJob(
   const id = getHeader(accepted, 'nvcf-reqid') ?? '';
   if (!/^[A-Za-z0-9-]{1,128}$/.test(id)) throw unreadable('the vendor accepted the job without sending its id', accepted.status);
   accepted.body.release();
-  const { origin } = provider.hosts;
-  const url = new URL(`${jobHosts[origin] ?? origin}/v2/nvcf/pexec/status/${id}`);
+  const url = new URL(`${provider.imageJobsOrigin ?? provider.hosts.origin}/v2/nvcf/pexec/status/${id}`);
   const deadline = now() + provider.firstByteTimeoutMs;
   for (const waitMs of backoffDelays({ initialMs: 250, maxMs: 2_000 })) {
     if (now() + waitMs > deadline) break;
@@ -209,7 +197,7 @@ async function pollJob(
   throw new VendorError('timeout', 'the images were not ready in time');
 }
 
-/** Reads the response. If it breaks off, it counts as unreadable. */
+/** Parses a JSON response. A broken connection makes it unreadable, too. */
 function readObject(response: HttpResponse): Promise<JsonObject> {
   return readJsonObject(response, maxImageResponseBytes).catch((cause: unknown) => {
     throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, response.status, cause) : cause;

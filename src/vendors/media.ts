@@ -1,59 +1,41 @@
 /**
- * Shared by the media routes. It defines their providers, sends requests whose errors contain the vendor's message, and
- * downloads files from a vendor's hosts.
+ * Code that the media routes share. It builds their providers, sends requests, and downloads files from a vendor's
+ * hosts.
  */
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
+import type { MediaFormat } from '../core/request-format.ts';
 import type { SupportedParam } from '../core/supported-params.ts';
 import { parseVendorError } from '../dialects/contract/vendor-error.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import type { UploadBody } from '../dialects/media/uploads.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
-import { getHeader, isSuccess, toStatusError } from './http-response.ts';
+import { getHeader, isSuccess, readRequestId, toStatusError } from './http-response.ts';
+import { sendAuthorized } from './identity/credential.ts';
 import { buildHeaders, type FindIdentity, type ProviderSource } from './registry.ts';
 import { type ResponseBody, relayBody } from './response-body.ts';
-import { sendAuthorized } from './send-authorized.ts';
 import { collectSecrets, secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { ProviderConnection } from './vendor.ts';
-import type { VendorHosts } from './vendor-hosts.ts';
-import { buildVendorHosts, parseVendorAddress, resolveRedirect } from './vendor-hosts.ts';
+import { buildVendorHosts, parseVendorAddress, resolveRedirect, type VendorHosts } from './vendor-hosts.ts';
 
-/**
- * The formats of a provider's media routes. They're plain strings, because we report unknown ones to the caller as
- * `bad_shape`.
- */
-interface MediaFormats {
+export interface MediaProvider extends ProviderConnection, MediaFormat {
   /** The dialect of the provider's video API. We only support `gemini`. */
   readonly dialect: string;
-  readonly imageShape: string;
-  readonly imageResponseFormat: boolean;
-  readonly speechShape: string;
-  readonly speechMediaType: string | null;
-  readonly speech: VoiceShape;
-}
-
-/** A provider of the media routes. */
-export interface MediaProvider extends ProviderConnection, MediaFormats {
   readonly hosts: VendorHosts;
 }
 
-/** The request format of a vendor that has the speech shape `voice`. */
-export interface VoiceShape {
-  readonly voiceIn: 'path' | 'query';
-  readonly path: string;
-  readonly textField: string;
-  readonly body: Readonly<Record<string, unknown>>;
-}
-
-/** The part of a configured provider row that the media routes need. */
-export interface MediaProviderSource extends ProviderSource, MediaFormats {
+/** The properties of a configured provider that the media routes need. */
+export interface MediaProviderSource extends ProviderSource, MediaFormat {
   readonly serves: readonly string[];
   readonly assetHosts: readonly string[];
 }
 
 const mediaRoutes: readonly string[] = ['images', 'speech', 'transcriptions', 'video'] satisfies readonly MediaRoute[];
 
-/** Returns the providers that serve a media route, by name. We rebuild all of them at every reload. */
+/**
+ * Returns the providers that serve a media route, by name. This builds all of them, which happens after each reload of
+ * the configuration.
+ */
 export function buildMediaProviders(
   sources: Readonly<Record<string, MediaProviderSource>>,
   findIdentity: FindIdentity = () => null,
@@ -69,15 +51,15 @@ export function buildMediaProviders(
   );
 }
 
-/** A request for images or speech. */
+/** A request for an image or for speech. */
 export interface MediaRequest {
   readonly provider: MediaProvider;
   /** The vendor's model id or voice. */
   readonly model: string;
   readonly fields: MediaFields;
-  /** The optional fields that the model accepts, or null if we don't know. */
+  /** Optional fields to send. Null if we don't know which the model accepts. */
   readonly takes: readonly SupportedParam[] | null;
-  /** Returns the current time, because `Retry-After` may be a date. */
+  /** Returns the current time. We need it because `Retry-After` can contain a date. */
   readonly now: () => number;
 }
 
@@ -85,17 +67,24 @@ export interface MediaHttpRequest {
   readonly url: URL;
   readonly method: 'POST' | 'GET';
   readonly accept: string;
-  /** Either JSON or an upload. Null for GET requests. */
+  /** JSON or an upload. Null in GET requests. */
   readonly body: Buffer | UploadBody | null;
-  /** Without a signal, only the timeouts end the request. */
+  /** Aborts the request. Without a signal, the request only ends early if one of its timeouts is exceeded. */
   readonly signal?: AbortSignal;
-  /** Returns the current time, because `Retry-After` may be a date. */
+  /** Returns the current time. We need it because `Retry-After` can contain a date. */
   readonly now: () => number;
+  readonly onRequestId?: OnRequestId | undefined;
 }
 
 /**
- * Sends a request to the provider's origin. Throws VendorError. For an error response, its message contains the status
- * and the body.
+ * Called when the vendor has responded, with the vendor's id for the request. The id is null if the vendor didn't send
+ * one.
+ */
+export type OnRequestId = (requestId: string | null) => void;
+
+/**
+ * Sends a request to the provider's origin. Throws a VendorError, which contains the status and the body of an error
+ * response.
  */
 export async function sendMediaRequest(
   httpClient: VendorHttpClient,
@@ -116,6 +105,7 @@ export async function sendMediaRequest(
     ...connectionOf(provider),
     ...(signal ? { signal } : {}),
   });
+  request.onRequestId?.(readRequestId(response));
   if (!isSuccess(response)) throw await readStatusError(response, provider, now);
   return response;
 }
@@ -134,7 +124,10 @@ async function readStatusError(response: HttpResponse, provider: MediaProvider, 
   return toStatusError({ response, bytes, body: parseVendorError(bytes), errorText, secrets: secretsOf(provider), now: now() });
 }
 
-/** Returns the beginning of an error body. If the body breaks off, the status still means the same. */
+/**
+ * Reads the beginning of an error body. If the connection breaks off, returns what has arrived so far. That's useful
+ * because we already know the status.
+ */
 async function readErrorBody(body: ResponseBody): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -145,12 +138,12 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
       if (size > maxErrorBytes) break;
     }
   } catch {
-    // If the body broke off, we use what we received.
+    // The connection broke off. Return the part of the body that has arrived.
   }
   return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
 
-/** Thrown as the cause of VendorError `unreadable` if a URL isn't on one of the provider's hosts. */
+/** The cause of VendorError `unreadable` if a URL isn't on one of the provider's hosts. */
 export class HostNotAllowedError extends Error {
   constructor() {
     super('the address is not on a host of the vendor');
@@ -160,7 +153,7 @@ export class HostNotAllowedError extends Error {
 
 export interface FileRequest {
   readonly provider: MediaProvider;
-  /** The URL as the vendor or the caller sent it. */
+  /** The URL exactly as the vendor or the caller sent it. */
   readonly address: string;
   readonly accept: string;
   readonly signal?: AbortSignal;
@@ -171,8 +164,8 @@ const maxRedirects = 5;
 
 /**
  * Downloads a file from the provider's hosts. We only follow redirects within these hosts, and only send the key to the
- * provider's origin. Throws VendorError. If a URL isn't allowed, we don't request it, and the error's cause is a
- * HostNotAllowedError.
+ * provider's origin. Throws VendorErrors. If a URL isn't allowed, we don't send a request, and the cause of the error
+ * is a HostNotAllowedError.
  */
 export async function fetchVendorFile(
   httpClient: VendorHttpClient,

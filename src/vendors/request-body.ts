@@ -1,31 +1,34 @@
-/** Adapts request bodies to vendors that don't take them as their dialect defines them. */
+/** Adapts request bodies for vendors whose format differs from their dialect. */
 import { type Member, type Splice, scanObject, splice } from '../core/json/spans.ts';
 import type { RequestFormat } from '../core/request-format.ts';
 
-/** Reports whether `adaptBody` changes bodies for this provider. */
+/** Checks whether `adaptBody` changes bodies for this provider. */
 export function changesBodies({ addedMembers }: RequestFormat): boolean {
   return Object.keys(addedMembers).length > 0;
 }
 
-/** Reports whether the body names the version of the messages dialect, in place of the header. */
+/** Returns true if the version of the messages dialect is sent in the body instead of a header. */
 export function hasVersionInBody({ addedMembers }: RequestFormat): boolean {
   return 'anthropic_version' in addedMembers;
 }
 
 export interface BodyContext {
-  /** Whether the path names the model, so that the body can't. */
+  /** True if the path has the model. It must not be in the body then. */
   readonly hasModelInPath: boolean;
-  /** The headers that the vendor gets, some of which the body has to repeat. */
+  /** The headers that we send to the vendor. Some formats repeat them in the body. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The version that has another name at each cloud. Clouds have the same names as Anthropic for later versions. */
-const firstVersion = '2023-06-01';
+/**
+ * The version of the messages API that we use unless the caller asks for another one. The clouds have their own name for
+ * this first version, but use Anthropic's names for all later ones.
+ */
+export const firstVersion = '2023-06-01';
 
 /**
- * Omits and adds the members that the provider's format requires. A member that the caller has set already keeps its
- * value, except for the beta flags, which are those of the header. This costs another scan of the body, which only
- * vendors with such a format need.
+ * Removes and adds fields as the provider's format requires. We don't overwrite fields that the caller has set, except
+ * for the beta flags, which always come from the header. This scans the body once more, but only for vendors that need
+ * it.
  */
 export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath, headers }: BodyContext): Buffer {
   const { 'anthropic-version': version = firstVersion, 'anthropic-beta': flags = '' } = headers;
@@ -41,8 +44,8 @@ export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath
     const own = omitted.includes(key) ? null : textOf(bytes, members.get(key));
     return `${JSON.stringify(key)}:${own ?? JSON.stringify(value)}`;
   });
-  // The added members come first. We then cut each other member with the comma before it, or, if it's the first one,
-  // leave out the comma after the added members.
+  // Added fields go to the start of the object. A removed field takes the comma before it along. Only the first field
+  // has none, so if that one is removed, the added fields end without a comma.
   const cuts = [...members.values()].map((member) => cutWithComma(bytes, member));
   const start = object.start + 1;
   const isFirstCut = cuts.some(({ span }) => bytes[span.start] !== comma);

@@ -1,6 +1,6 @@
 /**
- * Requests speech in one of two formats, either OpenAI's or that of vendors whose URL contains the voice
- * (docs/vendors.md). The audio is streamed with backpressure. Sending throws VendorError.
+ * Requests speech in one of two formats, either OpenAI's or that of vendors who expect the voice in the URL
+ * (docs/vendors.md). The audio is streamed with backpressure. Sending throws VendorErrors.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asString, parseJson } from '../core/json/narrow.ts';
@@ -8,8 +8,7 @@ import { modelNameAt } from '../core/request-format.ts';
 import { formatFields, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader } from './http-response.ts';
-import type { MediaProvider, MediaRequest } from './media.ts';
-import { sendMediaRequest } from './media.ts';
+import { type MediaProvider, type MediaRequest, type OnRequestId, sendMediaRequest } from './media.ts';
 import { requestUrl } from './request-url.ts';
 import { relayBody } from './response-body.ts';
 
@@ -17,21 +16,24 @@ export interface SpeechResponse {
   readonly status: number;
   readonly contentType: string;
   /**
-   * The audio in order. Throws VendorError `broken` or `aborted`. If you stop reading early, this ends the vendor's
-   * request.
+   * The audio in order. Throws VendorError `broken` or `aborted`. If the consumer stops early, the vendor's request is
+   * aborted.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-/** Resolves when the first chunk of audio arrives, because until then we can still respond with an error status. */
-export type SendSpeech = (httpClient: VendorHttpClient, signal: AbortSignal | undefined) => Promise<SpeechResponse>;
+/** Resolves when the first audio arrives. Before that, we can still respond with an error status. */
+export type SendSpeech = (
+  httpClient: VendorHttpClient,
+  options: { readonly signal: AbortSignal | undefined; readonly onRequestId: OnRequestId },
+) => Promise<SpeechResponse>;
 
 /** Prepares the request. Throws GatewayError `bad_shape` or `no_route`. */
 export function prepareSpeech(request: MediaRequest): SendSpeech {
   const { provider, now } = request;
   const { url, body } = writeRequest(request);
-  return async (httpClient, signal) => {
-    const httpRequest = { url, method: 'POST', accept: '*/*', body, now, ...(signal ? { signal } : {}) } as const;
+  return async (httpClient, { signal, onRequestId }) => {
+    const httpRequest = { url, method: 'POST', accept: '*/*', body, now, onRequestId, ...(signal ? { signal } : {}) } as const;
     const response = await sendMediaRequest(httpClient, provider, httpRequest);
     const { status } = response;
     const contentType = audioType(response, request);
@@ -74,7 +76,7 @@ function writeRequest({ provider, model, fields, takes }: MediaRequest): { url: 
  * the query parameter `model`.
  */
 function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
-  // URL parsing would turn such a segment into a different path.
+  // URL parsers remove dot segments, so the request would go to a different path.
   if (voice === '.' || voice === '..') throw gatewayError('no_route', { refusal: { reason: 'model_unknown' } });
   const encoded = encodeURIComponent(voice);
   if (path.includes('{voice}')) return new URL(baseUrl + path.replaceAll('{voice}', encoded));
@@ -82,7 +84,7 @@ function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], v
   return new URL(`${baseUrl}${path}${path.includes('?') ? '&' : '?'}model=${encoded}`);
 }
 
-/** The media types of the formats that callers can request. See docs/decisions/2026-11-22-media-fields.md. */
+/** The media types of the audio formats that callers can request. See docs/decisions/2026-11-22-media-fields.md. */
 const formatTypes: Readonly<Record<string, string>> = {
   mp3: 'audio/mpeg',
   opus: 'audio/ogg',
@@ -93,8 +95,9 @@ const formatTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the configured media type, or else the type of the requested format, which is `audio/mpeg` by default. If we
- * don't know the format, we use the vendor's audio type. Returns null if the response is text rather than audio.
+ * Returns the configured media type. If there is none, returns the type of the requested format, which is `audio/mpeg`
+ * by default. If we don't know the format, returns the audio type of the response. Returns null if the response is text
+ * and not audio.
  */
 function audioType(response: HttpResponse, { provider: { speechMediaType, speechShape }, fields }: MediaRequest): string | null {
   const type = getHeader(response, 'content-type') ?? '';

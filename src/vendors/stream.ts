@@ -1,4 +1,6 @@
 /** Relays a vendor's event stream as complete events without changing their bytes, and returns how the stream ended. */
+
+import { VendorError } from '../core/errors.ts';
 import type { Span } from '../core/json/spans.ts';
 import { createSseParser, type SseEvent, SseEventTooLargeError } from '../core/sse.ts';
 import type { StreamReader } from '../dialects/contract/route-codec.ts';
@@ -6,41 +8,54 @@ import { toVendorError } from './http-client.ts';
 import type { ResponseBody } from './response-body.ts';
 import { stripSecrets, stripSecretsFromBytes } from './strip-secrets.ts';
 
-/**
- * Tells whether the stream was complete, or was broken off by the vendor. `errorForwarded` means that we have relayed
- * the vendor's error event.
- */
-export type StreamEnd =
-  | { readonly kind: 'whole' }
-  | { readonly kind: 'broken'; readonly message: string; readonly errorForwarded: boolean };
+export interface BrokenStream {
+  readonly kind: 'broken';
+  readonly message: string;
+  /** True if the caller already has the vendor's error event. */
+  readonly errorForwarded: boolean;
+  /** True if we closed the stream because the service is stopping, so don't blame the vendor. */
+  readonly isStopping?: true;
+}
+
+/** Says whether the stream was complete or broke off. */
+export type StreamEnd = { readonly kind: 'whole' } | BrokenStream;
+
+export function toStreamError({ message, isStopping }: BrokenStream): VendorError {
+  return new VendorError(isStopping ? 'stopped' : 'broken', message);
+}
 
 /**
- * The bytes of complete events. `isLast` marks the chunk that completes the response, because we record the call before
- * we send this chunk.
+ * Bytes of a stream that form complete events. The chunk that completes the response has `isLast` set, because the call
+ * has to be recorded before that chunk is sent.
  */
 export interface StreamChunk {
   readonly kind: 'chunk';
   readonly bytes: Buffer;
+  /** The events in `bytes`, for translators. Empty if the chunk doesn't come directly from a vendor. */
+  readonly events: readonly SseEvent[];
   readonly isLast: boolean;
-  /** Set if there's no content so far, but only the opening of the response and possibly an error. */
+  /** Set if the chunk contains only the opening of the response, and perhaps an error, but no content. */
   readonly isOpening?: true;
-  /** The events in `bytes` that only report usage, in order. Absent if there are none. */
+  /**
+   * The positions in `bytes` of the events that only report usage, from first to last. Absent if there are no such
+   * events.
+   */
   readonly usage?: readonly Span[];
 }
 
 /**
- * Reads the chunks of a stream. All stages of a call read what has arrived without waiting, and only the last reader
+ * Reads the chunks of a stream. The stages of a call all read what has arrived without waiting. Only the last reader
  * waits, because a promise per stage and chunk would cost more than the chunk itself (measured).
  */
 export interface ChunkReader {
   /**
-   * Returns the next chunk, or how the stream ended after the last chunk. Returns null if nothing has arrived. Throws
-   * VendorError `aborted`.
+   * Returns the next chunk. After the last chunk, returns how the stream ended. Returns null if nothing has arrived
+   * yet. Throws VendorError `aborted`.
    */
   read(): StreamChunk | StreamEnd | null;
-  /** Resolves when `read` may return something other than null. Only one reader may wait at a time. */
+  /** Resolves when `read` can return something other than null. Only one reader may wait at a time. */
   ready(): Promise<void>;
-  /** Call this after the last `read`. It ends the vendor's request unless the response is complete. */
+  /** Call this after the last `read`. Aborts the vendor's request unless the response is complete. */
   close(): void;
 }
 
@@ -87,61 +102,63 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   let bufferedBytes = 0;
   let end: StreamEnd | null = null;
   /**
-   * These describe the bytes that we're currently reading. They are the events that only report usage, the error, and
-   * whether the last event belongs to the dialect.
+   * These describe the bytes that we're reading: their events, the positions of events that only report usage, the
+   * error event if there is one, and whether the last event belongs to the dialect.
    */
+  let events: SseEvent[] = [];
   let usage = noSpans;
   let error: SseEvent | null = null;
   let isReadable = true;
 
-  const breakOff = (message: string, errorForwarded = false): void => {
-    end = { kind: 'broken', message, errorForwarded };
+  const breakOff = (message: string, how: Partial<BrokenStream> = {}): void => {
+    end = { kind: 'broken', message, errorForwarded: false, ...how };
     body.destroy();
   };
 
-  const visitor = {
-    skip: (latin1: string, at: number): number => (end || !reader.skip ? at : reader.skip(latin1, at)),
-    read(event: SseEvent): void {
-      if (end) return;
-      const kind = reader.read(event);
-      isReadable = kind !== 'unreadable';
-      if (kind === 'opening') hasStarted = true;
-      else if (kind === 'delta') hasStarted = hasContent = true;
-      else if (kind === 'usage') {
-        hasStarted = hasContent = true;
-        usage = [...usage, { start: event.start, end: event.end }];
-      } else if (kind === 'end' && hasStarted) end = { kind: 'whole' };
-      else if (kind === 'error') {
-        error = event;
-        breakOff(stripSecrets(reader.problem()?.message ?? 'the vendor reported an error', secrets), hasStarted);
-      } else if (!isReadable && !hasStarted) breakOff('the stream does not use this dialect');
-    },
+  const readEvent = (event: SseEvent): void => {
+    if (end) return;
+    const kind = reader.read(event);
+    events.push(kind === 'error' ? { ...event, data: stripSecrets(event.data, secrets) } : event);
+    isReadable = kind !== 'unreadable';
+    if (kind === 'opening') hasStarted = true;
+    else if (kind === 'delta') hasStarted = hasContent = true;
+    else if (kind === 'usage') {
+      hasStarted = hasContent = true;
+      usage = [...usage, { start: event.start, end: event.end }];
+    } else if (kind === 'end' && hasStarted) end = { kind: 'whole' };
+    else if (kind === 'error') {
+      error = event;
+      breakOff(stripSecrets(reader.problem()?.message ?? 'the vendor reported an error', secrets), { errorForwarded: hasStarted });
+    } else if (!isReadable && !hasStarted) breakOff('the stream does not use this dialect');
   };
 
-  /** Cuts off everything after an error, because e.g. `[DONE]` would make the response look complete. */
+  /** Drops everything after an error. With an event like `[DONE]` at the end, the response would look complete. */
   const cutAtError = (bytes: Buffer): Buffer => {
     if (error === null) return bytes;
-    // We only strip secrets from the error itself, because `usage` has positions of events before it.
+    // Only strip secrets from the error event. Everything before it has to keep its length, because `usage` contains
+    // positions in it.
     const reported = stripSecretsFromBytes(bytes.subarray(error.start, error.end), secrets);
     return Buffer.concat([bytes.subarray(0, error.start), reported]);
   };
 
-  /** Creates a chunk from the buffered events followed by `bytes`. */
+  /** Creates a chunk that consists of the buffered events and `bytes`. */
   const toChunk = (bytes: Buffer): StreamChunk => {
     const offset = bufferedBytes;
     const all = offset === 0 ? bytes : Buffer.concat([...buffered, bytes]);
     buffered = [];
     bufferedBytes = 0;
     const isLast = end?.kind === 'whole';
-    if (!hasContent && !isLast) return { kind: 'chunk', bytes: all, isLast, isOpening: true };
-    if (usage.length === 0) return { kind: 'chunk', bytes: all, isLast };
+    const chunk: StreamChunk = { kind: 'chunk', bytes: all, events, isLast };
+    events = [];
+    if (!hasContent && !isLast) return { ...chunk, isOpening: true };
+    if (usage.length === 0) return chunk;
     const spans = usage.map((span) => ({ start: span.start + offset, end: span.end + offset }));
     usage = noSpans;
-    return { kind: 'chunk', bytes: all, isLast, usage: spans };
+    return { ...chunk, usage: spans };
   };
 
   const relay = (chunk: Buffer): StreamChunk | null => {
-    const bytes = cutAtError(parser.scan(chunk, visitor));
+    const bytes = cutAtError(parser.scan(chunk, readEvent));
     if (bytes.length === 0) return null;
     if (hasStarted) return toChunk(bytes);
     buffered.push(bytes);
@@ -152,10 +169,10 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
 
   const finish = (): StreamChunk | null => {
     isReadable = true;
-    const bytes = cutAtError(parser.scanEnd(visitor));
+    const bytes = cutAtError(parser.scanEnd(readEvent));
     end ??= reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', errorForwarded: false };
-    // We only relay an incomplete event if it completes the response, because a client couldn't parse an error event
-    // after it.
+    // If the last event is incomplete, we only relay it if it completes the response. In all other cases an error event
+    // follows, and clients couldn't parse that after a partial event.
     const isSent = hasStarted && isReadable && bytes.length > 0 && (end.kind === 'whole' || end.errorForwarded);
     return isSent ? toChunk(bytes) : null;
   };
@@ -178,7 +195,7 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
         else {
           const failure = toVendorError(cause, 'body');
           if (failure.kind === 'aborted' || (failure.kind === 'stopped' && !hasStarted)) throw failure;
-          breakOff(failure.message);
+          breakOff(failure.message, failure.kind === 'stopped' ? { isStopping: true } : {});
         }
         return end;
       }

@@ -6,6 +6,7 @@
  * that, the stream doesn't throw, but returns how it ended.
  */
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
+import { largeBytes } from '../core/low-priority-thread.ts';
 import { takeInTurns } from '../core/turns.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../dialects/contract/route-codec.ts';
 import { parseVendorError, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
@@ -14,21 +15,18 @@ import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, readRequestId, toReport, toStatusError } from './http-response.ts';
-import { adaptBody, changesBodies, hasVersionInBody } from './request-body.ts';
+import { sendAuthorized } from './identity/credential.ts';
+import { adaptBody, changesBodies, firstVersion, hasVersionInBody } from './request-body.ts';
 import { pathAt, requestUrl } from './request-url.ts';
 import type { ResponseBody } from './response-body.ts';
-import { sendAuthorized } from './send-authorized.ts';
-import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd } from './stream.ts';
+import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd, toStreamError } from './stream.ts';
 import { secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
 const maxResponseBytes = 64 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
 const maxVendorMessageLength = 500;
-/**
- * These statuses are about the provider's key and account, which callers have nothing to do with, so we only report the
- * status.
- */
+/** These are about the provider's key or account, so we don't show the message to callers. */
 const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 
 export interface TextRequest {
@@ -36,26 +34,29 @@ export interface TextRequest {
   readonly codec: RouteCodec;
   /** The model's name at the provider. */
   readonly model: string;
-  /** Large bodies are sent in parts. */
+  /** The request body. If it's large, it's a list of buffers, which are sent one after another. */
   readonly body: Buffer | readonly Buffer[];
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /** Called when the vendor responds, with the id that it gave the request, or null if it sent none. */
+  /**
+   * Called when the vendor has responded, with the vendor's id for the request. The id is null if the vendor didn't
+   * send one.
+   */
   readonly onRequestId?: (requestId: string | null) => void;
   /**
-   * Set if another model can be tried. We then only return a stream once its content starts, so that earlier failures
-   * are thrown.
+   * True if we can still try another model. In that case we only return a stream once its content has started, so that
+   * any failure before that can be thrown.
    */
   readonly mayFailOver?: boolean;
   /**
-   * How long we wait for the first content. In a stream this is text, a tool call or reasoning, otherwise it's the
-   * response. Null or absent means that there is no limit.
+   * How long we wait for the first content. In a stream, text, tool calls and reasoning count as content. Without
+   * streaming, this is the time until the response. Null or absent means that there is no limit.
    */
   readonly firstContentTimeoutMs?: number | null;
   /**
-   * Returns the current time, because `Retry-After` may be a date. We call it when the response arrives, which may be
-   * long after the request was sent.
+   * Returns the current time. We need it because `Retry-After` can contain a date. It's called when the response
+   * arrives, which may be long after the request was sent.
    */
   readonly now: () => number;
 }
@@ -71,14 +72,14 @@ export interface JsonResponse {
 export interface StreamResponse {
   readonly kind: 'stream';
   readonly status: number;
-  /** Call this once. You have to close the reader, because this frees the vendor's connection. */
+  /** Returns a reader for the chunks. Call this at most once. Closing the reader frees the vendor's connection. */
   chunks(): ChunkReader;
   summary(): ResponseSummary;
   /** See `StreamReader`. */
   hasAllOutput(choices: number): boolean;
   /** See `StreamReader`. */
   readonly formatFailure?: StreamReader['formatFailure'];
-  /** Set if the vendor has only opened the response so far. */
+  /** Set if the vendor has opened the response but hasn't sent any content yet. */
   readonly isWithoutContent?: true;
 }
 
@@ -107,13 +108,13 @@ function send(httpClient: VendorHttpClient, request: TextRequest): Promise<Vendo
   const url = address ?? requestUrl(provider, { path: codec.path, model, isStream: stream });
   const { body, forwardedHeaders } = changesBodies(provider.requests) ? adaptRequest(request, address === null) : request;
   const accepted = stream ? streamHeaders : plainHeaders;
-  const isWhole = Buffer.isBuffer(body);
-  const headers = isWhole ? accepted : { ...accepted, 'content-length': String(body.reduce((sum, part) => sum + part.length, 0)) };
+  const partsBytes = Buffer.isBuffer(body) ? null : body.reduce((sum, part) => sum + part.length, 0);
+  const headers = partsBytes === null ? accepted : { ...accepted, 'content-length': String(partsBytes) };
   const sent = sendAuthorized(httpClient, provider, {
     url,
     method: 'POST',
     headers: Object.keys(forwardedHeaders).length > 0 ? { ...headers, ...forwardedHeaders, ...provider.headers } : headers,
-    body: isWhole ? body : takeInTurns(body),
+    body: Buffer.isBuffer(body) || (partsBytes ?? 0) < largeBytes ? body : takeInTurns(body),
     connectTimeoutMs: provider.connectTimeoutMs,
     firstByteTimeoutMs: provider.firstByteTimeoutMs,
     idleTimeoutMs: provider.idleTimeoutMs,
@@ -133,7 +134,7 @@ async function readResponse(response: HttpResponse, request: TextRequest): Promi
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
-/** Adapts the body for a provider whose format differs from its dialect, and leaves out the header that it replaces. */
+/** Adapts the body to the provider's format. If a header moves into the body, we omit the header. */
 function adaptRequest(
   { body, provider: { requests }, forwardedHeaders: headers }: TextRequest,
   hasModelInPath: boolean,
@@ -146,15 +147,15 @@ function adaptRequest(
   };
 }
 
-/** Where we send a route's requests to a provider, and their headers except for those of the caller. */
+/** The address of a route's requests to a provider, and all headers except those that come from the caller. */
 interface Target {
-  /** Null if it depends on the model. */
+  /** The fixed address of the route. It's null if the address depends on the model. */
   readonly address: Address | null;
   readonly plainHeaders: Readonly<Record<string, string>>;
   readonly streamHeaders: Readonly<Record<string, string>>;
 }
 
-/** Maps each provider and path to its target. The path of streams may be a different one. */
+/** Cached by provider and path, because a stream's path can differ from the one for plain responses. */
 const targets = new WeakMap<Provider, Map<string, Target>>();
 
 function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Target {
@@ -166,7 +167,7 @@ function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Tar
     'content-type': 'application/json',
     accept,
     'accept-encoding': 'identity',
-    ...(codec.route === 'messages' && !hasVersionInBody(provider.requests) && { 'anthropic-version': '2023-06-01' }),
+    ...(codec.route === 'messages' && !hasVersionInBody(provider.requests) && { 'anthropic-version': firstVersion }),
     ...provider.headers,
   });
   const address = path.includes('{model}') ? null : { origin, pathname, search };
@@ -179,7 +180,7 @@ function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Tar
 function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec }: TextRequest): JsonResponse {
   const summary = codec.parseResponse(bytes);
   if (summary === null) {
-    // Some vendors report errors with status 200.
+    // Some vendors respond with status 200 and put the error in the body.
     const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
     if (error?.code === contextOverflowCode) throw overflowError(error, provider);
     const errorText = toVendorMessage(error?.message ?? null, provider);
@@ -196,7 +197,7 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
 }
 
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
-  // If we can't read the error body, the status still means the same.
+  // If we can't read the error body, we still know the status.
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
   const errorText = accountStatuses.has(response.status) ? null : toVendorMessage(body.message ?? plainTextBody(response, bytes), provider);
@@ -204,8 +205,8 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
 }
 
 /**
- * Creates the error for a prompt that is too long if the vendor has already responded with 200. It's the same as for a
- * 400.
+ * Creates the error for a prompt that is too long, if the vendor reports it after it has responded with 200. The error
+ * is the same as for a 400.
  */
 function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
   const vendorMessage = toVendorMessage(body.message, provider);
@@ -217,7 +218,7 @@ function toVendorMessage(text: string | null, provider: Provider): string | null
   return text === null ? null : vendorErrorText(text, provider, maxVendorMessageLength);
 }
 
-/** Returns a plain-text body, because proxies in front of vendors often don't send JSON. */
+/** Returns the body of an error if it's plain text. Proxies in front of vendors often don't send JSON. */
 function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
   return /^text\/plain\b/i.test(getHeader(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
 }
@@ -226,7 +227,7 @@ async function openStream(
   response: HttpResponse,
   { provider, codec, mayFailOver = false, firstContentTimeoutMs = null }: TextRequest,
 ): Promise<StreamResponse> {
-  // Don't use `response` in the functions below, because that would keep its headers in memory until the stream ends.
+  // Don't use `response` in the functions below. Its headers would stay in memory until the stream ends.
   const { status } = response;
   const type = getHeader(response, 'content-type') ?? 'text/event-stream';
   const isBinary = isAwsEventStream(type);
@@ -237,8 +238,7 @@ async function openStream(
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(body, reader, secretsOf(provider));
-  // If there's a limit for the first content, we don't need another one and can hold the opening for as long as it
-  // takes.
+  // A limit for the first content covers the first chunk as well, so we don't need both.
   const isLimited = firstContentTimeoutMs !== null;
   const first = relay.read() ?? (await (isLimited ? nextChunk(relay) : waitForChunk(relay, body, provider)));
   const fail = (reason: string): never => {
@@ -246,7 +246,7 @@ async function openStream(
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
     const report = problem === null ? undefined : toReport(problem, secretsOf(provider));
     const vendorMessage = toVendorMessage(problem?.message ?? null, provider);
-    // Bedrock accepts a stream before it checks the rate limit. The 429 that others send means the same.
+    // Bedrock only checks the rate limit after it has started a stream. Treat this like the 429 of other vendors.
     if (report?.type === 'rate_limit_error')
       throw new VendorError('status', vendorMessage ?? 'the rate limit is exceeded', { status: 429, vendorMessage, report });
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, {
@@ -258,7 +258,10 @@ async function openStream(
   if (first.kind !== 'chunk') return fail(first.kind === 'broken' ? first.message : 'it was empty');
   const isHeld = first.isOpening && (mayFailOver || isLimited);
   const { held, end }: OpenedStream = isHeld ? await holdOpening(relay, first, isLimited) : { held: [first], end: null };
-  if (end?.kind === 'broken') return fail(end.message);
+  if (end?.kind === 'broken') {
+    if (end.isStopping) throw toStreamError(end);
+    return fail(end.message);
+  }
   const chunks = (): ChunkReader => ({
     read: () => held.shift() ?? end ?? relay.read(),
     ready: relay.ready,
@@ -275,7 +278,7 @@ async function openStream(
   };
 }
 
-/** Keep-alives don't count, so if a vendor sends nothing else, we treat it as if it had sent nothing. */
+/** Keep-alives don't count, so a vendor that sends nothing else runs into the timeout. */
 function waitForChunk(relay: ChunkReader, body: ResponseBody, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
   const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response arrived in time')), firstByteTimeoutMs);
   return nextChunk(relay).finally(() => clearTimeout(timer));

@@ -1,6 +1,6 @@
 /**
- * Relays an upload to a vendor while it arrives, and relays the response back. Its bytes are unchanged, except for
- * images that the vendor sends as URLs. Sending throws VendorError, or the error of the upload.
+ * Relays an upload to a vendor while it arrives, and then the response to the caller. Bytes aren't changed, except for
+ * images that the vendor returns as URLs. Sending throws VendorErrors, or the error of the upload.
  */
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asObject, parseJson } from '../core/json/narrow.ts';
@@ -16,8 +16,7 @@ import type { UploadBody, UploadKind } from '../dialects/media/uploads.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader } from './http-response.ts';
 import { inlineImages, maxImageResponseBytes } from './images.ts';
-import type { MediaProvider } from './media.ts';
-import { sendMediaRequest } from './media.ts';
+import { type MediaProvider, type OnRequestId, sendMediaRequest } from './media.ts';
 import { requestUrl } from './request-url.ts';
 import { relayBody } from './response-body.ts';
 
@@ -29,25 +28,26 @@ export interface UploadRequest {
   readonly body: UploadBody;
   readonly signal: AbortSignal | undefined;
   readonly now: () => number;
+  readonly onRequestId: OnRequestId;
 }
 
 export interface UploadResponse {
   readonly status: number;
   readonly contentType: string;
   /**
-   * A plain response is a single chunk. Throws VendorError `broken` or `aborted`. If you stop reading early, this ends
-   * the vendor's request.
+   * A response that isn't streamed is a single chunk. Throws VendorError `broken` or `aborted`. If the consumer stops
+   * early, the vendor's request is aborted.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
-  /** Returns null until the vendor has reported the usage. */
+  /** Null until the vendor has reported its usage. */
   readonly usage: () => UploadUsage | null;
-  /** Returns the part of the transcript that we have received. It's empty for images. */
+  /** Returns the transcript so far, in parts. Empty for images. */
   readonly texts: () => readonly string[];
 }
 
 /** Throws `no_route` if the provider's format doesn't support uploads. */
 export async function sendUpload(httpClient: VendorHttpClient, request: UploadRequest): Promise<UploadResponse> {
-  const { provider, kind, model, signal, now } = request;
+  const { provider, kind, model, signal, now, onRequestId } = request;
   const upload = watchUpload(request.body);
   const response = await sendMediaRequest(httpClient, provider, {
     url: requestUrl(provider, { path: kind.path, model }),
@@ -55,6 +55,7 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
     accept: '*/*',
     body: upload.body,
     now,
+    onRequestId,
     ...(signal && { signal }),
   }).catch((cause: unknown) => {
     const error = upload.error();
@@ -82,7 +83,7 @@ export function assertTakesUploads({ name, imageShape }: MediaProvider, { route,
     });
 }
 
-/** Remembers the error of an upload, because the HTTP client reports it as a failed connection. */
+/** Remembers the error of an upload, because the HTTP client reports it as a connection error. */
 function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly error: () => unknown } {
   let failure: unknown = null;
   async function* chunks(): AsyncGenerator<Buffer, void> {
@@ -96,7 +97,10 @@ function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly er
   return { body: { ...body, chunks: chunks() }, error: () => failure };
 }
 
-/** Returns the vendor's bytes, or the same JSON with base64 instead of URLs. */
+/**
+ * Downloads the edited images if the vendor returned URLs, and returns the response with base64 instead. If it contains
+ * no URLs, the vendor's bytes are returned unchanged.
+ */
 async function inlineEdits(httpClient: VendorHttpClient, bytes: Buffer, { provider, now }: UploadRequest, status: number): Promise<Buffer> {
   const body = asObject(parseJson(bytes.toString('utf8')));
   const rows = asArray(body.data);
@@ -109,7 +113,7 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer, void> {
   yield bytes;
 }
 
-/** Relays the chunks as they arrive, and reads the usage from their events. */
+/** Relays chunks as they arrive, and reads the usage from the events in them. */
 function relayStream({ status, body }: HttpResponse, contentType: string): UploadResponse {
   const parser = createSseParser(maxImageResponseBytes);
   let usage: UploadUsage | null = null;

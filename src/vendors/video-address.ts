@@ -1,26 +1,29 @@
 /**
- * Parses the operations and files that callers of the video routes name.
+ * Parses the operations and file URLs in requests to the video routes.
  *
- * We only accept a URL in the form that a URL parser would write, and reject any that a parser would change (a decimal
- * or upper-case host, a default port, a backslash, a tab, dot segments). vendor-hosts.ts decides whether the host
- * belongs to the vendor.
+ * We only accept URLs that a URL parser leaves unchanged. This rules out decimal or upper-case hosts, default ports,
+ * backslashes, tabs and dot segments. vendor-hosts.ts decides whether the host belongs to the vendor.
  */
 import { createHash } from 'node:crypto';
-import type { VendorHosts } from './vendor-hosts.ts';
-import { parseVendorAddress } from './vendor-hosts.ts';
+import { parseVendorAddress, type VendorHosts } from './vendor-hosts.ts';
 
-/** Neither part can be a dot segment, because URL parsing would remove it. */
+/**
+ * Matches the name of an operation. The model and the id can't be `.` or `..`, because a URL parser would remove them.
+ */
 const operationName = /^(?:models\/(?!\.{1,2}\/)[A-Za-z0-9._:-]+\/)?operations\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
 const maxNameLength = 1_024;
 
-/** Returns the operation's name from a name or a URL below the vendor's base URL. Returns null for anything else. */
+/**
+ * Returns the name of an operation. The text can be the name itself, or a URL below the vendor's base URL. Returns null
+ * for anything else.
+ */
 export function parseOperationName(text: string, baseUrl: string): string | null {
   const base = `${new URL(baseUrl).href.replace(/\/+$/, '')}/`;
   const name = text.startsWith(base) ? text.slice(base.length) : text;
   return isOperationName(name) ? name : null;
 }
 
-/** Reports whether we can poll an operation of this name below the vendor's base URL. */
+/** Checks that the name is an operation's, so that we can poll it. */
 export function isOperationName(name: string): boolean {
   return name.length <= maxNameLength && operationName.test(name);
 }
@@ -39,8 +42,8 @@ export function getFileName({ pathname }: URL): string | null {
 }
 
 /**
- * Returns a key that is the same for all spellings of a file's URL, so that nobody can use a different spelling to
- * access another project's file.
+ * Returns a key that is the same for all spellings of a file's URL. Without it, a different spelling could give access
+ * to another project's file.
  */
 export function getFileKey(address: string): string {
   if (!URL.canParse(address)) return address;

@@ -6,11 +6,10 @@
  * Every failure is thrown as a VendorError whose message contains the vendor's status and message.
  */
 import { VendorError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json/narrow.ts';
-import { asArray, asCount, asObject, asString, isObject } from '../core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 import type { VendorHttpClient } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
-import { fetchVendorFile, type MediaProvider, sendMediaRequest } from './media.ts';
+import { fetchVendorFile, type MediaProvider, type OnRequestId, sendMediaRequest } from './media.ts';
 import { relayBody } from './response-body.ts';
 import { vendorErrorText } from './strip-secrets.ts';
 import { isAddress } from './vendor-hosts.ts';
@@ -18,34 +17,33 @@ import { isOperationName } from './video-address.ts';
 
 export interface VideoVendorDeps {
   readonly httpClient: VendorHttpClient;
-  /** Returns the current time, because `Retry-After` may be a date. */
+  /** Returns the current time. We need it because `Retry-After` can contain a date. */
   readonly now: () => number;
 }
 
 /**
- * The state of an operation. `reason` is the vendor's error code. `message` is the vendor's message, which may quote
- * the prompt.
+ * The state of an operation. `reason` is the vendor's error code. `message` comes from the vendor and can quote the
+ * prompt.
  */
 export type VideoState =
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly uris: readonly string[] }
   | { readonly kind: 'failed'; readonly reason: string; readonly message: string };
 
-/** A file that is being downloaded. */
 export interface VideoFile {
   readonly contentType: string;
   /** The declared length, or null if the vendor didn't declare one. */
   readonly lengthBytes: number | null;
   /**
-   * Applies backpressure. Throws VendorError `broken` or `aborted`. If you stop reading early, this ends the vendor's
-   * request.
+   * Reading applies backpressure. Throws VendorError `broken` or `aborted`. If the consumer stops early, the vendor's
+   * request is aborted.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
 export interface VideoVendor {
   /** Starts a video. `body` is in the vendor's format. Returns the name of the operation. */
-  start(provider: MediaProvider, model: string, body: Buffer): Promise<string>;
+  start(provider: MediaProvider, model: string, body: Buffer, onRequestId?: OnRequestId): Promise<string>;
   poll(provider: MediaProvider, operation: string, signal?: AbortSignal): Promise<VideoState>;
   /**
    * Downloads a file. Follows redirects within the vendor's hosts. Throws VendorError `unreadable` for redirects to
@@ -56,16 +54,17 @@ export interface VideoVendor {
 
 const maxResponseBytes = 1024 * 1024;
 const maxFailureMessageLength = 500;
-/** If a poll takes longer, we try again later. */
+/** How long a single poll can take. If it takes longer, we try again later. */
 const pollTimeoutMs = 30_000;
 
 export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVendor {
   return {
-    async start(provider, model, body) {
+    async start(provider, model, body, onRequestId) {
       const url = new URL(`${provider.baseUrl}/models/${model}:predictLongRunning`);
-      const response = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      const request = { url, method: 'POST', accept: 'application/json', body, now, onRequestId } as const;
+      const response = await sendMediaRequest(httpClient, provider, request);
       const name = asString((await readJsonObject(response, maxResponseBytes)).name);
-      // If we can't poll this name, we fail right away, because the caller would never get the video.
+      // If we can't poll the operation, fail right away, because the caller would never get the video.
       if (name === null || !isOperationName(name))
         throw new VendorError('unreadable', 'the response names no operation', { status: response.status });
       return name;
@@ -105,7 +104,7 @@ function toVideoState(json: JsonObject, status: number, provider: MediaProvider)
   const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = asObject(asObject(json.response).generateVideoResponse);
   const samples = asArray(generatedSamples);
   const reasons = asArray(raiMediaFilteredReasons);
-  // A response without samples isn't billed. Either all of them were filtered, or the vendor doesn't give a reason.
+  // Google doesn't bill a response without samples. Either all samples were filtered, or the vendor gives no reason.
   if (samples.length === 0)
     return failedAs(reasons.length > 0 || asCount(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
   const uris = samples.map((sample) => asString(asObject(asObject(sample).video).uri) ?? '').filter(isAddress);

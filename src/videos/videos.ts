@@ -1,7 +1,7 @@
 /**
- * Stores videos, with one row for each operation that a vendor accepted. We write the row together with the outbox row
- * of the polling workflow. Whoever learns the result first settles the video and the cost of its call. Later attempts
- * don't change anything.
+ * Stores videos. There's one row for each operation that a vendor has accepted, written together with the outbox row of
+ * the polling workflow. The first one to learn the result settles the video and the cost of its call. After that,
+ * settling it again has no effect.
  */
 import { createHash } from 'node:crypto';
 import type { Outcome } from '../core/call.ts';
@@ -28,18 +28,17 @@ export interface NewVideo {
 export interface Video extends NewVideo {
   readonly state: 'running' | 'done' | 'failed' | 'unknown';
   readonly uris: readonly string[];
-  /** The vendor's failure code. */
   readonly failure: string | null;
   readonly polledAt: number | null;
 }
 
-/** `unknown` means that we gave up polling. */
+/** The final result of a video. `unknown` means that we've stopped polling without learning the outcome. */
 export type VideoResult =
   | { readonly kind: 'done'; readonly uris: readonly string[]; readonly fileKeys: readonly string[] }
   | { readonly kind: 'failed'; readonly failure: string }
   | { readonly kind: 'unknown' };
 
-/** Changes to the row of the call that started the video. If `outcome` is null, the call keeps its outcome. */
+/** A correction for the row of the call that started the video. If `outcome` is null, the call keeps its outcome. */
 export interface VideoCorrection {
   readonly callId: string;
   readonly outcome: Outcome | null;
@@ -50,15 +49,15 @@ export interface VideoCorrection {
 
 interface VideosDeps {
   readonly database: Database;
-  /** Applies the corrections to calls that are already stored, as part of the transaction `tx`. */
+  /** Corrects the cost of calls that are stored already. Runs inside `tx`. */
   readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<unknown>;
 }
 
 export type Videos = ReturnType<typeof createVideos>;
 
 /**
- * All functions reject with `budget_unavailable` if the database is unavailable, because we mustn't start a video that
- * we can't record.
+ * All functions reject with `budget_unavailable` if the database is unavailable, because we can't start videos without
+ * recording them.
  */
 export function createVideos({ database, correctCalls }: VideosDeps) {
   const mapUnavailable = async <Result>(work: Promise<Result>): Promise<Result> => {
@@ -66,7 +65,7 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
       return await withQueryTimeout(database, work);
     } catch (cause) {
       if (!isConnectionError(cause)) throw cause;
-      throw gatewayError('budget_unavailable', { message: 'videos cannot be recorded at the moment', cause });
+      throw gatewayError('budget_unavailable', { message: 'videos cannot be saved right now', cause });
     }
   };
   const findVideo = async (condition: string, values: readonly unknown[]): Promise<Video | null> => {
@@ -75,14 +74,14 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
   };
 
   return {
-    /** Rejects if we couldn't record a video at the moment. */
+    /** Rejects unless videos can be recorded at the moment. */
     async assertWritable(): Promise<void> {
       await mapUnavailable(database.query('select 1 from videos limit 1'));
     },
 
     /**
-     * Inserts the video and the outbox row of its workflow. This is idempotent, so you can retry it if you don't know
-     * whether it succeeded.
+     * Inserts the video and the outbox row for its workflow. Idempotent, so you can repeat it if you don't know whether
+     * it succeeded.
      */
     add: (video: NewVideo): Promise<void> =>
       mapUnavailable(
@@ -111,20 +110,23 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
       ),
 
     get: (callId: string) => findVideo('where call_id = $1::uuid', [callId]),
-    /** Prefers the videos of this project over those of other projects. */
+    /**
+     * Finds a video by its operation. Several projects can have a video with the same operation name. In that case, the
+     * video of the given project is returned.
+     */
     findByOperation: (projectId: string, operation: string) =>
       findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),
     findByFile: (projectId: string, fileKey: string) =>
       findVideo(`where file_keys @> array[$2::text] ${ownProjectFirst}`, [projectId, fileKey]),
 
-    /** Records that the vendor reported the video as still running. */
+    /** Call this if the vendor is still working on the video. */
     async recordPoll(callId: string, polledAt: number): Promise<void> {
       await mapUnavailable(
         database.query('update videos set polled_at = $2::timestamptz where call_id = $1::uuid', [callId, new Date(polledAt)]),
       );
     },
 
-    /** Settles the video and its call unless they are already settled. */
+    /** Settles the video and its call. Does nothing if they're already settled. */
     settle: (video: Video, result: VideoResult, settledAt: number): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {
@@ -151,9 +153,9 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 }
 
 /**
- * Returns corrections from the rows of videos whose calls are being stored in the transaction `tx`. The rows stay
- * locked until the transaction ends. A video that settles concurrently is therefore either included in the result, or
- * finds the call already stored.
+ * Returns corrections for videos whose calls are being stored by the transaction `tx`. The video rows are locked until
+ * `tx` ends. If a video is settled at the same time, either the result includes its correction, or whoever settles it
+ * will find the call in the database.
  */
 export async function lockCorrections(tx: Queries, callIds: readonly string[]): Promise<readonly VideoCorrection[]> {
   if (callIds.length === 0) return [];
@@ -165,8 +167,8 @@ export async function lockCorrections(tx: Queries, callIds: readonly string[]): 
 }
 
 /**
- * Enqueues the polling workflows of all running videos again, because Temporal may have lost its state. A workflow that
- * is already running isn't started twice.
+ * Enqueues the polling workflows of all running videos again, because Temporal may have lost its state. Workflows that
+ * are already running aren't started twice.
  */
 export function reenqueueVideoPolls(database: Database): Promise<void> {
   const text = `select call_id as id, call_id as "callId", project_id as "projectId", provider, operation from videos
@@ -174,14 +176,14 @@ export function reenqueueVideoPolls(database: Database): Promise<void> {
   return enqueueInPages<VideoKey & { readonly id: string }>(database, text, toOutboxEntry);
 }
 
-/** Returns the price of `samples` videos in nano-dollars, rounded only once. */
+/** Returns the price for `samples` videos in nano-dollars. Only rounds once. */
 function videoCost({ secondNanos, durationMs }: Pick<NewVideo, 'secondNanos' | 'durationMs'>, samples: number): number | null {
   if (secondNanos === null) return null;
   const prices = { perSecondNanos: BigInt(secondNanos), perImageNanos: null, perMillionCharactersNanos: null };
   return unitsCost({ seconds: (durationMs * samples) / 1_000 }, prices);
 }
 
-/** Failed videos are free, while unknown ones keep their estimated cost. */
+/** Calculates the cost of a video. A failed video costs nothing. If the result is unknown, we charge the estimate. */
 function resultCost(video: Video, result: VideoResult): number | null {
   switch (result.kind) {
     case 'done':
@@ -195,7 +197,7 @@ function resultCost(video: Video, result: VideoResult): number | null {
 
 type VideoKey = Pick<NewVideo, 'callId' | 'projectId' | 'provider' | 'operation'>;
 
-/** The workflow id includes the call, because a vendor may use the same operation name again. */
+/** Vendors can reuse the name of an operation, so the workflow id also depends on the call's id. */
 function toOutboxEntry({ callId, projectId, provider, operation }: VideoKey): OutboxEntry {
   const hash = createHash('sha256').update([provider, operation, callId].join('\n')).digest('hex');
   return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId }, projectId };

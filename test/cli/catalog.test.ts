@@ -1,4 +1,4 @@
-/** Runs `gateway catalog` against a service and checks its output and the active catalog afterwards. */
+/** Runs `gateway catalog` against a service, and checks the output and the catalog that is active afterwards. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -112,7 +112,7 @@ test('deletes an imported row with remove', async () => {
 test.each([
   [['catalog', 'import'], "missing required argument 'file'"],
   [['catalog', 'remove'], "missing required argument 'model'"],
-  [['catalog', 'import', '/nowhere/prices.json'], '/nowhere/prices.json cannot be read: ENOENT'],
+  [['catalog', 'import', '/nowhere/prices.json'], 'cannot read /nowhere/prices.json: ENOENT'],
   [['catalog', 'import', 'FILE', '--as', 'openai'], '--as must be <name in the table>=<provider>, for example --as openai=proxy'],
   [['catalog', 'import', 'FILE', '--as', 'openai=nobody'], '--as: there is no provider nobody'],
   [['catalog', 'import', 'OTHER'], 'OTHER is not a price table: not valid JSON'],

@@ -101,6 +101,8 @@ beforeAll(async () => {
         keyring,
         memorySettings,
         routing,
+        findUnusableModels: () => [],
+        readEndUser: () => Promise.reject(new Error('not used')),
         getDeploymentUsage,
         exportMemory: createExportMemory({ database }),
         importMemory: createImportMemory({ database, clock }),
@@ -237,6 +239,23 @@ test('says for every command what is missing or malformed', async () => {
   expect(failures.length).toBeGreaterThan(80);
 });
 
+test('refuses dots as an argument, because a path with them leads elsewhere', async () => {
+  const accepted: string[] = [];
+  let tried = 0;
+  for (const [name, command] of Object.entries(commands)) {
+    const names = argumentsOf(name, command).map(({ parameter }) => parameter);
+    const inPath = names.filter((each) => command.operations.some((operation) => operation.includes(`{${each}}`)));
+    for (const parameter of inPath)
+      for (const dots of ['.', '..']) {
+        const line = `${name} ${names.map((each) => (each === parameter ? dots : 'x')).join(' ')}`;
+        tried += 1;
+        if ((await gateway(line)) === 0 || !errors.includes(`${parameter}: must not be ${dots}`)) accepted.push(`${line}: ${errors}`);
+      }
+  }
+  expect(accepted).toEqual([]);
+  expect(tried).toBeGreaterThan(20);
+});
+
 test('changes only the settings that projects set names', async () => {
   await gateway('projects create tuned --name Tuned --may-call off');
   const options = '--tier standard=openai/a,openai/b --tier small=openai/c --monthly-cap 12.5 --providers openai --cache-ttl 60';
@@ -324,7 +343,7 @@ test('writes and reads files with memory export and import', async () => {
   expect(await gateway(`memory import --project copy --input ${list}`)).toBe(1);
   expect(errors).toBe('gateway: line 1: not valid JSON\n');
   expect(await gateway(`memory import --project copy --input ${file}.missing`)).toBe(1);
-  expect(errors).toMatch(/exported\.missing cannot be read: ENOENT/);
+  expect(errors).toMatch(/cannot read \S*exported\.missing: ENOENT/);
   expect(await gateway(`memory export --project nowhere --output ${file}`)).toBe(1);
   expect(errors).toBe('gateway: no such project\n');
   expect((await readFile(file, 'utf8')).split('\n')).toHaveLength(4);
@@ -457,9 +476,9 @@ test.each([
   ['projects set team --tier standard', '--tier must be <name>=<model>,<model>, for example standard=openai/gpt-4o'],
   ['projects set team --time-zone Mars', '--time-zone: must be the IANA name of a time zone, for example Europe/Berlin'],
   ['rules set --project team --rule credential', '--rule must be <class>:<place>:<action>, for example credential:input:block'],
-  ['rules set --project team --file /nowhere', "/nowhere cannot be read: ENOENT: no such file or directory, open '/nowhere'"],
+  ['rules set --project team --file /nowhere', "cannot read /nowhere: ENOENT: no such file or directory, open '/nowhere'"],
   ['applications set --project team --calls 1', "missing required argument 'source'"],
-  ['batches replay 1 --project team --state failed', '--state replays all batches of a project, so omit the batch'],
+  ['batches replay 1 --project team --state failed', '--state replays all batches of a project; leave out the batch'],
   ['keys list extra --project team', "too many arguments for 'list'. Expected 0 arguments but got 1: extra."],
   ['projects list --url somewhere', 'somewhere is not a URL; use one like http://127.0.0.1:8080'],
   [
@@ -475,11 +494,11 @@ test.each([
 
 test('says what to do about a missing or wrong token', async () => {
   expect(await gateway('projects list', { GATEWAY_DATA_DIR: join(dataDir, 'elsewhere') })).toBe(1);
-  expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this where [^\n]+\n$/);
+  expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this command on the machine with [^\n]+\n$/);
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
   expect(errors).toBe('gateway: the admin token is invalid\n');
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN_FILE: join(dataDir, 'absent') })).toBe(1);
-  expect(errors).toMatch(/^gateway: GATEWAY_ADMIN_TOKEN_FILE: \S+absent cannot be read: ENOENT[^\n]+\n$/);
+  expect(errors).toMatch(/^gateway: GATEWAY_ADMIN_TOKEN_FILE: cannot read \S+absent: ENOENT[^\n]+\n$/);
 });
 
 test('exits with 1 and prints the help for an unknown command', async () => {

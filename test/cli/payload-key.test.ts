@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { runPayloadKeyCommand } from '../../src/cli/payload-key-command.ts';
 import { ConfigError } from '../../src/config/config.ts';
-import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
-import { keyFingerprint } from '../../src/jobs/payloads/encryption.ts';
+import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
+import { keyFingerprint } from '../../src/temporal/payloads/encryption.ts';
 import { memoryQueue, wakeSignal } from '../../workflows/contract.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 
@@ -110,7 +110,7 @@ describe('runs with several keys', () => {
 
     expect(await payloadKey(['rotate', '--remove'], environment(newKey, oldKey))).toBe(1);
     expect(written).toBe('');
-    expect(errors).toContain(`gateway: ${oldId} cannot be removed: open runs or schedules still need it`);
+    expect(errors).toContain(`gateway: cannot remove ${oldId}: open runs or schedules still need it`);
 
     await Promise.all(['old-1', 'old-2', 'both'].map((name) => terminate(`learning/${name}`)));
     await shared().temporal.client.schedule.getHandle(scheduleId).delete();
@@ -121,7 +121,7 @@ describe('runs with several keys', () => {
 
   test('prints one line for a missing namespace on check', async () => {
     expect(await payloadKey(['check'], { ...environment(newKey), TEMPORAL_NAMESPACE: 'absent' })).toBe(1);
-    expect(errors).toMatch(/^gateway: Temporal at \S+ cannot be read: .*absent.*\n$/);
+    expect(errors).toMatch(/^gateway: cannot read from Temporal at \S+: .*absent.*\n$/);
   });
 });
 
@@ -153,7 +153,7 @@ test('prints one line for a missing Temporal server on check', async () => {
   expect(await payloadKey(['check'], { GATEWAY_DATA_DIR: '/nonexistent' })).toBe(1);
   expect(errors).toMatch(/^gateway: no Temporal: set TEMPORAL_ADDRESS.*\n$/);
   expect(await payloadKey(['check'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toBe(1);
-  expect(errors).toMatch(/^gateway: Temporal at 127\.0\.0\.1:1 cannot be read: .*\n$/);
+  expect(errors).toMatch(/^gateway: cannot read from Temporal at 127\.0\.0\.1:1: .*\n$/);
 });
 
 test('reports all mistakes in the command line and the settings together', async () => {

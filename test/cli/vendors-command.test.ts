@@ -53,7 +53,7 @@ describe('gateway vendors add', () => {
       'Name of the resource, such as my-resource',
       'Sign in with an API key (key) or with the azure identity of this machine (identity)',
       'Environment variable that contains the API key',
-      'Model for the tier "standard" (- for none)',
+      'Model for the "standard" tier (- for none)',
     ]);
     expect(readFileSync(file, 'utf8')).toBe(`providers:
   azure-openai:
@@ -151,17 +151,17 @@ tiers: { standard: [own/m] }
     [['add', 'bedrock-openai', '--set', 'region=Ohio'], '', '--set region: must be like us-east-1'],
     [['add', 'bedrock-openai'], '', 'AWS region, such as us-east-1: is missing'],
     [['add', 'groq', '--identity'], '', '--identity: Groq only accepts an API key'],
-    [['add', 'groq', '--credentials-file', 'x'], '', '--credentials-file: Groq takes none'],
+    [['add', 'groq', '--credentials-file', 'x'], '', '--credentials-file: Groq does not use one'],
     [['add', 'groq', '--model-name', 'x'], '', '--model-name x: must be like gpt-4o=my-deployment'],
     [['add', 'groq', '--key-variable', 'a b'], '', '"a b" is not a valid name of an environment variable'],
     [['add', 'groq', '--name', 'a b'], '', 'a provider name may only contain letters'],
-    [['add', 'groq'], taken, 'has a provider groq already; choose another name with --name'],
+    [['add', 'groq'], taken, 'already has a provider groq; choose another name with --name'],
     [
       ['add', 'groq'],
       'providers: { own: { base_url: https://own.test/v1, dialect: chat } }\n',
-      "the section providers can't be extended; add this by hand:",
+      'cannot add to the providers section; add this by hand:',
     ],
-    [['add', 'groq'], 'providers: [\n', "can't be extended"],
+    [['add', 'groq'], 'providers: [\n', 'cannot add to the providers section'],
     [['add', 'groq'], 'colour: red\n', 'there is no such setting'],
   ])('rejects %j and leaves the file unchanged', async (args, before, message) => {
     writeFileSync(file, before);

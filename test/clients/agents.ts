@@ -1,6 +1,6 @@
 /**
- * Coding agents that complete a task through the gateway. The scripted vendor has the other dialect and lets them run a
- * command.
+ * Coding agents that complete a task through the gateway. The scripted vendor uses the other dialect and lets each
+ * agent run a command.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -126,7 +126,7 @@ const limitMs = 240_000;
  * Lets the agent do the task with a vendor of each dialect, in a new home and folder. Never throws, because the result
  * contains the reason.
  */
-export async function runAgent(agent: Agent, target: Target): Promise<TaskRecord> {
+export async function runAgent(agent: Agent, target: Target): Promise<Omit<TaskRecord, 'recordedOn'>> {
   const results: Record<string, string> = {};
   let version = 'not run';
   for (const model of agent.models) {

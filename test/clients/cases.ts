@@ -1,6 +1,7 @@
 /**
- * The cases of the client matrix: the model whose name scripts the vendor's response, and what a client has to see. A
- * driver program makes the call in the way that is usual for its client and prints what the client returned or threw.
+ * The cases of the client matrix. Each case has a model whose name scripts the vendor's response, and says what a
+ * client has to see. A driver program makes the call in the way that is usual for its client, and prints what the
+ * client returned or threw.
  */
 import { strict as assert } from 'node:assert';
 
@@ -50,8 +51,8 @@ const time = { name: 'get_time', input: { zone: 'Oslo' } };
 export const samples = {
   question,
   city: 'Oslo',
-  /** The timeout of a client whose vendor doesn't respond. */
-  timeoutMs: 2_000,
+  /** The timeout of a client whose vendor doesn't respond. On a busy machine, the request takes seconds to get there. */
+  timeoutMs: 8_000,
   /** A PNG of one pixel. */
   image: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   tools: [

@@ -1,6 +1,6 @@
 /**
- * The clients of the matrix as data. A client is one package in one version with one API, driven by a program in its
- * own language.
+ * The clients of the matrix as data. A client is a version of a package with one of its APIs. A driver program in the
+ * client's language makes the calls.
  */
 
 import { type CaseName, type Vendor, vendors } from './cases.ts';
@@ -33,8 +33,8 @@ export interface Client {
   readonly knownModels?: boolean;
   /** The client returns objects of a schema instead of text. */
   readonly structuredOnly?: boolean;
-  /** The client reads the vendor's codes, so its failures run in a project with `error_codes: vendor`. */
-  readonly readsVendorCodes?: boolean;
+  /** The client only recognizes an overflow with `error_codes: vendor`, so its failures run in a project with this setting. */
+  readonly needsVendorCodes?: boolean;
   readonly exceptions?: readonly Exception[];
 }
 
@@ -45,7 +45,7 @@ interface Row {
   readonly installs: readonly Client['packages'][];
   readonly knownModels?: boolean;
   readonly structuredOnly?: boolean;
-  readonly readsVendorCodes?: boolean;
+  readonly needsVendorCodes?: boolean;
   readonly exceptions?: readonly Exception[];
 }
 
@@ -56,17 +56,12 @@ const references: Exception = {
   because: "the gateway doesn't store responses, so set `store: false`, as the other cases do",
 };
 
-/** The message of a refusal is the vendor's, and its code is in `upstream_code`. */
-const foreignOverflow = (vendor: Vendor): Exception => ({
+/** By default, `code` is the gateway's, and the message is that of the first vendor, whose dialect may be another. */
+const overflow = (vendor: Vendor): Exception => ({
   case: 'overflow',
   vendor,
   sees: /^not recognized: .*(?:prompt is too long|Input tokens exceed)/s,
-  because: 'the client only recognizes the error message of its own vendor, and here another vendor served the call',
-});
-
-const overflowByCode = (vendor: Vendor): Exception => ({
-  ...foreignOverflow(vendor),
-  because: "the client recognizes an overflow by `code`, which holds the gateway's code unless the project has `error_codes: vendor`",
+  because: "the client looks for its own vendor's code or words, which it only gets with `error_codes: vendor`",
 });
 
 /** Both clients are built in one folder, because they share most of what has to be compiled. */
@@ -103,7 +98,8 @@ const rows: readonly Row[] = [
     ],
   },
   {
-    ...{ runtime: 'node', driver: 'langchain.js', apis: ['chat', 'responses'], exceptions: [foreignOverflow('messages')] },
+    ...{ runtime: 'node', driver: 'langchain.js', apis: ['chat', 'responses'], needsVendorCodes: true },
+    exceptions: [overflow('messages')],
     installs: [['@langchain/openai@1', '@langchain/core@1']],
   },
   { runtime: 'node', driver: 'langchain.js', apis: ['messages'], installs: [['@langchain/anthropic@1', '@langchain/core@1']] },
@@ -129,11 +125,13 @@ const rows: readonly Row[] = [
   },
   { runtime: 'python', driver: 'langchain_models.py', apis: ['messages'], installs: [['langchain-anthropic', 'langchain-openai']] },
   {
-    ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['chat', 'responses'], exceptions: [foreignOverflow('messages')] },
+    ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['chat', 'responses'], needsVendorCodes: true },
+    exceptions: [overflow('messages')],
     installs: [['pydantic-ai-slim[openai,anthropic]']],
   },
   {
-    ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['messages'], exceptions: [foreignOverflow('chat')] },
+    ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['messages'], needsVendorCodes: true },
+    exceptions: [overflow('chat')],
     installs: [['pydantic-ai-slim[openai,anthropic]']],
   },
   {
@@ -141,8 +139,8 @@ const rows: readonly Row[] = [
     installs: [['instructor[anthropic]']],
   },
   {
-    ...{ runtime: 'python', driver: 'dspy_models.py', apis: ['chat', 'responses'], readsVendorCodes: true },
-    ...{ exceptions: vendors.map(overflowByCode), installs: [['dspy']] },
+    ...{ runtime: 'python', driver: 'dspy_models.py', apis: ['chat', 'responses'], needsVendorCodes: true },
+    ...{ exceptions: vendors.map(overflow), installs: [['dspy']] },
   },
   { runtime: 'python', driver: 'dspy_models.py', apis: ['messages'], installs: [['dspy']] },
   { runtime: 'python', driver: 'llm_models.py', apis: ['chat', 'responses'], installs: [['llm']] },
@@ -168,8 +166,8 @@ const rows: readonly Row[] = [
     installs: [['autogen-ext[openai,anthropic]', 'autogen-agentchat', 'anthropic==0.*']],
   },
   {
-    ...{ runtime: 'python', driver: 'agno_agents.py', apis: ['chat'], readsVendorCodes: true },
-    ...{ exceptions: [overflowByCode('chat')], installs: [['agno', 'openai', 'anthropic']] },
+    ...{ runtime: 'python', driver: 'agno_agents.py', apis: ['chat'], needsVendorCodes: true },
+    ...{ exceptions: [overflow('chat')], installs: [['agno', 'openai', 'anthropic']] },
   },
   { runtime: 'python', driver: 'agno_agents.py', apis: ['messages'], installs: [['agno', 'openai', 'anthropic']] },
   {
@@ -179,8 +177,8 @@ const rows: readonly Row[] = [
   { runtime: 'python', driver: 'crewai_models.py', apis: ['chat', 'messages'], installs: [['crewai[anthropic]']] },
   { runtime: 'python', driver: 'google_adk_models.py', apis: ['chat', 'messages'], installs: [['google-adk', 'litellm']] },
   {
-    ...{ runtime: 'python', driver: 'inspect_models.py', apis: ['chat'], readsVendorCodes: true },
-    exceptions: vendors.map(overflowByCode),
+    ...{ runtime: 'python', driver: 'inspect_models.py', apis: ['chat'], needsVendorCodes: true },
+    exceptions: vendors.map(overflow),
     installs: [['inspect-ai', 'openai', 'anthropic']],
   },
   { runtime: 'python', driver: 'inspect_models.py', apis: ['messages'], installs: [['inspect-ai', 'openai', 'anthropic']] },

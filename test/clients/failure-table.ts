@@ -1,4 +1,4 @@
-/** Renders what clients report when a vendor fails, directly and through the gateway. */
+/** Renders a table of what clients report when a vendor fails, both directly and through the gateway. */
 import { vendors } from './cases.ts';
 import { compareOutcomes, type FailureName, type FailureOutcome, failureNames, failures } from './failures.ts';
 import { renderTable } from './markdown.ts';
@@ -26,8 +26,10 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
     'If the gateway makes a difference, the cell shows the result without and with the gateway, separated by an arrow. If a',
     "cell is empty, the client doesn't support the call.",
     '',
-    'To recognize prompts that are too long for a chat model, dspy, agno and inspect-ai rely on `code`. We tested them with',
-    "`error_codes: vendor`, because they would not recognize the gateway's own code.",
+    "To recognize prompts that are too long, dspy, agno, inspect-ai, pydantic-ai and LangChain's OpenAI package for TypeScript",
+    "look for the code or the phrase of their own vendor. By default, they may not find it, because `code` is the gateway's code,",
+    'and the message comes from the first vendor, which may speak the other dialect. That is why we tested these clients with',
+    '[`error_codes: vendor`](api/reference.md#vendor-codes).',
     '',
     ...renderTable(head, rows),
     '',

@@ -1,4 +1,4 @@
-/** Installs clients into the cache directory with the usual package managers of their languages. */
+/** Installs clients into the cache directory with the package managers of their languages. */
 import { createHash } from 'node:crypto';
 import { access, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -6,6 +6,7 @@ import { cacheDirectory } from '../../scripts/cache.js';
 import { withFileLock } from '../../scripts/file-lock.js';
 import { root } from '../../scripts/launch.js';
 import { runNpm } from '../../scripts/npm.js';
+import { asObject } from '../../src/core/json/narrow.ts';
 import { ensurePython } from '../support/python.ts';
 import { run } from '../support/run.ts';
 import { type Client, isInDependencies, type Runtime } from './clients.ts';
@@ -25,6 +26,7 @@ export interface Program {
  * Installs the client if necessary and returns how to run its driver. Throws with the reason if it cannot be installed.
  */
 export async function installClient(client: Client, driverName = client.driver): Promise<Program> {
+  for (const tool of tools[client.runtime]) await requireTool(tool);
   const folder = isInDependencies(client) ? root : await ensurePackages(client.runtime, client.packages);
   const driver = join(drivers, driverName);
   const version = (): Promise<string> => versionOf(client.runtime, folder, client.packages[0]);
@@ -130,7 +132,7 @@ export async function ensurePackages(runtime: Runtime, packages: readonly string
 const installers: Readonly<Record<Runtime, (folder: string, packages: readonly string[]) => Promise<void>>> = {
   async node(folder, packages) {
     await writeFile(join(folder, 'package.json'), '{ "private": true }\n');
-    await runNpm(['install', '--no-save', '--no-package-lock', ...packages], { cwd: folder });
+    await runNpm(['install', '--no-save', '--no-package-lock', ...packages], { cwd: folder, timeoutMs: limitMs });
   },
   async python(folder, packages) {
     await run(await ensurePython(), ['-m', 'venv', folder], { timeoutMs: limitMs });
@@ -138,18 +140,15 @@ const installers: Readonly<Record<Runtime, (folder: string, packages: readonly s
     await run(join(folder, 'bin', 'python'), [...pip, ...packages], { timeoutMs: limitMs });
   },
   async go(folder, packages) {
-    await run('go', ['mod', 'init', 'driver'], { cwd: folder });
+    await run('go', ['mod', 'init', 'driver'], { cwd: folder, timeoutMs: limitMs });
     await run('go', ['get', ...packages], { cwd: folder, timeoutMs: limitMs });
   },
   async java(folder, packages) {
-    await requireTool('javac', 'a JDK');
-    await requireTool('mvn', 'Maven');
     await writeFile(join(folder, 'pom.xml'), pomOf(packages));
     await run('mvn', ['-q', '-B', 'dependency:copy-dependencies', '-DoutputDirectory=lib'], { cwd: folder, timeoutMs: limitMs });
   },
   async rust(folder, packages) {
-    await requireTool('cargo', 'Rust');
-    await run('cargo', ['init', '--quiet', '--vcs', 'none', '--name', 'driver'], { cwd: folder });
+    await run('cargo', ['init', '--quiet', '--vcs', 'none', '--name', 'driver'], { cwd: folder, timeoutMs: limitMs });
     for (const each of packages) {
       const [, name = '', features = ''] = /^([^[]+)(?:\[(.*)\])?$/.exec(each) ?? [];
       await run('cargo', ['add', '--quiet', name, '--features', features], { cwd: folder, timeoutMs: limitMs });
@@ -157,9 +156,28 @@ const installers: Readonly<Record<Runtime, (folder: string, packages: readonly s
   },
 };
 
-async function requireTool(command: string, what: string): Promise<void> {
-  await run(command, ['--version']).catch((cause: unknown) => {
-    throw new Error(`no ${command} on the PATH, install ${what}`, { cause });
+interface Tool {
+  readonly name: string;
+  /** Prints the tool's version. */
+  readonly command: readonly [string, ...string[]];
+}
+
+/** What has to be on the PATH. We install Python ourselves where we can. */
+const tools: Readonly<Record<Runtime, readonly Tool[]>> = {
+  node: [],
+  python: [],
+  go: [{ name: 'Go', command: ['go', 'version'] }],
+  java: [
+    { name: 'a JDK', command: ['javac', '--version'] },
+    { name: 'Maven', command: ['mvn', '--version'] },
+  ],
+  rust: [{ name: 'Rust', command: ['cargo', '--version'] }],
+};
+
+async function requireTool({ name, command: [command, ...args] }: Tool): Promise<void> {
+  await run(command, args, { timeoutMs: limitMs }).catch((error: Error) => {
+    const isMissing = asObject(error.cause).code === 'ENOENT';
+    throw isMissing ? new Error(`no ${command} on the PATH, install ${name}`, { cause: error }) : error;
   });
 }
 

@@ -1,7 +1,9 @@
-/** The recorded result of `npm run test-clients`, and the page that we generate from it. */
+/** The recorded results of `npm run test-clients`, and the page that is generated from them. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { cacheDirectory } from '../../scripts/cache.js';
+import { withFileLock } from '../../scripts/file-lock.js';
 import { root } from '../../scripts/launch.js';
 import { type CaseName, caseNames, cases, vendors } from './cases.ts';
 import type { Api, Client, Runtime } from './clients.ts';
@@ -23,6 +25,8 @@ export interface ClientRecord {
   readonly problem?: string;
   /** Missing if the client doesn't run the failures. */
   readonly failures?: FailureOutcomes;
+  /** The date of the row's last run, e.g. 2026-11-22. */
+  readonly recordedOn: string;
 }
 
 /** A program, or a server used as a vendor, with its result: `ok`, or what differs. */
@@ -30,11 +34,11 @@ export interface TaskRecord {
   readonly name: string;
   readonly version: string;
   readonly results: Readonly<Record<string, string>>;
+  /** The date of the row's last run. */
+  readonly recordedOn: string;
 }
 
 export interface MatrixRecord {
-  /** The date, e.g. 2026-11-22. */
-  readonly recordedOn: string;
   readonly clients: readonly ClientRecord[];
   /** Coding agents that complete a task. */
   readonly agents: readonly TaskRecord[];
@@ -51,10 +55,17 @@ export async function readRecord(): Promise<MatrixRecord> {
   return JSON.parse(await readFile(recordFile, 'utf8'));
 }
 
-/** Writes the record and the tables of docs/clients.md. */
-export async function writeRecord(record: MatrixRecord): Promise<void> {
-  await writeFile(recordFile, `${JSON.stringify(record, null, 2)}\n`);
-  await writeFile(pageFile, replaceTables(await readPage(), record));
+/**
+ * Changes the record and the tables of docs/clients.md. Two runs with different rows can do this at the same time, and
+ * each keeps the rows of the other one.
+ */
+export async function updateRecord(change: (record: MatrixRecord) => MatrixRecord): Promise<void> {
+  const work = async (): Promise<void> => {
+    const record = change(await readRecord());
+    await writeFile(recordFile, `${JSON.stringify(record, null, 2)}\n`);
+    await writeFile(pageFile, replaceTables(await readPage(), record));
+  };
+  await withFileLock(join(cacheDirectory(), 'locks', 'client-record.lock'), { onWait: () => undefined, work });
 }
 
 /** Keeps the first different requests of an agent, which include the result of a tool. */
@@ -90,7 +101,7 @@ export const languages: Readonly<Record<Runtime, string>> = {
   rust: 'Rust',
 };
 
-function renderTables({ recordedOn, clients, agents, servers }: MatrixRecord): string {
+function renderTables({ clients, agents, servers }: MatrixRecord): string {
   const head = ['Client', 'Version', 'Language', 'API', ...caseNames.map((name) => cases[name].title)];
   const rows = clients.map((client) => [
     `\`${client.name}\``,
@@ -101,7 +112,7 @@ function renderTables({ recordedOn, clients, agents, servers }: MatrixRecord): s
   ]);
   return [
     '',
-    `Recorded on ${recordedOn}.`,
+    describeDates([...clients, ...agents, ...servers].map(({ recordedOn }) => recordedOn)),
     '',
     ...renderTable(head, rows),
     '',
@@ -122,6 +133,13 @@ function renderTables({ recordedOn, clients, agents, servers }: MatrixRecord): s
     ...renderProblems({ clients, agents, servers }),
     '',
   ].join('\n');
+}
+
+/** A run may have only some of the rows, so they can have different dates. */
+function describeDates(dates: readonly string[]): string {
+  const sorted = dates.toSorted();
+  const [oldest, newest] = [sorted[0], sorted.at(-1)];
+  return oldest === newest ? `Recorded on ${newest}.` : `Recorded between ${oldest} and ${newest}.`;
 }
 
 /** Returns the cell for the outcomes with the chat vendor and the messages vendor. */

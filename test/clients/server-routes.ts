@@ -1,4 +1,4 @@
-/** Calls every route that a server serves as a vendor, through the gateway. */
+/** Calls every route that a server supports as a vendor, through the gateway. */
 import { strict as assert } from 'node:assert';
 import { samples } from './cases.ts';
 import type { TaskRecord } from './record.ts';
@@ -6,7 +6,7 @@ import type { Target } from './run-client.ts';
 import type { ModelUse, Server } from './servers.ts';
 
 /** Calls every route that the server serves. */
-export async function callServer(server: Server, { url, key }: Target): Promise<TaskRecord> {
+export async function callServer(server: Server, { url, key }: Target): Promise<Omit<TaskRecord, 'recordedOn'>> {
   const results: Record<string, string> = {};
   for (const { title, use, path, provider = 'as-chat', body, check } of [...textCases(), ...otherCases]) {
     const name = server.models[use];

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { type CodecServer, createCodecServer } from '../../src/codec-server/codec-server.ts';
-import { createDataConverter } from '../../src/jobs/payloads/data-converter.ts';
+import { createDataConverter } from '../../src/temporal/payloads/data-converter.ts';
 import { createTestLog, type LogLine } from '../support/temporal.ts';
 
 const adminToken = 'admin-token-of-the-test';

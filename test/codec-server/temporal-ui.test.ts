@@ -1,13 +1,13 @@
 /**
- * Tests the codec server with its real clients: the Temporal UI of the development server in Chromium, and the Temporal
- * CLI.
+ * Tests the codec server with its real clients, i.e. the Temporal CLI, and the development server's Temporal UI in
+ * Chromium.
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { type CodecServer, createCodecServer } from '../../src/codec-server/codec-server.ts';
 import { systemClock } from '../../src/core/time.ts';
-import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
 import { wakeSignal } from '../../workflows/contract.ts';
 import { sharedChromium } from '../support/chromium.ts';
 import { rawHistory } from '../support/histories.ts';

@@ -400,7 +400,7 @@ ${canaries}
     const errors = [
       ['nowhere: { model: a/new, share: 0.1 }', 'canaries.nowhere: there is no tier nowhere'],
       ['standard: { model: b/new, share: 0.1 }', 'canaries.standard.model: there is no provider b'],
-      ['standard: { model: a/judge, share: 0.1 }', 'canaries.standard.model: is a model of the kind moderations'],
+      ['standard: { model: a/judge, share: 0.1 }', 'canaries.standard.model: is a model of kind moderations'],
       ['embed: { model: a/vectors, share: 0.1 }', 'canaries.embed: embeddings cannot have a canary'],
       ['standard: { model: a/new, share: 1.1 }', 'canaries.standard.share: must be at most 1'],
       ['standard: { model: a/new }', 'canaries.standard.share: is required'],
@@ -533,7 +533,7 @@ describe('secrets in files', () => {
     expect(new Set(errors)).toEqual(
       new Set([
         `${join(folder, 'minimal.yaml')}:3 colour: there is no such setting`,
-        expect.stringMatching(/^ANTHROPIC_API_KEY_FILE: \S+absent cannot be read: ENOENT/),
+        expect.stringMatching(/^ANTHROPIC_API_KEY_FILE: cannot read \S+absent: ENOENT/),
         'GATEWAY_ADMIN_TOKEN: must have at least 16 characters; several tokens are separated by spaces or line breaks',
         'DATABASE_URL, DATABASE_URL_FILE: set only one of them',
         `OPENAI_API_KEY_FILE: ${join(folder, 'lines')} must contain a single line`,

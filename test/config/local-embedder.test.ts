@@ -29,13 +29,22 @@ test('adds the local embedder for a tier that names it', () => {
   expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
 });
 
+test('runs the models that the tiers name', () => {
+  const multilingual = 'local/multilingual-e5-small-q4';
+  const one = load(`${vendor}tiers: { embed: [${multilingual}] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'on' });
+  expect([one.localEmbedder.models, one.models[id]]).toEqual([['multilingual-e5-small-q4'], undefined]);
+  expect(one.models[multilingual]).toMatchObject({ kind: 'embeddings', price: { inputNanos: 0n }, maxInputTokens: 512 });
+  const both = load(`${vendor}tiers: { embed: [${multilingual}], memory-embed: [${id}] }\n`);
+  expect(both.localEmbedder.models).toEqual(['bge-small-en-v1.5', 'multilingual-e5-small-q4']);
+});
+
 test.each([
   ['an embed tier', 'tiers: { embed: [own/e] }\n', 'auto'],
   ['a memory-embed tier', 'tiers: { memory-embed: [own/e] }\n', 'auto'],
   ['the setting turned off', '', 'off'],
 ])("doesn't run the local embedder with %s", (_title, tiers, mode) => {
   const config = load(vendor + tiers, { GATEWAY_LOCAL_EMBEDDER: mode });
-  expect([config.localEmbedder.isUsed, config.providers.local, config.models[id]]).toEqual([false, undefined, undefined]);
+  expect([config.localEmbedder.models, config.providers.local, config.models[id]]).toEqual([[], undefined, undefined]);
 });
 
 test('leaves the tiers unchanged if it is turned on for projects only', () => {
@@ -45,7 +54,7 @@ test('leaves the tiers unchanged if it is turned on for projects only', () => {
 
 test('prefers a provider of the same name in the file', () => {
   const config = load(vendor.replace('own:', 'local:').replace('own/e', 'local/e'), { GATEWAY_LOCAL_EMBEDDER: 'on' });
-  expect([config.localEmbedder.isUsed, config.providers.local?.baseUrl]).toEqual([false, 'https://own.example.com/v1']);
+  expect([config.localEmbedder.models, config.providers.local?.baseUrl]).toEqual([[], 'https://own.example.com/v1']);
 });
 
 test('reports a tier that names the local embedder while it is off', () => {

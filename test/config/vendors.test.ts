@@ -64,6 +64,17 @@ test.each([
   expect(findVendorByAddress(address)?.name ?? null).toBe(name);
 });
 
+test.each([
+  [{ base_url: 'https://ai.api.nvidia.com/v1/genai' }, { imageShape: 'artifacts', imageJobsOrigin: 'https://api.nvcf.nvidia.com' }],
+  [{ vendor: 'nvidia', image_shape: 'openai' }, { imageShape: 'openai' }],
+  [{ vendor: 'elevenlabs' }, { speechShape: 'voice', speech: { voiceIn: 'path', path: '/text-to-speech/{voice}' } }],
+  [{ vendor: 'elevenlabs', speech: { body: { model_id: 'v2' } } }, { speech: { textField: 'text', body: { model_id: 'v2' } } }],
+  [{ vendor: 'deepgram' }, { speechShape: 'voice', speech: { voiceIn: 'query', path: '/speak' } }],
+  [{ vendor: 'deepgram', speech: { path: '/say' } }, { speech: { voiceIn: 'query', path: '/say' } }],
+])('takes the media formats of %j from its description', (row, expected) => {
+  expect(load(row)).toMatchObject(expected);
+});
+
 describe('vendor addresses', () => {
   const azure = {
     base_url: 'https://acme.openai.azure.com/openai',

@@ -1,11 +1,11 @@
-/** Tests that the audit log says in sentences who did what, with links, and keeps ids in a fold-out. */
+/** Tests that the audit log has sentences that say who did what, with links, and that ids are in a fold-out. */
 import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, expect, test } from '@jest/globals';
 import { describedActions } from '../../src/console/audit/sentences.ts';
 import { type SignedIn, signIn } from '../support/console.ts';
 import { registeredRoutes } from '../support/console-routes.ts';
 import { shareGateway } from '../support/gateway.ts';
-import { decodeEntities, hiddenValue } from '../support/page-text.ts';
+import { decodeEntities, hiddenValue, textOf } from '../support/page-text.ts';
 
 const gateway = shareGateway({ database: 'any' });
 const path = '/console/p/acme';
@@ -51,7 +51,9 @@ test('describes every action of the console, the API and MCP in a sentence', asy
   const files = (await readdir(folder)).filter((name) => name.endsWith('-routes.ts'));
   const texts = await Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')));
   const ofApi = texts.flatMap((text) =>
-    [...text.matchAll(/(?:change|changeProject|streamProject)\(\s*'([\w.]+)'/g)].map(([, name = '']) => name),
+    [...text.matchAll(/(?:change|changeProject|streamProject)\((?:\s*'(?:post|put|patch|delete)',)?\s*'[^']+',\s*'([\w.]+)'/g)].map(
+      ([, name = '']) => name,
+    ),
   );
   expect(ofApi.length).toBeGreaterThan(20);
   const all = new Set([...ofConsole, ...ofApi, 'project.create', 'project.change', 'session.start', 'memory.update']);
@@ -92,12 +94,54 @@ test('names the people in an entry even after they have left', async () => {
   expect(later?.sentence).toBe('Olga removed a person whose account no longer exists, who was an owner, from the project.');
 });
 
+test("doesn't tell an owner to whom the id of a person belongs", async () => {
+  const stranger = await signIn(gateway(), 'stranger', 'Stella');
+  for (const action of ['role', 'remove', 'sign-in-link'])
+    expect((await owner.post(`${path}/members/${stranger.personId}/${action}`, { role: 'owner' })).status).toBe(404);
+  const refused = await entriesOf(owner, `${path}/audit`);
+  expect(refused[0]?.sentence).toBe('Olga tried to create a sign-in link for a person who is not a member.');
+  expect(JSON.stringify(refused)).not.toContain('Stella');
+  expect((await entriesOf(admin, '/console/admin/audit'))[0]?.sentence).toContain('Stella');
+});
+
 test('says who deleted a memory and links to it', async () => {
   const written = await owner.post(`${path}/memory`, { text: 'Ann drinks tea', kind: 'fact', importance: '3', subject: 'ann' });
   const memory = written.headers.get('location') ?? '';
   await owner.post(`${memory}/remove`);
-  const [removed] = await entriesOf(owner, `${path}/audit?action=memory_item.remove`);
-  expect(removed).toMatchObject({ sentence: 'Olga removed a memory.', links: [expect.any(String), memory] });
+  const read = async () => (await entriesOf(owner, `${path}/audit?action=memory_item.remove`))[0];
+  expect(await read()).toMatchObject({ sentence: 'Olga removed the memory “Ann drinks tea”.', links: [expect.any(String), memory] });
+  expect(await textOf(owner.get(memory))).toMatch(/Removed by Olga ?, 20\d\d-/);
+  const [row] = await gateway().database.query<{ detail: unknown }>(
+    `select detail from audit_log where action = 'memory_item.remove' order by id desc limit 1`,
+  );
+  expect(JSON.stringify(row)).not.toContain('tea');
+  await owner.post(`${path}/erase`, { subject: 'ann', confirmation: 'ann' });
+  expect(await read()).toMatchObject({ sentence: 'Olga removed a memory that is no longer stored.', links: [expect.any(String)] });
+});
+
+test('names a corrected memory by its old and its new text', async () => {
+  const text = `Bob works in ${'Oslo and '.repeat(20)}Rome`;
+  const written = await owner.post(`${path}/memory`, { text, kind: 'fact', importance: '3' });
+  const old = written.headers.get('location') ?? '';
+  const corrected = (await owner.post(`${old}/correct`, { text: 'Bob <b> works in Rome' })).headers.get('location') ?? '';
+  const [entry] = await entriesOf(owner, `${path}/audit?action=memory_item.correct`);
+  expect(entry?.sentence).toMatch(/^Olga corrected the memory “Bob works in Oslo and [^”]*…” to “Bob <b> works in Rome”\.$/);
+  expect(entry?.links).toEqual([expect.any(String), old, corrected]);
+  const page = await textOf(owner.get(old));
+  expect(page).toMatch(/Corrected by Olga ?, 20\d\d-[^.]*\. See what took its place/);
+});
+
+test("doesn't show the text of another project's memory", async () => {
+  const elsewhere = await gateway().withProject('elsewhere');
+  const other = await signIn(elsewhere, 'owner', 'Otto');
+  const written = await other.post('/console/p/elsewhere/memory', { text: 'Secret plan', kind: 'fact', importance: '3' });
+  const id = written.headers.get('location')?.split('/').at(-1) ?? '';
+  expect((await owner.post(`${path}/memory/${id}/remove`)).status).toBe(404);
+  const [entry] = await entriesOf(owner, `${path}/audit?action=memory_item.remove`);
+  expect(entry?.sentence).toBe('Olga tried to remove a memory.');
+  expect((await entriesOf(admin, '/console/admin/audit?action=memory_item.write'))[0]?.sentence).toBe(
+    'Otto wrote the memory “Secret plan”.',
+  );
 });
 
 test('describes changes that were made with the admin token', async () => {

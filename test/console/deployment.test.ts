@@ -1,4 +1,4 @@
-/** Tests the pages with figures of all projects, which only deployment admins see. */
+/** Tests pages that have figures about all projects. Only deployment admins can see them. */
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Attempt } from '../../src/core/call.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
@@ -72,6 +72,17 @@ test('shows which provider is failing', async () => {
   expect(text).toMatch(/ dead failing 5 of 5 5 5 100% /);
   expect(text).toMatch(/ two healthy 0 of 4 4 0 \$6\.50 \$2\.00/);
   expect(text).toMatch(/ one Not called No attempts 0 0 /);
+  // The pages of a project say the same, although it was other projects whose attempts failed.
+  const healthOf = async (path: string, provider: string): Promise<string | undefined> =>
+    new RegExp(`<tr>.*?>${provider}<.*?data-label="Health"><div>(.*?)</div>`, 's')
+      .exec((await (await admin.get(path)).text()).split('Providers</h2>')[1] ?? '')?.[1]
+      ?.replace(/<[^>]*>/g, '');
+  const pages = ['/console/p/acme/routing', '/console/p/acme/overview', '/console/p/idle/routing'];
+  for (const path of pages)
+    expect([path, await healthOf(path, 'dead'), await healthOf(path, 'two'), await healthOf(path, 'one')]).toEqual([
+      ...[path, 'failing', 'healthy', 'Not called'],
+    ]);
+  expect(await textOf('/console/p/idle/routing')).toMatch(/ dead .* failing closed /);
   const { database } = gateway();
   const projects = await database.query<{ id: string }>('select id from projects order by slug limit 2');
   const [process] = await database.query<{ id: string }>('select id from processes order by heartbeat_at desc limit 1');
@@ -82,6 +93,8 @@ test('shows which provider is failing', async () => {
       [id, process?.id],
     );
   expect(await textOf(page)).toMatch(/ two down in 2 projects since 2026-11-20 10:00/);
+  for (const path of pages) expect([path, await healthOf(path, 'two')]).toEqual([path, 'down']);
+  expect(await textOf('/console/p/idle/routing')).not.toContain('in 2 projects');
 });
 
 test('exports every project as CSV', async () => {

@@ -1,8 +1,10 @@
 /**
- * Puts hostile text into every stored field and into the parameters of every page. In Chromium none of it runs, and no
- * page scrolls sideways on a phone.
+ * Puts hostile text into every stored field and into the parameters of every page. In Chromium, none of this text runs
+ * as a script, and no page scrolls sideways on a phone.
  */
+import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { filterNames } from '../../src/usage/analytics/call-filter.ts';
 import { sharedChromium } from '../support/chromium.ts';
 import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
 import { defaultYaml, shareGateway } from '../support/gateway.ts';
@@ -67,33 +69,39 @@ beforeAll(async () => {
   planted = await plantProject(gateway(), corpus);
 });
 
-/** The names of the parameters that pages read. */
-const parameters = [
-  ...[
-    'q',
-    'subject',
-    'source',
-    'model',
-    'other',
-    'task',
-    'turn',
-    'agent',
-    'trigger',
-    'key',
-    'route',
-    'result',
-    'code',
-    'name',
-    'application',
-  ],
-  ...['entity', 'state', 'kind', 'origin', 'view', 'by', 'metric', 'group', 'unit', 'range', 'from', 'to', 'before', 'show', 'action'],
-  ...['person', 'next', 'token', 'prompt', 'system', 'temperature', 'bytes', 'live', 'text'],
-];
+/** The names of all parameters and fields that the sources of the console read, and of the filters of calls. */
+const parameters = ((): readonly string[] => {
+  const folder = new URL('../../src/console/', import.meta.url);
+  const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const read = sources.flatMap((name) =>
+    [...readFileSync(new URL(name, folder), 'utf8').matchAll(/\b(?:get|getAll|has|text|number)\('([a-z_]+)'\)/g)].map(
+      ([, parameter = '']) => parameter,
+    ),
+  );
+  return [...new Set([...read, ...filterNames, 'before', 'range', 'from', 'to'])];
+})();
 
 /** Returns the path with a hostile text in every parameter, a different one for each page. */
 function withHostileQuery(path: string, index: number): string {
   const value = scripts[index % scripts.length]?.slice(0, 64) ?? '';
   return `${path}?${new URLSearchParams(Object.fromEntries(parameters.map((name) => [name, value])))}`;
+}
+
+/**
+ * Leaves out the parameters that the page rejects, because it shows none of the others then. Returns null if nothing is
+ * left to leave out.
+ */
+async function withoutRejected(path: string): Promise<string | null> {
+  const url = new URL(path, 'http://host');
+  for (;;) {
+    const response = await planted.admin.get(url.pathname + url.search);
+    const text = await response.text();
+    if (response.status !== 400 && response.status !== 404) return url.pathname + url.search;
+    const named = /<p>([A-Z]\w*): /.exec(text)?.[1]?.toLowerCase();
+    const rejected = [named, 'from', 'id', 'before'].find((name) => name !== undefined && url.searchParams.has(name));
+    if (rejected === undefined) return null;
+    url.searchParams.delete(rejected);
+  }
 }
 
 /** Finds elements that only hostile text can have added to a page. */
@@ -150,7 +158,11 @@ describe('hostile text without the Content-Security-Policy', () => {
   });
 
   test("never runs when it is in a page's parameters", async () => {
+    expect(parameters.length).toBeGreaterThan(80);
     const distinct = [...new Set(pagesOf(planted).map((path) => path.split('?')[0] ?? ''))];
-    expect(await findProblems(distinct.map(withHostileQuery), (status) => status < 500)).toEqual([]);
+    const paths = distinct.map(withHostileQuery);
+    const accepted = (await Promise.all(paths.map(withoutRejected))).filter((path) => path !== null);
+    expect(accepted.length).toBeGreaterThan(distinct.length / 2);
+    expect(await findProblems([...paths, ...accepted], (status) => status < 500)).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
-/** Tests what the list of keys shows about their use, and which names of models a key may have. */
+/** Tests what the list of keys says about their use, and which model names a key can have. */
 import { beforeAll, expect, test } from '@jest/globals';
 import { type SignedIn, signIn } from '../support/console.ts';
-import { shareGateway } from '../support/gateway.ts';
+import { jsonOf, shareGateway } from '../support/gateway.ts';
 import { decodeEntities, hiddenValue, textOf } from '../support/page-text.ts';
 
 const gateway = shareGateway({ database: 'any' });
@@ -57,8 +57,40 @@ test('rejects unknown tiers and providers and suggests the nearest name', async 
   expect(rejected).toContain('"standrad" is neither a tier nor a model (did you mean "standard"?)');
   expect(rejected).toContain('no provider "onne" is configured for "onne/echo" (did you mean "one/echo"?)');
   expect(rejected).toMatch(/<textarea[^>]*name="models"[^>]*aria-invalid="true"[^>]*> standrad/);
-  const overApi = await gateway().admin('POST', '/provision/teams/acme/keys', { name: 'typo', models: ['standrad'] });
-  expect([overApi.status, await overApi.json()]).toMatchObject([400, { error: { code: 'bad_request' } }]);
+});
+
+test('the API issues and changes keys with unknown models and returns warnings', async () => {
+  const keys = '/provision/teams/acme/keys';
+  const issued = await gateway().admin('POST', keys, { name: 'typo', models: ['standrad', 'one/echo'] });
+  const warnings = [{ path: 'models.0', message: '"standrad" is neither a tier nor a model (did you mean "standard"?)' }];
+  const key = await jsonOf<{ key: string; prefix: string }>(Promise.resolve(issued));
+  expect([issued.status, key]).toMatchObject([201, { models: ['standrad', 'one/echo'], warnings }]);
+  const change = (models: readonly string[]) => jsonOf<object>(gateway().admin('PATCH', `${keys}/${key.prefix}`, { models }));
+  expect(await change(['standrad'])).toMatchObject({ models: ['standrad'], warnings: [] });
+  expect(await change(['onne/echo'])).toMatchObject({ warnings: [{ message: expect.stringContaining('no provider "onne"') }] });
+  const refused = await fetch(`${gateway().url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'one/echo', messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+  expect([refused.status, await refused.json()]).toMatchObject([
+    400,
+    { error: { code: 'no_route', message: expect.stringMatching(/^model not permitted for this key: /) } },
+  ]);
+});
+
+test('warns about models whose provider the project may not use', async () => {
+  const elsewhere = await gateway().withProject('closed');
+  const admin = await signIn(elsewhere, 'owner');
+  await elsewhere.admin('PUT', '/provision/teams/closed', { providers: ['two'] });
+  const { warnings } = await jsonOf<{ warnings: unknown }>(
+    elsewhere.admin('POST', '/provision/teams/closed/keys', { name: 'api', models: ['two/echo', 'one/echo', 'one/echo'] }),
+  );
+  expect(warnings).toEqual([{ path: 'models.1', message: 'the project may not use the provider "one" of "one/echo"' }]);
+  const issued = await textOf(admin.post('/console/p/closed/keys', { name: 'console', models: 'one/echo' }));
+  expect(issued).toMatch(/The key may use one\/echo ?, but the project may not use a provider for it\./);
+  const prefix = /sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1] ?? '';
+  expect(await textOf(admin.get(`/console/p/closed/keys/${prefix}`))).toMatch(/one\/echo +provider not allowed/);
 });
 
 test('keeps a name that is no longer known but rejects a new unknown one', async () => {

@@ -1,6 +1,6 @@
 /**
- * Tests keys, applications, routing, rules, members and the audit log in the console, with forms like those a browser
- * submits.
+ * Tests keys, applications, routing, rules, members and the audit log in the console. Forms are submitted like a
+ * browser would.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../support/chromium.ts';
@@ -180,6 +180,45 @@ describe('keys', () => {
     expect([foreign.status, (await foreign.text()).includes(prefix ?? '-')]).toEqual([422, false]);
   });
 
+  test("doesn't issue a key under the id of the gateway's own calls", async () => {
+    const before = await textOf(member.get(`${path}/keys`));
+    for (const key_id of ['00000000-0000-0000-0000-000000000000', '01900000-0000-4000-8000-000000000000']) {
+      expect((await owner.post(`${path}/keys`, { name: 'own id', key_id })).status).toBe(200);
+      expect(await gateway().database.query('select 1 from virtual_keys where id = $1::uuid', [key_id])).toEqual([]);
+    }
+    expect(before).not.toContain('own id');
+  });
+
+  test('reads an expiry in the time zone in which the form showed it', async () => {
+    const traveller = await signIn(gateway(), 'owner');
+    const inZone = (time_zone: string) => traveller.post('/console/account/display', { theme: '', time_zone });
+    await inZone('Asia/Kathmandu');
+    const form = await (await traveller.get(`${path}/keys/new`)).text();
+    expect(form).toContain('Expires (Asia/Kathmandu)');
+    await inZone('America/New_York');
+    const fields = { name: 'abroad', expires_at: '2040-01-01T12:00', zone: hiddenValue(form, 'zone') };
+    const issued = /sk-gw-([a-z0-9]{8})-/.exec(await (await traveller.post(`${path}/keys`, fields)).text())?.[1];
+    const expiry = async () => {
+      const [row] = await gateway().database.query<{ at: Date }>('select expires_at as at from virtual_keys where prefix = $1::text', [
+        issued,
+      ]);
+      return row?.at.toISOString();
+    };
+    expect(await expiry()).toBe('2040-01-01T06:15:00.000Z');
+    const opened = await (await traveller.get(`${path}/keys/${issued}/edit`)).text();
+    expect(opened).toMatch(/name="expires_at"[^>]*value="2040-01-01T01:15"/);
+    await inZone('Asia/Kathmandu');
+    const edit = {
+      name: 'renamed abroad',
+      expires_at: '2040-01-01T01:15',
+      zone: hiddenValue(opened, 'zone'),
+      read: hiddenValue(opened, 'read'),
+    };
+    expect((await traveller.post(`${path}/keys/${issued}/edit`, edit)).status).toBe(303);
+    expect(await expiry()).toBe('2040-01-01T06:15:00.000Z');
+    expect(await textOf(owner.post(`${path}/keys`, { ...fields, zone: 'Mars/Olympus' }))).toContain('abroad');
+  });
+
   test('exports keys as CSV, including revoked ones on request', async () => {
     const csv = await (await member.get(`${path}/keys.csv?show=all`)).text();
     expect(csv.split('\r\n')[0]).toMatch(/^name,prefix,state,models/);
@@ -297,7 +336,7 @@ describe('routing', () => {
     expect(await auditOf('project.change')).toMatchObject({ detail: { changed: { required_tags: { from: [], to: ['eu'] } } } });
     const page = await textOf(member.get(`${path}/routing`));
     expect(page).toContain('Required tags: eu');
-    expect(page).toMatch(/one 127\.0\.0\.1\S* chat \S.* lacks eu healthy two 127\.0\.0\.1\S* chat .* eu allowed/);
+    expect(page).toMatch(/one 127\.0\.0\.1\S* chat \S.* lacks eu (?:healthy|Not called) closed two 127\.0\.0\.1\S* chat .* eu allowed/);
 
     expect((await callWith(gateway().key)).headers.get('x-gateway-model')).toBe('two/echo');
     const [call] = await eventually(async () => {
@@ -305,7 +344,7 @@ describe('routing', () => {
       expect(calls[0]?.plan).toContainEqual({ model: 'one/echo', skipped: 'tags_missing', lacks: ['eu'] });
       return calls;
     });
-    const why = 'The provider does not have the required tags: eu.';
+    const why = 'The provider one does not have the required tags: eu.';
     expect(await textOf(member.get(`${path}/calls/${call?.id}`))).toContain(why);
 
     const issued = await (await owner.post(`${path}/keys`, { name: 'tagged', required_tags: 'zero-retention on-prem' })).text();
@@ -435,7 +474,7 @@ describe('members', () => {
     expect((await admin.post('/console/admin/projects', { project: 'fresh', name: 'Fresh' })).headers.get('location')).toBe(
       '/console/p/fresh/members',
     );
-    expect(await textOf(admin.post('/console/admin/projects', { project: 'fresh' }), 422)).toContain('exists already');
+    expect(await textOf(admin.post('/console/admin/projects', { project: 'fresh' }), 422)).toContain('already exists');
     const page = await textOf(admin.post('/console/admin/people', { email: 'ops@example.com', admin: 'on' }));
     expect(page).toContain('/console/sign-in/link?token=');
     const person = await signIn(gateway(), 'member', 'Mo');

@@ -1,4 +1,7 @@
-/** Tests that people can't break routing by accident: the forms of tiers, their checks, and the marks on the pages. */
+/**
+ * Tests that people can't break routing by accident. This covers the forms for tiers, their validation, and the
+ * warnings on pages.
+ */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { sharedChromium } from '../support/chromium.ts';
@@ -88,7 +91,7 @@ test('saves an unknown model only after the person confirms the warning', async 
   const warning = page.getByText('Check what this change does').locator('..');
   await warning.waitFor();
   expect(await warning.textContent()).toContain('The catalog has no model one/ehco, so its price and its limits are unknown');
-  expect(await warning.textContent()).toContain('The project could use no model of the tier new, so calls to it would be refused.');
+  expect(await warning.textContent()).toContain('The project could not use any model of the tier new, so calls to it would be refused.');
   await page.getByLabel('Save it anyway').check();
   // This adds a warning that nobody has read yet.
   await page.getByLabel('two', { exact: true }).uncheck();
@@ -161,6 +164,6 @@ test('the API saves unknown models and returns warnings', async () => {
     admin('PUT', '/provision/teams/warned/applications/bot', { tiers: { standard: [] } }),
   );
   expect(application.warnings).toEqual([
-    { path: 'tiers.standard', message: 'the project could use no model of the tier standard, so calls to it would be refused' },
+    { path: 'tiers.standard', message: 'the project could not use any model of the tier standard, so calls to it would be refused' },
   ]);
 });

@@ -1,6 +1,6 @@
 /**
- * Uses the console like the first people do: the real program on a terminal, with Temporal, in Chromium. Each test
- * continues where the last one ended.
+ * Uses the console like the first people on a new installation do, with the real program in a terminal, Temporal, and
+ * Chromium. Each test continues where the last one ended.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -157,6 +157,7 @@ describe('the first hour with the console', () => {
     await button('Stop').click();
     await results.nth(1).getByText('(stopped)').waitFor();
 
+    const preview = page.waitForResponse((response) => response.url().endsWith('/playground/code'));
     await page.getByLabel('Compare with').selectOption('demo/long-40');
     await button('Run').click();
     await results.getByRole('link', { name: 'Show the call' }).nth(1).waitFor();
@@ -168,6 +169,9 @@ describe('the first hour with the console', () => {
     const received = await Promise.all(bodies);
     expect(received.length).toBeGreaterThan(5);
     expect(received.join('')).not.toMatch(/sk-gw-/);
+    // If the next test left the page during this request, the browser would report an error.
+    await preview;
+    await page.locator('form.htmx-request').waitFor({ state: 'detached' });
   });
 
   test('saves and applies memory settings', async () => {

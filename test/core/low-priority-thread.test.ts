@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { expect, test } from '@jest/globals';
 import { defineJob, largeBytes } from '../../src/core/low-priority-thread.ts';
@@ -41,6 +42,9 @@ test('fails only the job that throws or crashes the thread', async () => {
   expect(after).toMatchObject({ value: { text: 'after' } });
 });
 
-test('runs at a lower priority than the event loop', async () => {
-  expect((await runReadPriority('a', {})).priority).toBeGreaterThan(getPriority());
+test("runs at a lower priority than the event loop, like V8's threads, which collect its garbage", async () => {
+  const { priority } = await runReadPriority('a', {});
+  expect(priority).toBeGreaterThan(getPriority());
+  const threads = readdirSync('/proc/self/task').filter((id) => readFileSync(`/proc/self/task/${id}/comm`, 'utf8') === 'V8Worker\n');
+  expect(new Set(threads.map((id) => getPriority(Number(id))))).toEqual(new Set([priority]));
 });

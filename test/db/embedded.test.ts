@@ -121,6 +121,6 @@ test("reports a directory that can't be created with a one-line error", async ()
   await chmod(file, 0o400);
   const opening = openEmbeddedDatabase({ dataDir: join(file, 'data') });
   await expect(opening).rejects.toThrow(DataDirError);
-  await expect(opening).rejects.toThrow(/^the data directory \S+ cannot be written: [^\n]+$/);
+  await expect(opening).rejects.toThrow(/^cannot write to the data directory \S+: [^\n]+$/);
   await rm(folder, { recursive: true });
 });

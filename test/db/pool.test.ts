@@ -37,6 +37,24 @@ test('times out a query if the server never responds', () =>
     await database.close();
   }));
 
+describePostgres('long texts', () => {
+  test('are compressed with lz4 if the server supports it', () =>
+    withPostgres(async (url) => {
+      const database = openServerDatabase({ connectionString: url });
+      await database.query('create table texts (content text not null)');
+      await database.query(
+        `insert into texts select string_agg(md5(n::text), ' ') || repeat('text ', 2000) from generate_series(1, 100) n`,
+      );
+      const [row] = await database.query<{ used: string; supported: boolean }>(
+        `select pg_column_compression(content) as used,
+                (select 'lz4' = any (enumvals) from pg_settings where name = 'default_toast_compression') as supported
+           from texts`,
+      );
+      await database.close();
+      expect(row?.used).toBe(row?.supported ? 'lz4' : 'pglz');
+    }));
+});
+
 describePostgres('on an unreliable network', () => {
   interface Given {
     readonly database: Database;

@@ -1,6 +1,6 @@
 /**
- * Checks the manifests of docs/kubernetes.md against the code. They parse, refer to each other, and contain settings
- * that the service accepts.
+ * Checks the manifests in docs/kubernetes.md against the code. They have to be valid, refer to each other correctly,
+ * and only contain settings that the service accepts.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Command } from '../../src/config/variables.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
+import { servesNamespace } from '../../src/temporal/connection/temporal-connection.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { root } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres, runAsAdmin } from '../support/postgres.ts';

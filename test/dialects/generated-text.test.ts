@@ -1,6 +1,6 @@
 /**
- * If a response has no final usage, we charge it by the characters that the vendor has generated, whatever form they
- * have.
+ * Tests that if a response has no final usage, it's charged by the characters that the vendor has generated, no matter
+ * where they are.
  */
 import { describe, expect, test } from '@jest/globals';
 import { createSseParser } from '../../src/core/sse.ts';
@@ -11,13 +11,13 @@ import { messages } from '../../src/dialects/messages/codec.ts';
 import { responses } from '../../src/dialects/passthrough/responses.ts';
 import { streamOf } from './events.ts';
 
-/** Reads a stream like the relay, which doesn't parse events that only continue a text. */
+/** Reads a stream like the relay does. */
 function readAsRelayed(codec: RouteCodec, ...events: readonly object[]): StreamReader {
   const reader = codec.createStreamReader();
   const parser = createSseParser();
   const name = (event: object): string => (codec.route === 'messages' && 'type' in event ? `event: ${event.type}\n` : '');
   const bytes = Buffer.from(events.map((event) => name(event) + streamOf(event)).join(''));
-  parser.scan(bytes, { read: (event) => void reader.read(event), ...(reader.skip && { skip: reader.skip }) });
+  parser.scan(bytes, (event) => void reader.read(event));
   return reader;
 }
 
@@ -69,7 +69,7 @@ describe('chat streams', () => {
   test('counts events that are skipped without parsing', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world', ' world'];
     expect(countOf(chat, ...texts.map((content) => chunk({ content })))).toBe(texts.join('').length);
-    // These three events are identical, and their text is in `reasoning_content` instead of `content`. All three have
+    // These three events are identical. Their text is in `reasoning_content` instead of `content`, and all three have
     // to count.
     const thought = chunk({ content: '', reasoning_content: ' the' });
     expect(countOf(chat, chunk({ content: 'a' }), thought, thought, thought)).toBe(13);

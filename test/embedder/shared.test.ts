@@ -1,11 +1,16 @@
-/** Tests that the embedder of a service follows its configuration. */
+/** Tests that a service's embedder follows the configuration. */
 import { expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createSharedLocalEmbedder, type Endpoint } from '../../src/service/local-embedder-config.ts';
 import { eventually } from '../support/gateway.ts';
 
-const configOf = (mode: 'on' | 'off') => loadConfig({ env: { GATEWAY_LOCAL_EMBEDDER: mode }, fileText: null, fileName: 'gateway.yaml' });
+const configOf = (mode: 'on' | 'off', model = 'bge-small-en-v1.5') =>
+  loadConfig({
+    env: { GATEWAY_LOCAL_EMBEDDER: mode },
+    fileText: mode === 'on' ? `tiers: { embed: [local/${model}] }` : null,
+    fileName: 'gateway.yaml',
+  });
 
 /** Returns the status of a request, or null if the connection is refused. */
 function statusOf(endpoint: Endpoint | null): Promise<number | null> {
@@ -28,4 +33,18 @@ test('stops and starts the local embedder when the configuration changes', async
   expect(await statusOf(second)).toBe(503);
   await embedder.stop();
   expect(await statusOf(second)).toBe(null);
+});
+
+test('starts another embedder if the configuration names another model', async () => {
+  const env = { XDG_CACHE_HOME: '/dev/null' };
+  const logger = createLogger({ level: 'silent' });
+  const embedder = createSharedLocalEmbedder({ env, logger, onChange: () => undefined, stopDelayMs: 60_000 });
+  const english = await embedder.endpointFor(configOf('on'));
+  const multilingual = await embedder.endpointFor(configOf('on', 'multilingual-e5-small-q4'));
+  expect(multilingual?.url).not.toBe(english?.url);
+  // Running calls may still use the first one.
+  expect(await statusOf(english)).toBe(503);
+  expect(await embedder.endpointFor(configOf('on'))).toEqual(english);
+  await embedder.stop();
+  expect([await statusOf(english), await statusOf(multilingual)]).toEqual([null, null]);
 });

@@ -1,4 +1,7 @@
-/** Tests the port of the local embedder while its process dies. Other programs cannot take it, and no caller waits. */
+/**
+ * Tests the port of the local embedder while its process dies. Other programs can't take over the port, and callers
+ * don't have to wait.
+ */
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -17,7 +20,13 @@ afterAll(() => embedder.stop());
 
 async function start(onChange = (_isReady: boolean): void => undefined): Promise<LocalEmbedder> {
   const { runtime } = await embedderFiles();
-  const options = { folder: null, cacheDir: dirname(runtime), variables: {}, logger: createLogger({ level: 'silent' }) };
+  const options = {
+    models: ['bge-small-en-v1.5'] as const,
+    folder: null,
+    cacheDir: dirname(runtime),
+    variables: {},
+    logger: createLogger({ level: 'silent' }),
+  };
   return startLocalEmbedder({ ...options, onChange, onUnavailable: () => undefined });
 }
 

@@ -293,6 +293,29 @@ test('reads a name right after a long value as the name of the next value', () =
   expect(maskCredentials(`password=${value}.password = hunter2000`)).toBe('password=[credential] = [credential]');
 });
 
+test.each([
+  ...['password', 'passwd', 'Passwort', 'Kennwort', 'passphrase', 'pwd', 'mot de passe', 'contraseña', 'senha', 'wachtwoord', 'hasło'],
+  ...[
+    'lösenord',
+    'пароль',
+    '密码',
+    '密碼',
+    'パスワード',
+    '비밀번호',
+    'secret',
+    'token',
+    'API-Key',
+    'access key',
+    'privatekey',
+    'secret_key',
+  ],
+  ...['encryption_key', 'signingKey', 'account key', 'pa\u017fsword', 'TO\u212aEN'],
+])('finds a value with the name %s at any position', (name) => {
+  for (const before of ['', '1', ' - ', 'no ', 'keep, '])
+    for (const text of [name, name.toUpperCase()])
+      expect(maskCredentials(`${before}${text}=hunter22xyz`)).toBe(`${before}${text}=[credential]`);
+});
+
 test('ends a value at a control character', () => {
   expect(maskCredentials('AWS_SECRET_ACCESS_KEY=A7gQXLh2HdVugxvEWeq3vEzN\u0001(x)')).toBe('AWS_SECRET_ACCESS_KEY=[credential]\u0001(x)');
   const github = `ghp_${'a1B2'.repeat(9)}`;

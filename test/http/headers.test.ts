@@ -6,6 +6,7 @@ import {
   parseCorrelation,
   parseFirstContentTimeoutMs,
   parseMemoryMode,
+  parseSource,
   parseSubject,
   parseTextHeader,
   parseTimeoutMs,
@@ -26,6 +27,19 @@ describe('parseTextHeader', () => {
     ['gr\u00f6', 'gr\ufffd'],
   ])('parses a text header %j as %j', (value, text) => {
     expect(parseTextHeader({ 'x-gateway-source': value }, 'x-gateway-source')).toBe(text);
+  });
+});
+
+describe('x-gateway-source', () => {
+  test.each([
+    ['web', 'web'],
+    ['gateway', 'gateway'],
+    ['gateway-memory', null],
+    ['gateway-playground', null],
+    ['x'.repeat(300), 'x'.repeat(256)],
+    ['a\0', 'a'],
+  ])('parses %j as %j', (value, source) => {
+    expect(parseSource({ 'x-gateway-source': value })).toBe(source);
   });
 });
 

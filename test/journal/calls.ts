@@ -1,4 +1,4 @@
-/** Calls for the tests of the journal and of usage, and fakes of their dependencies. */
+/** Calls for the tests of the journal and of usage. Their dependencies are fakes. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -119,11 +119,14 @@ export async function withFolder<Result>(work: (folder: string) => Promise<Resul
   }
 }
 
+/** Tests may replace `performance.now` by a clock that stands still, but waiting has to end. */
+const realNow = performance.now.bind(performance);
+
 /** Resolves once `condition` holds, and fails after a minute. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + 60_000;
+  const end = realNow() + 60_000;
   while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`timed out: ${what}`);
+    if (realNow() > end) throw new Error(`timed out: ${what}`);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -63,6 +63,51 @@ function settledIds(records: readonly DecodedRecord[]): string[] {
 }
 
 describe('writing', () => {
+  test("doesn't make other calls wait until a large body is written", async () => {
+    const disk = createBrokenDisk();
+    const written = Promise.withResolvers<void>();
+    const writing = Promise.withResolvers<void>();
+    const files: JournalFileSystem = {
+      ...disk.files,
+      async create(file) {
+        const real = await disk.files.create(file);
+        return {
+          ...real,
+          async writeAll(buffers, position) {
+            if (buffers.some(({ length }) => length >= 1_024 * 1_024)) {
+              writing.resolve();
+              await written.promise;
+            }
+            await real.writeAll(buffers, position);
+          },
+        };
+      },
+    };
+    await withJournal(
+      async ({ journal, records }) => {
+        const large = settledCall({ content: { request: Buffer.alloc(3_000_000, 'x'), response: null } });
+        const small = settledCall();
+        await journal.open(large.metadata, attemptStart);
+        const settled = journal.settle(large);
+        await writing.promise;
+        await journal.open(small.metadata, attemptStart);
+        await journal.settle(small);
+        expect(settledIds(await records())).toEqual([small.metadata.id]);
+        const sealed = journal.seal();
+        written.resolve();
+        await Promise.all([settled, sealed]);
+        expect(await records()).toMatchObject([
+          { kind: 'opened' },
+          { kind: 'opened' },
+          { kind: 'settled' },
+          { kind: 'settled', call: large },
+        ]);
+        expect(journal.segments().map(({ sealed }) => sealed)).toEqual([true, true]);
+      },
+      { files },
+    );
+  });
+
   test('keeps a call in the journal until it settles, with its body byte for byte', () =>
     withJournal(async ({ journal, records }) => {
       const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), response: null } });
@@ -118,9 +163,26 @@ describe('writing', () => {
 });
 
 describe('segments', () => {
+  test('writes a large record although other records keep arriving', () =>
+    withJournal(
+      async ({ journal }) => {
+        const others: Promise<void>[] = [];
+        let isWritten = false;
+        const large = journal.settle(settledCall({ content: withText('x'.repeat(25_000)) })).then(() => {
+          isWritten = true;
+        });
+        while (!isWritten) {
+          others.push(journal.settle(settledCall()));
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        await Promise.all([large, ...others]);
+      },
+      { sync: true },
+    ));
+
   test('seals a full segment and deletes it on deleteSegment', () =>
     withJournal(async ({ journal, records }) => {
-      for (let round = 0; round < 3; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(25_000)) }));
+      for (let round = 0; round < 3; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(19_500)) }));
       expect(journal.segments().map(({ number, sealed }) => [number, sealed])).toEqual([
         [1, true],
         [2, true],

@@ -1,6 +1,6 @@
 /**
- * Kills a real process with kill -9 at every failpoint of the journal, the drain and the recovery. Afterwards each call
- * is stored exactly once.
+ * Kills a real process with kill -9 at every failpoint of the journal, the drain and the recovery. After that, each
+ * call has to be stored exactly once.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -59,6 +59,7 @@ describePostgres('kill -9', () => {
     });
     const [code, signal] = await once(child, 'close');
     const idsAfter = (word: string): string[] => [...said.matchAll(new RegExp(`^${word} (\\S+)$`, 'gm'))].map(([, id = '']) => id);
+    expect(idsAfter('damaged')).toEqual([]);
     return { code, signal, opened: idsAfter('opened'), settled: idsAfter('settled') };
   };
 
@@ -67,7 +68,11 @@ describePostgres('kill -9', () => {
       dataDir,
       ownId: 'none',
       database,
-      store: storeCalls,
+      async store(tx, calls) {
+        for (const { metadata, content } of calls)
+          if (content) expect(content.request.toString()).toMatch(new RegExp(`^(?:the history )+${metadata.id}$`));
+        await storeCalls(tx, calls);
+      },
       logger: keepingLogger(),
       estimateCost: () => 7,
     });

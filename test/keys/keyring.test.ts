@@ -67,21 +67,21 @@ describeDatabases('a keyring', (database) => {
     expect(await otherKeyring.find(secret)).toEqual(caller);
   });
 
-  test('finds a cached key synchronously', async () => {
+  test('finds a cached key without a query', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await receiveNotifications();
     await keyring.find(secret);
     queries = [];
-    expect(keyring.find(secret)).toMatchObject({ keyPrefix: record.prefix });
+    expect(await keyring.find(secret)).toMatchObject({ keyPrefix: record.prefix });
     expect(queries).toEqual([]);
   });
 
   test('rejects a key with a wrong checksum without a query', async () => {
-    expect(() => keyring.find('sk-gw-abcdefgh-nonsense')).toThrow(invalid);
+    await expect(keyring.find('sk-gw-abcdefgh-nonsense')).rejects.toEqual(invalid);
     expect(queries).toEqual([]);
     const { secret } = generateSecret();
     await expect(keyring.find(secret)).rejects.toEqual(invalid);
-    expect(() => keyring.find(secret)).toThrow(invalid);
+    await expect(keyring.find(secret)).rejects.toEqual(invalid);
     expect(queries.length).toBe(1);
   });
 
@@ -90,6 +90,17 @@ describeDatabases('a keyring', (database) => {
     const forged = generateSecret().secret;
     await database().query('update virtual_keys set prefix = $2::text where id = $1::uuid', [record.id, forged.slice(6, 14)]);
     await expect(keyring.find(forged)).rejects.toEqual(invalid);
+  });
+
+  test('finds a cached key synchronously, unless it is revoked or the secret is wrong', async () => {
+    const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
+    expect(keyring.findCached(secret)).toBeNull();
+    const caller = await keyring.find(secret);
+    expect(keyring.findCached(secret)).toEqual(caller);
+    expect(keyring.findCached(`${secret.slice(0, -1)}${secret.endsWith('a') ? 'b' : 'a'}`)).toBeNull();
+    await keyring.revoke(project.id, record.prefix);
+    await expect(keyring.find(secret)).rejects.toEqual(invalid);
+    expect(() => keyring.findCached(secret)).toThrow(expect.objectContaining({ code: 'invalid_key' }));
   });
 
   test('rejects a revoked key immediately, and in other processes after a notification', async () => {
@@ -109,9 +120,9 @@ describeDatabases('a keyring', (database) => {
     await receiveNotifications();
     await keyring.find(secret);
     now += 4_999;
-    expect(keyring.find(secret)).toMatchObject({ projectId: project.id });
+    expect(await keyring.find(secret)).toMatchObject({ projectId: project.id });
     now += 1;
-    expect(() => keyring.find(secret)).toThrow(invalid);
+    await expect(keyring.find(secret)).rejects.toEqual(invalid);
   });
 
   test('accepts the old key during the grace period of a rotation', async () => {
@@ -250,7 +261,7 @@ describeDatabases('a keyring', (database) => {
     const caller = await keyring.find(secret);
     expect(await otherKeyring.getCeilings(caller)).toMatchObject(record.ceilings);
     queries = [];
-    expect(keyring.getCeilings(caller)).toMatchObject(record.ceilings);
+    expect(await keyring.getCeilings(caller)).toMatchObject(record.ceilings);
     expect(queries).toEqual([]);
     await expect(keyring.getCeilings({ ...caller, keyPrefix: 'unknown0' })).rejects.toMatchObject({ code: 'not_found' });
   });
@@ -273,11 +284,11 @@ describeDatabases('a keyring', (database) => {
       await Promise.all([keyring.find(lasting.secret), keyring.find(short.secret)]);
       failing = /./;
       now += 29 * 60_000;
-      expect(keyring.find(lasting.secret)).toMatchObject({ projectId: project.id });
-      expect(keyring.find(short.secret)).toMatchObject({ projectId: project.id });
+      expect(await keyring.find(lasting.secret)).toMatchObject({ projectId: project.id });
+      expect(await keyring.find(short.secret)).toMatchObject({ projectId: project.id });
       now += 60_000;
-      expect(keyring.find(lasting.secret)).toMatchObject({ projectId: project.id });
-      expect(() => keyring.find(short.secret)).toThrow(invalid);
+      expect(await keyring.find(lasting.secret)).toMatchObject({ projectId: project.id });
+      await expect(keyring.find(short.secret)).rejects.toEqual(invalid);
       now += 31 * 60_000;
       await expect(keyring.find(lasting.secret)).rejects.toMatchObject({ code: 'keystore_unavailable' });
     });

@@ -1,4 +1,4 @@
-/** Tests access tokens of a real OpenID Connect provider at `/mcp`. */
+/** Tests access to `/mcp` with tokens of a real OpenID Connect provider. */
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { generateKeyPair, SignJWT } from 'jose';
@@ -13,6 +13,7 @@ const scope = 'settings:read usage:read';
 
 const provider: IdentityProvider = await startIdentityProvider(client);
 const shared = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) =>
     `${defaultYaml(vendorUrl, deadUrl)}\npublic_url: ${publicUrl}\noidc: { issuer: "${provider.issuer}", client_id: console }\n`,
 });

@@ -1,4 +1,4 @@
-/** Tests the tools of `/mcp` with the official client, in both protocol versions. */
+/** Tests the tools of `/mcp` with the official client and both protocol versions. */
 import { describe, expect, test } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
 import { addPerson, callTool, callToolError, eras, issueToken, withClient } from './people.ts';
@@ -160,7 +160,13 @@ test('keeps all concurrent changes of different settings', async () => {
   const gateway = await shared().withProject('concurrent');
   const person = await addPerson(gateway, [gateway.project]);
   await withClient(gateway, { token: await issueToken(gateway, person) }, async (client) => {
-    const changes = [{ batch_of: 11 }, { at_least_every_minutes: 12 }, { only_senders: ['a'] }, { enabled: false }];
+    const changes = [
+      { batch_of: 11 },
+      { at_least_every_minutes: 12 },
+      { only_senders: ['a'] },
+      { enabled: false },
+      { recall_budget_tokens: 500 },
+    ];
     await Promise.all(changes.map((change) => callTool(client, 'gateway_set_memory_settings', change)));
     const { settings } = await callTool(client, 'gateway_read_memory_settings');
     expect(settings).toMatchObject(Object.assign({}, ...changes));
@@ -174,6 +180,7 @@ test('keeps all concurrent changes of different settings', async () => {
     'batch_of',
     'enabled',
     'only_senders',
+    'recall_budget_tokens',
   ]);
 });
 

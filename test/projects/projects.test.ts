@@ -119,7 +119,7 @@ describeDatabases('projects', (database) => {
   test('applies a change in every process', async () => {
     const { project } = await projects.put(slug, {});
     await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
-    expect(otherProcess.get(project.id)).toMatchObject({ slug });
+    expect(await otherProcess.get(project.id)).toMatchObject({ slug, settings: { mayCall: true } });
     await projects.put(slug, { may_call: false });
     expect(await projects.get(project.id)).toMatchObject({ settings: { mayCall: false } });
     const deadline = performance.now() + 60_000;

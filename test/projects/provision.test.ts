@@ -62,6 +62,8 @@ describeDatabases('/provision', (database) => {
       catalog,
       erasures,
       routing,
+      findUnusableModels: () => [],
+      readEndUser: () => Promise.reject(new Error('not used')),
       getDeploymentUsage: async () => ({}),
       reprice,
       audit,
@@ -151,6 +153,7 @@ describeDatabases('/provision', (database) => {
       default_max_output_tokens: 500,
       expires_at: '2027-01-01T00:00:00Z',
       created_at: '2026-11-20T10:00:00Z',
+      warnings: [],
     });
     const rotated = await send('POST', `/teams/keys/keys/${prefix}/rotate`, { grace_seconds: 60 });
     expect(rotated).toMatchObject({ status: 201, json: { key: expect.stringMatching(/^sk-gw-/), ceilings: shown.ceilings } });

@@ -93,7 +93,7 @@ describeDatabases('hits of content rules', (database) => {
     await hits.stop();
     hits.record({ projectId, callId: newId(clock.at + 1), rules: [email] });
     await hits.stop();
-    expect(warnings).toEqual(['writing the hits of content rules failed; retrying']);
+    expect(warnings).toEqual(['failed to write content rule hits; retrying']);
     isDown = false;
     expect((await hits.count(projectId)).get(ruleIdOf(email))?.hits).toBe(2);
   });

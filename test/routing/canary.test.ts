@@ -1,4 +1,4 @@
-/** Which calls of a tier try its canary, and where it is in their plans. */
+/** Tests which calls of a tier try its canary, and where it is in their plans. */
 import { describe, expect, test } from '@jest/globals';
 import { createBreakers } from '../../src/failover/breaker.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';
@@ -15,7 +15,7 @@ const { loads } = createPoolState();
 const caller = callerWith(null);
 
 function planFor(position: number | null, request: Partial<PlanRequest> = {}) {
-  const planner = createPlanner({ catalog: () => catalog, breakers, catalogFill: () => false, loads });
+  const planner = createPlanner({ catalog, breakers, catalogFill: false, loads });
   const { entries } = planner.plan({
     ...{ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => position },
     ...request,
@@ -33,7 +33,7 @@ test('puts the canary first for calls below its share', () => {
 });
 
 test('caches the plans with and without the canary for each key', () => {
-  const planner = createPlanner({ catalog: () => catalog, breakers, catalogFill: () => false, loads });
+  const planner = createPlanner({ catalog, breakers, catalogFill: false, loads });
   const planAt = (position: number) =>
     planner.plan({ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => position });
   const [canary, control] = [planAt(0), planAt(1)];
@@ -54,7 +54,7 @@ test("doesn't compare a canary that isn't tried first", () => {
 
   const open = createBreakers({ now: () => 0 });
   for (let failure = 0; failure < 50; failure += 1) open.recordFailure(caller.projectId, 'anthropic');
-  const planner = createPlanner({ catalog: () => catalog, breakers: open, catalogFill: () => false, loads });
+  const planner = createPlanner({ catalog, breakers: open, catalogFill: false, loads });
   const plan = planner.plan({ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => 0 });
   expect(plan.entries).toEqual(canaryPlan);
   const { entries } = planner.order(plan, {
@@ -121,7 +121,7 @@ describe('the canary', () => {
       providers: { ...source.providers, openai },
       canaries: { standard: { model: 'anthropic/claude', share: 1 } },
     });
-    const planner = createPlanner({ catalog: () => tagged, breakers, catalogFill: () => false, loads });
+    const planner = createPlanner({ catalog: tagged, breakers, catalogFill: false, loads });
     const request = { caller, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => 0 } as const;
     const { candidates, entries } = planner.plan({ ...request, project: { ...project, requiredTags: ['eu'] } });
     expect(entries).toContainEqual({ model: 'anthropic/claude', skipped: 'tags_missing', lacks: ['eu'] });

@@ -58,20 +58,29 @@ describe('warnings', () => {
   });
 
   test('warns about tiers that the change leaves without a usable model', () => {
-    const refused = 'the project could use no model of the tier embed, so calls to it would be refused';
+    const refused = 'the project could not use any model of the tier embed, so calls to it would be refused';
     expect(warningsOf({}, { providers: ['mistral', 'art'] })).toEqual([refused]);
     expect(warningsOf({}, { required_tags: ['eu'] }, true)).toEqual([
-      'the project could use no model of the tier embed, so calls to it would go to other models of the catalog',
-      'the project could use no model of the tier pictures, so calls to it would go to other models of the catalog',
+      'the project could not use any model of the tier embed, so calls to it would go to other models of the catalog',
+      'the project could not use any model of the tier pictures, so calls to it would go to other models of the catalog',
     ]);
     const before = { providers: ['mistral', 'art'] };
     expect(warningsOf(before, { ...before, tiers: { fast: ['mistral/meta/llama'] } })).toEqual([]);
     expect(warningsOf({}, { tiers: { standard: [] } })).toEqual([
-      'the project could use no model of the tier standard, so calls to it would be refused',
+      'the project could not use any model of the tier standard, so calls to it would be refused',
     ]);
     expect(warningsOf({}, { tiers: { constructor: ['art/painter'] } })).toEqual([
-      'the project could use no model of the tier constructor, so calls to it would be refused',
+      'the project could not use any model of the tier constructor, so calls to it would be refused',
     ]);
+  });
+
+  test('warns about a new required tag that no provider has', () => {
+    expect(check({}, { required_tags: ['eu', 'eu-2'] }).warnings).toContainEqual({
+      path: 'required_tags',
+      message: 'no provider has the tag eu-2; did you mean eu?',
+    });
+    const before = { required_tags: ['retired-tag'] };
+    expect(check(before, { ...before, providers: ['openai'] }).warnings.map(({ path }) => path)).not.toContain('required_tags');
   });
 
   test('warns about a tier that would no longer exist', () => {

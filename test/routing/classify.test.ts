@@ -157,14 +157,14 @@ describe('the tier of a call', () => {
       { tiers: { standard: ['a/b'] }, project: { applications: new Map([['acme', { tiers: { trivial: ['a/b'] } }]]) } },
       'trivial',
     ],
-  ])('picks the tier immediately for %s', (_name, asked, tier) => {
-    expect(choose(asked)).toBe(tier);
+  ])('picks the tier without asking a model for %s', async (_name, asked, tier) => {
+    asks.length = 0;
+    expect(await choose(asked)).toBe(tier);
+    expect(asks).toEqual([]);
   });
 
   test('waits for the classifier model if there is one', async () => {
-    const choice = choose({ classifier: 'model', text: 'Prove it.' });
-    expect(choice).toBeInstanceOf(Promise);
-    expect(await choice).toBe('strong');
+    expect(await choose({ classifier: 'model', text: 'Prove it.' })).toBe('strong');
     expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
   });
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { buildCatalog } from '../../src/routing/catalog.ts';
-import { findModelStates, findUnknownNames } from '../../src/routing/key-models.ts';
+import { findModelStates, findUnknownNames, findUnusableNames } from '../../src/routing/key-models.ts';
 import { project as bareProject, source } from './plans.ts';
 
 const catalog = buildCatalog({ ...source, imageTiers: { artful: ['openai/image'] } });
@@ -26,7 +26,7 @@ test.each([
   ['zzzzzzzz', '"zzzzzzzz" is neither a tier nor a model; write models that the catalog does not list as provider/model'],
   ['zzz/zzzzzzzz', 'no provider "zzz" is configured for "zzz/zzzzzzzz"'],
 ])('rejects %s', (name, message) => {
-  expect(findUnknownNames(view, ['auto', name])).toEqual([{ path: 'models', message }]);
+  expect(findUnknownNames(view, ['auto', name])).toEqual([{ path: 'models.1', message }]);
 });
 
 test('suggests names only for the first few unknown names', () => {
@@ -40,4 +40,36 @@ test('suggests names only for the first few unknown names', () => {
 
 test("distinguishes models that aren't in the catalog from unknown names", () => {
   expect([...findModelStates(view, ['auto', 'openai/new', 'standrad']).values()]).toEqual(['known', 'uncatalogued', 'unknown']);
+});
+
+test('names the position of a name, and reports a repeated name once', () => {
+  const issues = findUnknownNames(view, ['old', 'auto', 'standrad', 'auto', 'standrad', 'strnog'], ['old']);
+  expect(issues.map(({ path }) => path)).toEqual(['models.2', 'models.5']);
+});
+
+test('reports models whose provider the project may not use', () => {
+  const limited = { catalog, project: { ...project, providers: ['openai'] } };
+  const names = ['strong', 'openai/gpt', 'openai/new', 'mini', 'anthropic/claude', 'claude-2', 'meta/llama', 'anthropic/new', 'zzz/x'];
+  expect(Object.fromEntries(findModelStates(limited, names))).toEqual({
+    ...{ strong: 'known', 'openai/gpt': 'known', 'openai/new': 'uncatalogued', mini: 'known', 'claude-2': 'unknown', 'zzz/x': 'unknown' },
+    ...{ 'anthropic/claude': 'not_allowed', 'meta/llama': 'not_allowed', 'anthropic/new': 'not_allowed' },
+  });
+  expect(findUnusableNames(limited, names).map(({ path, message }) => `${path}: ${message}`)).toEqual([
+    'models.4: the project may not use the provider "anthropic" of "anthropic/claude"',
+    expect.stringContaining('models.5: "claude-2" is neither a tier nor a model'),
+    'models.6: the project may not use a provider of "meta/llama"',
+    'models.7: the project may not use the provider "anthropic" of "anthropic/new"',
+    expect.stringContaining('models.8: no provider "zzz" is configured'),
+  ]);
+  expect(findUnknownNames(limited, names).map(({ path }) => path)).toEqual(['models.5', 'models.8']);
+});
+
+test('reports every name if the project may not use any provider', () => {
+  const names = ['auto', 'strong', 'openai/gpt', 'openai/new'];
+  expect(findUnusableNames({ catalog, project: { ...project, providers: [] } }, names)).toEqual(
+    names.map((name, index) => ({
+      path: `models.${index}`,
+      message: `no call can use "${name}", because the project may not use any provider`,
+    })),
+  );
 });

@@ -1,4 +1,4 @@
-/** A catalog with all kinds of vendors, and plans for it. */
+/** A catalog that has all kinds of vendors, and plans for it. */
 import type { Caller, TextRoute } from '../../src/core/call.ts';
 import type { Breakers } from '../../src/failover/breaker.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
@@ -68,9 +68,9 @@ export function callerWith(models: readonly string[] | null): Caller {
 export function plan(asked: Asked): Plan {
   const catalog = asked.catalog ?? buildCatalog(source);
   const planner = createPlanner({
-    catalog: () => catalog,
+    catalog,
     breakers: asked.breakers ?? createBreakers({ now: () => 0 }),
-    catalogFill: () => asked.catalogFill ?? false,
+    catalogFill: asked.catalogFill ?? false,
     loads: createPoolState().loads,
   });
   const request = {

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -6,6 +6,7 @@ import { withFileLock } from '../../scripts/file-lock.js';
 import { childEnvironment } from '../../scripts/launch.js';
 import { packageName } from '../../scripts/node-runtime.js';
 import { findNpm, summarize } from '../../scripts/npm.js';
+import { until } from '../support/until.ts';
 
 test('names the Node package after the platform', () => {
   const names = [
@@ -81,6 +82,16 @@ describe('two concurrent bootstraps', () => {
     // Pids end at 2^22, so no process has this one.
     writeFileSync(file, String(2 ** 22 + 1));
     expect(await withFileLock(file, { onWait: () => {}, work: async () => 'done' })).toBe('done');
+  });
+
+  test('keeps the lock of work that takes longer than the age limit', async () => {
+    const file = join(folder, 'install.lock');
+    const longAgo = new Date(Date.now() - 60 * 60_000);
+    const work = async (): Promise<void> => {
+      utimesSync(file, longAgo, longAgo);
+      await until('the lock was touched', () => statSync(file).mtimeMs > longAgo.getTime() + 1_000);
+    };
+    await withFileLock(file, { onWait: () => {}, work, touchMs: 5 });
   });
 
   test('releases the lock after a failure', async () => {

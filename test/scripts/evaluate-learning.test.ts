@@ -1,7 +1,8 @@
 /**
- * Tests the set of `npm run evaluate-learning`, which is learned from the scripted model, and how its results are
- * judged and kept.
+ * Tests the data set of `npm run evaluate-learning`, and how its results are judged and kept. The scripted model learns
+ * from it.
  */
+import { execFile } from 'node:child_process';
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +17,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { maskCredentials } from '../../src/guardrails/credentials.ts';
 import { buildExtractionPrompt, parseExtraction } from '../../src/memory/learning/extraction.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
+import { createMemoryVendor } from '../support/memory-vendor.ts';
 
 const set = await loadLearningSet();
 let folder = '';
@@ -112,6 +114,54 @@ describe('an evaluation', () => {
     const unexpected = () => Promise.reject(new Error('asked again'));
     expect([await third.getOrRun(['a', 1], unexpected), await third.getOrRun(['a', 2], unexpected)]).toEqual([7, 8]);
     expect((await readFile(path, 'utf8')).split('\n').filter((line) => line.startsWith('{"key":'))).toHaveLength(3);
+  });
+
+  test('replays the recording of a vendor without the vendor', async () => {
+    const own = await mkdtemp(join(folder, 'recording-'));
+    const [config, recording, results] = ['gateway.yaml', 'recording.jsonl', 'results.json'].map((name) => join(own, name)) as [
+      string,
+      string,
+      string,
+    ];
+    const evaluate = async (...options: string[]) => {
+      const args = ['scripts/evaluate-learning.js', '--category', 'corrections', '--json', results, ...options];
+      const { promise, resolve } = Promise.withResolvers<{ status: unknown; output: string }>();
+      const env = { ...process.env, GATEWAY_CONFIG: config };
+      execFile(process.execPath, args, { env, timeout: 240_000 }, (error, stdout, stderr) =>
+        resolve({ status: error?.code ?? 0, output: stdout + stderr }),
+      );
+      return promise;
+    };
+    const readLearned = async () => {
+      const judged: { id: string; learned: string[]; refusals: string[] }[] = JSON.parse(await readFile(results, 'utf8')).results;
+      return judged.map(({ id, learned, refusals }) => ({ id, learned: learned.toSorted(), refusals }));
+    };
+    const vendor = await createMemoryVendor();
+    await writeFile(config, vendor.yaml);
+    // The vendor turns each sentence of the user into a memory, so it also learns what was corrected.
+    expect((await evaluate('--vendor', '--yes', '--record', recording)).status).toBe(1);
+    const recorded = await readLearned();
+    const asked = vendor.requests.length;
+    expect(asked).toBeGreaterThan(recorded.length);
+    expect(recorded.flatMap(({ learned }) => learned)).not.toEqual([]);
+
+    // The process was killed while it wrote the fourth response.
+    const lines = (await readFile(recording, 'utf8')).split('\n');
+    await writeFile(recording, `${lines.slice(0, 4).join('\n')}\n${lines[4]?.slice(0, 30)}`);
+    expect((await evaluate('--vendor', '--yes', '--record', recording)).status).toBe(1);
+    expect(vendor.requests.length - asked).toBe(asked - 3);
+    expect(await readLearned()).toEqual(recorded);
+
+    vendor.close();
+    expect((await evaluate('--replay', recording)).status).toBe(1);
+    expect(await readLearned()).toEqual(recorded);
+
+    const entries = (await readFile(recording, 'utf8')).split('\n');
+    await writeFile(recording, `${entries.filter((line) => !line.includes(`"case":"${recorded[0]?.id}"`)).join('\n')}\n`);
+    expect(await evaluate('--replay', recording)).toEqual({
+      status: 2,
+      output: expect.stringContaining(`not in the recording, or recorded with another prompt: ${recorded[0]?.id}`),
+    });
   });
 
   test('calls no model without consent', async () => {

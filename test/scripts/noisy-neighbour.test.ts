@@ -1,6 +1,6 @@
 /**
- * Runs `npm run noisy-neighbour` briefly. Every kind of abuse has to reach the gateway while it answers the other
- * project's calls and the script times them.
+ * Runs `npm run noisy-neighbour` for a short time. All kinds of abuse have to reach the gateway, while it continues to
+ * respond to the other project's calls and the script measures how long this takes.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,6 +18,7 @@ const statuses: Readonly<Record<string, string | null>> = {
   'large-bodies': '200',
   'slow-bodies': null,
   streams: null,
+  flood: '200',
   'memory-writes': '201',
   searches: '200',
   // Or 503, because a project may only have one export at a time.

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { formatDurations, summarizeRun } from '../../scripts/test-summary.js';
 
-const clean = { path: 'test/a.test.ts', seconds: 1, passed: 5, failed: 0, broken: 0, skippedNames: [] };
+const clean = { path: 'test/a.test.ts', seconds: 1, cpuSeconds: 2, passed: 5, failed: 0, broken: 0, skippedNames: [] };
 const failed = { ...clean, path: 'test/b.test.ts', passed: 3, failed: 2 };
 const broken = { ...clean, path: 'test/c.test.ts', passed: 0, broken: 1 };
 
@@ -35,9 +35,18 @@ test('reports a crashed jest process as a failure', () => {
   });
 });
 
-test('lists the twenty slowest files first', () => {
-  const files = Array.from({ length: 25 }, (_, index) => ({ ...clean, path: `test/${index}.test.ts`, seconds: index + 0.25 }));
+test('lists the twenty slowest files, and the twenty that take the most CPU time', () => {
+  const files = Array.from({ length: 25 }, (_, index) => ({
+    ...clean,
+    path: `test/${index}.test.ts`,
+    seconds: index + 0.25,
+    cpuSeconds: 50 - index,
+  }));
   const lines = formatDurations(files);
-  expect(lines).toHaveLength(21);
-  expect(lines.slice(0, 2)).toEqual(['The slowest of 25 files:', '    24.3 s  test/24.test.ts']);
+  expect(lines).toHaveLength(42);
+  expect(lines.slice(0, 2)).toEqual(['The slowest of 25 files:', '    24.3 s     26.0 s CPU  test/24.test.ts']);
+  expect(lines.slice(21, 23)).toEqual([
+    'Those that take the most of 950 seconds of CPU time:',
+    '     0.3 s     50.0 s CPU  test/0.test.ts',
+  ]);
 });

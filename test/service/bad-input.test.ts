@@ -1,6 +1,6 @@
 /**
- * Invalid input that specification-errors.test.ts doesn't cover: unusual spellings, limits, and the order of the
- * checks. fuzz.test.ts covers random input.
+ * Tests invalid input that specification-errors.test.ts doesn't cover, i.e. unusual spellings, limits, and the order of
+ * checks. Random input is tested in fuzz.test.ts.
  */
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -167,7 +167,7 @@ describe('URLs', () => {
     for (const levels of [100, 200_000]) {
       const nested = `${'['.repeat(levels)}"\\u0041\\ud83d\\ude00"${']'.repeat(levels)}`;
       const answer = await gateway.admin('PUT', '/provision/teams/acme', `{"x":${nested}}`);
-      await expectChatError(answer, 400, 'bad_request', 'body: must not be nested in more than 100 levels');
+      await expectChatError(answer, 400, 'bad_request', 'body: must not be nested more than 100 levels deep');
     }
   });
 });

@@ -1,10 +1,15 @@
-/** Canaries of tiers in a running service: which conversations try them, failover from them, and what is recorded. */
+/**
+ * Tests canaries of tiers in a running service, i.e. which conversations try them, what happens if they fail, and what
+ * is recorded.
+ */
 import { expect, it, test } from '@jest/globals';
 import { formatUsd } from '../../src/console/frame/values.ts';
 import { signIn } from '../support/console.ts';
 import { callsOf, defaultYaml, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { textOf } from '../support/page-text.ts';
 import { paths } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
+import { expectJson, saveItem, send } from './memory-routes.ts';
 
 const say = (word: string): string => `say-${Buffer.from(word).toString('base64url')}`;
 
@@ -107,9 +112,8 @@ test('compares the canary with the rest of the tier in the console', async () =>
   models.push(await modelFor(gateway, [user('Hello')], { model: 'broken' }));
   await eventually(async () => expect(await callsOf(gateway, '?limit=50')).toHaveLength(13));
   const member = await signIn(gateway, 'member');
-  const textOf = async (path: string) =>
-    (await (await member.get(`/console/p/acme${path}`)).text()).replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
-  const page = await textOf('/explore/canaries?range=24h');
+  const pageText = (path: string) => textOf(member.get(`/console/p/acme${path}`));
+  const page = await pageText('/explore/canaries?range=24h');
   const tried = models.filter((model) => model === 'four/echo').length;
   const [, wide = ''] = /Tier wide(.*?)Tier /.exec(page) ?? [];
   expect(wide).toContain('four/echo is tried first in 50% of the conversations.');
@@ -118,11 +122,30 @@ test('compares the canary with the rest of the tier in the console', async () =>
   expect(wide).toContain(`Cost per call ${formatUsd((costs.reduce((sum, cost) => sum + cost, 0) * 1e9) / costs.length)} `);
   expect(wide).toMatch(/Latency, median [\d.]+ m?s [\d.]+ m?s Latency, 95th percentile [\d.]+ m?s [\d.]+ m?s/);
   expect(page).toMatch(/Tier broken dead\/new is tried .* Calls 1 0 Error rate 0% – Calls with a failover 100% –/);
-  expect(await textOf('/calls?range=24h&canary=wide')).toContain('Canary of tier: wide');
-  expect((await textOf('/calls.csv?range=24h&canary=wide')).match(/four\/echo/g)).toHaveLength(tried);
-  expect((await textOf('/calls.csv?range=24h&control=wide')).match(/one\/echo/g)).toHaveLength(12 - tried);
-  expect(await textOf('/routing')).toContain('In 50% of the conversations, the canary four/echo is tried first.');
-  expect(await textOf('/routing/dry-run?route=chat&model=wide')).toContain(
+  expect(await pageText('/calls?range=24h&canary=wide')).toContain('Canary of tier: wide');
+  expect((await pageText('/calls.csv?range=24h&canary=wide')).match(/four\/echo/g)).toHaveLength(tried);
+  expect((await pageText('/calls.csv?range=24h&control=wide')).match(/one\/echo/g)).toHaveLength(12 - tried);
+  expect(await pageText('/routing')).toContain('In 50% of the conversations, the canary four/echo is tried first.');
+  expect(await pageText('/routing/dry-run?route=chat&model=wide')).toContain(
     'In 50% of the conversations, its canary four/echo is tried first.',
   );
+});
+
+test("counts the ratings of memories that recall put into the canary's calls", async () => {
+  const gateway = await lend();
+  await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { enabled: true });
+  const item = await saveItem(gateway, { text: 'Oolong tea is served in the morning' });
+  const question = { model: 'strong', messages: [user('Which tea is served in the morning?')] };
+  const rateCall = async (rating: string): Promise<void> => {
+    const response = await gateway.call(paths.chat, question, { 'x-gateway-memory': 'recall' });
+    await response.arrayBuffer();
+    const callId = response.headers.get('x-gateway-call-id');
+    await expectJson(send(gateway, 'POST', `/items/${item.id}/rating`, { rating, call_id: callId }), 200);
+  };
+  await rateCall('wrong');
+  const admin = await signIn(gateway, 'admin');
+  const pageText = () => textOf(admin.get(`/console/p/${gateway.project}/explore/canaries?range=24h`));
+  await eventually(async () => expect(await pageText()).toContain('Ratings of recalled memories 0 useful, 1 wrong – '));
+  await rateCall('useful');
+  await eventually(async () => expect(await pageText()).toContain('Ratings of recalled memories 1 useful, 0 wrong – '));
 });

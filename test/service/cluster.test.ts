@@ -1,4 +1,4 @@
-/** Tests several API processes on one port (`GATEWAY_API_PROCESSES`) through crashes, signals and shutdowns. */
+/** Tests several API processes on one port (`GATEWAY_API_PROCESSES`) during crashes, signals and shutdowns. */
 import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -320,7 +320,7 @@ tiers:
     const refused = await startSet('serve', { PORT: taken });
     expect([await refused.exited, refused.stderr()]).toEqual([
       1,
-      `gateway: port ${taken} of 127.0.0.1 is in use; set PORT to another one\n`,
+      `gateway: port ${taken} on 127.0.0.1 is already in use; set PORT to a different port\n`,
     ]);
     expect(await processesOf(home)).toEqual([]);
   });

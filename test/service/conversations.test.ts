@@ -1,13 +1,13 @@
 /**
- * Tests conversations end to end. Calls form a conversation, a real Temporal server runs its idle timer, and it stays
- * in its project.
+ * Tests conversations end to end. Calls form a conversation, a real Temporal server runs its idle timer, and other
+ * projects can't see it.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { createTemporal } from '../../src/jobs/client/temporal.ts';
-import type { Durable } from '../../src/jobs/durable.ts';
+import { createTemporal } from '../../src/temporal/client/temporal.ts';
+import type { Durable } from '../../src/temporal/durable.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { readUntilCut } from '../support/read-until-cut.ts';
@@ -122,7 +122,7 @@ async function untilReady(durable: Durable): Promise<void> {
 }
 
 describe('conversations with Temporal', () => {
-  const shared = shareGateway({ temporal: true, yaml });
+  const shared = shareGateway({ database: 'any', temporal: true, yaml });
   let durable: Durable;
   beforeAll(async () => {
     durable = shared().app.startDurable();

@@ -1,12 +1,13 @@
 /**
- * If a call sets no output limit, the gateway sends the key's `default_max_output_tokens` to the vendor, and reserves
- * as many tokens.
+ * Tests that if a call doesn't set an output limit, the gateway sends the key's `default_max_output_tokens` to the
+ * vendor, and reserves that many tokens.
  */
 import { expect, it } from '@jest/globals';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { lastRequest } from './dialects-gateway.ts';
 
 const lent = shareGateway({
+  database: 'any',
   cache: true,
   yaml: (vendorUrl) => `
 providers:

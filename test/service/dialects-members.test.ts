@@ -1,6 +1,6 @@
 /**
- * Tests what callers learn about request members that a vendor of the other dialect does not receive, and threads of
- * Anthropic's SDK.
+ * Tests what callers learn about request fields that a vendor of the other dialect doesn't get. Also tests
+ * conversations with Anthropic's SDK.
  */
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -43,6 +43,7 @@ beforeAll(async () => {
 afterAll(() => forgetful.close());
 
 const lent = shareGateway({
+  database: 'any',
   cache: true,
   yaml: (vendorUrl) => `
 providers:

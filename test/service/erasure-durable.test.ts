@@ -1,5 +1,5 @@
 /**
- * Runs an erasure to its end. A real Temporal server waits for the process, deletes the run of the conversation and
+ * Runs a complete erasure. A real Temporal server waits for the process, deletes the run of the conversation and
  * verifies the result.
  */
 import { expect, test } from '@jest/globals';
@@ -14,7 +14,7 @@ interface ErasureJson {
 }
 
 test('deletes a Temporal run that an older version started for the conversation', async () => {
-  await withGateway({ temporal: true }, async ({ app, url, key, call, admin, database, project }) => {
+  await withGateway({ database: 'any', temporal: true }, async ({ app, url, key, call, admin, database, project }) => {
     app.startDurable();
     const messages = [{ role: 'user', content: 'text of the subject' }];
     await (await call('/v1/chat/completions', { model: 'one/echo', messages }, { 'x-gateway-memory-subject': 'u' })).text();

@@ -1,11 +1,12 @@
 /**
- * Checks that no change in one project reaches another. We run every route, form, command and tool that changes
- * something in project `acme`, next to a project `beta` with the same subjects, names, addresses and strings. After
- * each change, the rows of `beta` have to be byte-identical. Then we repeat all changes next to an empty `beta`. Every
- * response has to be the same as before, because no response may depend on what another project contains.
+ * Tests that a change in one project never affects another one. We run every route, form, command and tool that changes
+ * something in project `acme`. There's also a project `beta` that has the same subjects, names, addresses and strings.
+ * After each change, the rows of `beta` have to be byte-identical. After that, we repeat all changes with an empty
+ * `beta`. All responses have to be the same as before, because no response can depend on the contents of another
+ * project.
  *
- * The lists of changes come from the code, so this test fails for a new route, form, command or tool until we add an
- * input.
+ * The lists of changes come from the code. If you add a route, form, command or tool, this test fails until you add an
+ * input for it.
  */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
@@ -272,6 +273,7 @@ const forms: Readonly<Record<string, Input>> = {
   '/conversations/:id/remember': ({ member, samples }) =>
     member.post(`${base}/conversations/${samples.conversationId}/remember`, { focus: 'tea' }),
   '/batches/:id/replay': async ({ member, batch }) => member.post(`${base}/batches/${await batch()}/replay`),
+  '/batches/:id/stop': async ({ member, batch }) => member.post(`${base}/batches/${await batch()}/stop`),
   '/batches/replay': ({ member }) => member.post(`${base}/batches/replay`, { state: 'failed' }),
   '/settings': async ({ member }) =>
     member.post(`${base}/settings`, { ...settingsForm, read: await readOf(member.get(`${base}/settings`)) }),

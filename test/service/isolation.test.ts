@@ -1,11 +1,14 @@
 /**
- * Checks that a project never sees or changes anything of another one. We call every route of the console,
- * `/provision`, `/v1` and `/mcp` as a stranger, as the owner of another project, as a member without the role, and as
- * the holder of a key. The planted text of project `beta` must not appear, and its rows must not change.
+ * Tests that a project never sees or changes anything in another project. We call every route of the console,
+ * `/provision`, `/v1` and `/mcp` as a stranger, as the owner of another project, as a member who doesn't have the role,
+ * and as the holder of a key. The text that we planted in project `beta` must not appear, and its rows must not change.
  */
+import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { replaceRoles } from '../../scripts/write-console-roles.js';
 import type { ConsoleRoute } from '../../src/console/frame/route.ts';
 import { asObject } from '../../src/core/json/narrow.ts';
+import { ruleIdOf } from '../../src/guardrails/content-rule.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import { addPerson, issueToken, withClient } from '../mcp/people.ts';
 import { type SignedIn, signIn } from '../support/console.ts';
@@ -40,7 +43,8 @@ async function plantBeta(gateway: TestGateway): Promise<Beta> {
   const team = '/provision/teams/beta';
   await admin('PUT', team, { name: `${planted} project`, tiers: { [planted]: ['one/echo'] } });
   await admin('PUT', `${team}/applications/bot-of-beta`, { tiers: { [planted]: ['one/echo'] } });
-  await admin('PUT', `${team}/rules`, { rules: [{ class: 'expression', place: 'input', action: 'observe', expression: planted }] });
+  const rule = { class: 'expression', place: 'input', action: 'observe', expression: planted } as const;
+  await admin('PUT', `${team}/rules`, { rules: [rule] });
   const { prefix } = await jsonOf<{ prefix: string }>(admin('POST', `${team}/keys`, { name: `${planted} key` }));
   const { id: item } = await jsonOf<{ id: string }>(call('/v1/memory/items', { text: `${planted} likes tea`, subject: 'user-of-beta' }));
   const chat = { model: 'one/echo', user: 'user-of-beta', messages: [{ role: 'user', content: `${planted} question` }] };
@@ -64,7 +68,7 @@ async function plantBeta(gateway: TestGateway): Promise<Beta> {
   const ids = {
     ...{ calls: callId, memory: item, conversations: conversation?.id ?? '', batches: batch, erase: erasure, session: session?.id ?? '' },
     ...{ prefix, person: member.personId, email: member.email, project: 'beta', source: 'bot-of-beta', process: projectId },
-    ...{ subject: 'user-of-beta', items: item, episodes: conversation?.id ?? '', erasures: erasure },
+    ...{ rule: ruleIdOf(rule), subject: 'user-of-beta', items: item, episodes: conversation?.id ?? '', erasures: erasure },
   };
   for (const [name, id] of Object.entries(ids)) if (id === '') throw new Error(`nothing was planted for ${name}`);
   return { gateway, projectId, ids, member };
@@ -216,6 +220,44 @@ describe('the console', () => {
         expect([title, status < 500, text.includes(planted)]).toEqual([title, true, false]);
       }
     }));
+});
+
+describe('the table of roles', () => {
+  const text = readFileSync(new URL('../../docs/architecture/people.md', import.meta.url), 'utf8');
+
+  test('lists every page and action (node scripts/write-console-roles.js)', () => {
+    expect(text).toBe(replaceRoles(text, routes));
+  });
+
+  test('names the roles that can open each page', async () => {
+    const gateway = beta.gateway;
+    const people = {
+      visitor: null,
+      'signed in': await signIn(gateway, 'stranger'),
+      member: await signIn(gateway, 'member'),
+      owner: await signIn(gateway, 'owner'),
+      admin: await signIn(gateway, 'admin'),
+    };
+    const rows = text.split('\n').filter((line) => line.startsWith('| `GET '));
+    expect(rows.length).toBeGreaterThan(60);
+    for (const row of rows) {
+      const [request = '', , ...cells] = row
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim());
+      const documented = request.slice('`GET '.length, -1);
+      // These stay open, or need a link or an identity provider.
+      if (/live|sign-in\//.test(documented)) continue;
+      const path = `${fill(documented.replace(/^…/, '/console/p/:project'))}?id=one%2Fecho`;
+      const got = await Promise.all(
+        Object.values(people).map(async (person) => {
+          const { status, location } = await read(person?.get(path) ?? fetch(gateway.url + path, { redirect: 'manual' }));
+          return status === 403 || status === 404 || location.startsWith('/console/sign-in?') ? '' : 'yes';
+        }),
+      );
+      expect([documented, ...got]).toEqual([documented, ...cells]);
+    }
+  });
 });
 
 describe('the API', () => {

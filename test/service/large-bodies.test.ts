@@ -1,4 +1,4 @@
-/** Calls with a body of many megabytes, which we check and read outside of the event loop. */
+/** Tests calls whose body has many megabytes, so that it's checked and read outside of the event loop. */
 import { request as sendRequest } from 'node:http';
 import { afterAll, afterEach, expect, test } from '@jest/globals';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -88,6 +88,18 @@ test('forwards a large body unchanged except for the model', async () => {
   });
   expect(stored?.start).toContain('my key is [credential] 😀 a lon');
   expect(stored?.length).toBeLessThan(4 * mebibyte + 1);
+});
+
+test.each([
+  ['before', (model: string, text: string) => `{"model":"${model}","messages":[{"role":"user","content":"${text}"}] , "x":1.0}\n`],
+  ['after', (model: string, text: string) => ` {"messages":[{"role":"user","content":"${text}"}],"x":1.0,"model" : "${model}"}`],
+  ['between', (model: string, text: string) => `{"x":"${text}","model":"${model}","messages":[{"role":"user","content":"${text}"}]}`],
+])('forwards a body of a few hundred kilobytes with the model %s its texts', async (_place, bodyFor) => {
+  const text = line.repeat(5_000);
+  for (let turn = 0; turn < 3; turn += 1)
+    expect((await shared().call('/v1/chat/completions', bodyFor('own/m', `${turn} ${text}`))).status).toBe(200);
+  expect(received.map(({ body }) => body.toString())).toEqual([0, 1, 2].map((turn) => bodyFor('m', `${turn} ${text}`)));
+  expect(received.every(({ body, length }) => length === String(body.length))).toBe(true);
 });
 
 test("returns 400 for a large body that isn't JSON", async () => {

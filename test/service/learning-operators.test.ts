@@ -1,12 +1,12 @@
 /**
- * Operators act on runs in Temporal (reset, signal, cancel, terminate) and through the API. Each message is still
- * learned and paid for only once.
+ * Tests what operators do with runs in Temporal (reset, signal, cancel, terminate) and through the API. Each message is
+ * still learned and paid for exactly once.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import proto from '@temporalio/proto';
-import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import { reenqueueLearning } from '../../src/memory/triggers/learning-triggers.ts';
+import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
 import { isExhaustive } from '../support/exhaustive.ts';
 import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';

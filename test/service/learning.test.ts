@@ -1,5 +1,5 @@
 /**
- * Tests learning end to end: calls arrive over HTTP, a real Temporal server runs the batches, and the scripted vendor
+ * Tests learning end to end. Calls arrive over HTTP, a real Temporal server runs the batches, and the scripted vendor
  * is the memory model.
  */
 import { randomUUID } from 'node:crypto';
@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseDialogues } from '../../scripts/evaluation/dialogues.js';
 import { askQuestion, awaitLearned, parseVerdict, projectOf, recordDialogue } from '../../scripts/evaluation/memory-loop.js';
 import { createClient } from '../../scripts/evaluation/vendor.js';
-import { createTemporal } from '../../src/jobs/client/temporal.ts';
+import { createTemporal } from '../../src/temporal/client/temporal.ts';
 import { adminToken, defaultYaml, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
@@ -154,7 +154,7 @@ describe('learning with Temporal', () => {
     expect(sentToTwo().length).toBeGreaterThan(0);
   });
 
-  it('learns a batch with unusable responses when it is replayed', async () => {
+  it('learns from a failing batch when it is replayed', async () => {
     const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
     await say(gateway, 'I am called Dot.', 'dot');
     // Skips the retry delays for an unavailable vendor.

@@ -1,4 +1,4 @@
-/** Tests command-line options and unusable data directories as the operator sees them. */
+/** Tests command-line options and data directories that can't be used, from the perspective of an operator. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,11 +28,11 @@ describe('command-line options', () => {
 
 describe('a data directory with an entry of the wrong type', () => {
   it.each([
-    ['db.lock', 'folder', /^gateway: the embedded database cannot be opened: cannot lock \S+: [^\n]+\n$/],
-    ['admin-token', 'folder', /^gateway: the admin token of \S+ cannot be read: EISDIR[^\n]+\n$/],
-    ['admin-token', 'file', /^gateway: the admin token of \S+ cannot be read: \S+ must have at least 16 characters[^\n]+\n$/],
-    ['addresses', 'file', /^gateway: \S+ cannot be written: EEXIST[^\n]+\n$/],
-    ['journal', 'file', /^gateway: the data directory [^\n]+ENOTDIR[^\n]+\n$/],
+    ['db.lock', 'folder', /^gateway: cannot open the embedded database: cannot lock \S+: [^\n]+\n$/],
+    ['admin-token', 'folder', /^gateway: cannot read the admin token of \S+: EISDIR[^\n]+\n$/],
+    ['admin-token', 'file', /^gateway: cannot read the admin token of \S+: \S+ must have at least 16 characters[^\n]+\n$/],
+    ['addresses', 'file', /^gateway: cannot write \S+: EEXIST[^\n]+\n$/],
+    ['journal', 'file', /^gateway: cannot use the data directory [^\n]+ENOTDIR[^\n]+\n$/],
   ])('exits with 1 and one line if %s is a %s', async (name, kind, complaint) => {
     // The environment has no token, so the token file is read.
     const home = await processes.home(name === 'db.lock' ? 'empty' : 'migrated');

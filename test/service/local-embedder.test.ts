@@ -1,9 +1,12 @@
-/** Tests the local embedder of a service with the real model in its process, from a missing one to one that dies. */
+/**
+ * Tests the local embedder of a service with the real model in its own process. Also tests a missing model and a
+ * process that dies.
+ */
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { EmbedderFiles } from '../../src/embedder/find-files.ts';
-import { identifyProcess } from '../../src/jobs/dev-server/processes.ts';
+import { identifyProcess } from '../../src/temporal/dev-server/processes.ts';
 import { embedderFiles, findEmbedder } from '../support/embedder-files.ts';
 import { eventually } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
@@ -21,8 +24,10 @@ beforeAll(async () => {
   home = await processes.home('migrated');
   folder = join(home, 'embedder');
   await mkdir(folder);
-  await symlink(files.weights, join(folder, 'model.onnx'));
-  await symlink(files.tokenizer, join(folder, 'tokenizer.json'));
+  for (const { weights, tokenizer } of files.models) {
+    await symlink(weights, join(folder, 'model.onnx'));
+    await symlink(tokenizer, join(folder, 'tokenizer.json'));
+  }
   // Neither the cache nor npm has the runtime; the home in the environment identifies the processes of this test.
   const env = { GATEWAY_LOCAL_EMBEDDER: '', GATEWAY_LOCAL_EMBEDDER_DIR: 'embedder', XDG_CACHE_HOME: join(home, 'cache'), PATH: '/nowhere' };
   gateway = await processes.start('start', { home, env });

@@ -359,3 +359,30 @@ models: { own/picture: { per_image: 0.04 } }
     ),
   300_000,
 );
+
+it('records the id that the vendor gave a request', () =>
+  withVendor(
+    (response, { path, body }) => {
+      response.setHeader('x-request-id', `req-${path.split('/').at(-1)}`);
+      if (body.includes('fail')) return response.writeHead(500).end('{}');
+      return path.endsWith('/speech')
+        ? response.writeHead(200, { 'content-type': 'audio/mpeg' }).end('sound')
+        : json(response, { created: 5, data: [{ b64_json: 'eA==' }] });
+    },
+    async (gateway) => {
+      const latest = async () => (await rowOf(gateway)).attempts;
+      await (await askMedia(gateway, images, 'own/picture')).arrayBuffer();
+      expect(await latest()).toMatchObject([{ outcome: 'ok', request_id: 'req-generations' }]);
+      await (await askMedia(gateway, images, 'own/picture', { more: { prompt: 'fail' } })).arrayBuffer();
+      expect(await latest()).toMatchObject([{ status: 500, request_id: 'req-generations' }]);
+      await (await askMedia(gateway, speech, 'own/voice')).arrayBuffer();
+      expect(await latest()).toMatchObject([{ outcome: 'ok', request_id: 'req-speech' }]);
+      const form = new FormData();
+      form.set('model', 'own/picture');
+      form.set('prompt', 'a hat');
+      form.set('image', new Blob(['x'], { type: 'image/png' }), 'x.png');
+      const headers = { authorization: `Bearer ${gateway.key}` };
+      await (await fetch(`${gateway.url}/v1/images/edits`, { method: 'POST', headers, body: form })).arrayBuffer();
+      expect(await latest()).toMatchObject([{ outcome: 'ok', request_id: 'req-edits' }]);
+    },
+  ));

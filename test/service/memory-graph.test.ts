@@ -1,4 +1,4 @@
-/** Tests facts and pages that consolidation has stored, as the graph and wake-up routes return them. */
+/** Tests facts and pages from a consolidation, as returned by the graph and wake-up routes. */
 import { expect, it } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -75,7 +75,7 @@ onBothDatabases('the memory graph', (database) => {
       created_at: time,
       item_ids: [itemId],
     };
-    for (const body of [undefined, 'null', {}, { query: '', entity: ' ', relation: null }])
+    for (const body of [undefined, 'null', {}, { query: '', entity: ' ', relation: null, subject: null, limit: null }])
       expect(await find(gateway, body)).toEqual([fact]);
     expect(await find(await lendProject())).toEqual([]);
   });

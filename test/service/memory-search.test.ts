@@ -1,4 +1,4 @@
-/** Tests search by text and by vectors that the project's own routes compute. */
+/** Tests search by text, and by vectors that come from the project's own routes. */
 import { expect, it } from '@jest/globals';
 import { lockProject } from '../../src/db/locks.ts';
 import type { TestGateway } from '../support/gateway.ts';
@@ -31,7 +31,11 @@ async function untilEmbedded({ database, project }: TestGateway, model: string):
 
 onBothDatabases('memory search with Temporal', (database) => {
   let isLocalEmbedderReady = false;
-  const lent = shareGateway({ database, temporal: true, yaml, isLocalEmbedderReady: () => isLocalEmbedderReady });
+  const lent = shareGateway({
+    ...{ database, temporal: true, isLocalEmbedderReady: () => isLocalEmbedderReady },
+    yaml: (vendorUrl, deadUrl) =>
+      yaml(vendorUrl, deadUrl).replace('tiers:\n', 'tiers:\n  local: [local/bge-small-en-v1.5, local/multilingual-e5-small-q4]\n'),
+  });
   const lendProject = projectLender(lent, 'vectors');
 
   it('embeds memories again after the embedding model changes', async () => {
@@ -83,6 +87,21 @@ onBothDatabases('memory search with Temporal', (database) => {
       'The ferry leaves at noon',
       'Represent this sentence for searching relevant passages: ferry',
     ]);
+  });
+
+  it('embeds queries and passages with the prefixes of the multilingual model', async () => {
+    isLocalEmbedderReady = true;
+    const gateway = await lendProject();
+    gateway.app.startDurable();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: ['local/multilingual-e5-small-q4'] } });
+    await saveItem(gateway, { text: 'Die Fähre fährt mittags ab' });
+    await untilEmbedded(gateway, 'multilingual-e5-small-q4');
+    await search(gateway, { query: 'Fähre' });
+    const inputs = gateway.vendor
+      .requests()
+      .filter(({ headers }) => headers.authorization === 'Bearer key-local')
+      .flatMap(({ body }) => JSON.parse(body.toString()).input);
+    expect(inputs.slice(-2)).toEqual(['passage: Die Fähre fährt mittags ab', 'query: Fähre']);
   });
 });
 
@@ -156,7 +175,8 @@ onBothDatabases('memory search without Temporal', (database) => {
     const find = async (body: object): Promise<string[]> => getTexts(await search(gateway, { query: 'tea', ...body })).sort();
     expect(await find({ subject: 'ann' })).toEqual(['ann drinks tea', 'tea is served at four']);
     expect(await find({ subject: 'nobody' })).toEqual(['tea is served at four']);
-    expect(await find({})).toEqual(['ann drinks tea', 'bob drinks tea', 'tea is served at four']);
+    const unset = { subject: null, limit: null, kinds: null, include: null, min_score: null };
+    for (const body of [{}, unset]) expect(await find(body)).toEqual(['ann drinks tea', 'bob drinks tea', 'tea is served at four']);
     expect(await find({ kinds: ['preference'] })).toEqual(['ann drinks tea', 'bob drinks tea']);
     expect(await find({ kinds: ['preference'], subject: 'bob' })).toEqual(['bob drinks tea']);
     expect(await find({ limit: 1 })).toHaveLength(1);

@@ -1,7 +1,8 @@
 /**
- * Plants texts and secrets everywhere a caller, a vendor or an operator can write one, in a real process with Temporal.
- * Then it searches everything that others can read: logs, metrics, traces, errors and Temporal. One subject is erased
- * during one of its batches, so nothing about it may remain in the database.
+ * Plants texts and secrets wherever a caller, a vendor or an operator can write something, in a real process with
+ * Temporal. After that, it searches everything that others can read, i.e. logs, metrics, traces, errors and Temporal.
+ * One subject is erased while one of its batches is running, and nothing about this subject can be left in the
+ * database.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -9,8 +10,8 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { WorkflowNotFoundError } from '@temporalio/common';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createTemporal } from '../../src/jobs/client/temporal.ts';
-import { createEncryptionCodec } from '../../src/jobs/payloads/encryption.ts';
+import { createTemporal } from '../../src/temporal/client/temporal.ts';
+import { createEncryptionCodec } from '../../src/temporal/payloads/encryption.ts';
 import { findTablesHolding } from '../memory/find-text.ts';
 import { copyTestBundle, eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';

@@ -1,4 +1,4 @@
-/** Tests people over /provision: accounts, links, sessions, members and the audit log. */
+/** Tests how people are managed under /provision, i.e. accounts, links, sessions, members and the audit log. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../src/core/time.ts';
@@ -6,7 +6,7 @@ import { createMembers } from '../../src/people/members.ts';
 import { uniqueEmail } from '../people/rows.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 
-const gateway = shareGateway({});
+const gateway = shareGateway({ database: 'any' });
 const admin = (method: string, path: string, body?: unknown) => gateway().admin(method, `/provision${path}`, body);
 const json = (method: string, path: string, body?: unknown) => jsonOf<Record<string, unknown>>(admin(method, path, body));
 const rows = async (path: string) => (await json('GET', path)).data as Record<string, unknown>[];

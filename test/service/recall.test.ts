@@ -1,5 +1,5 @@
 /**
- * Tests recall end to end: what vendors receive, what is recorded, and what happens if a dependency is slow or broken.
+ * Tests recall end to end, i.e. what vendors get, what is recorded, and what happens if a dependency is slow or broken.
  */
 import { describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
@@ -52,16 +52,16 @@ function systemOf(gateway: TestGateway): string {
   return JSON.stringify([json.system ?? null, messages.filter(({ role }) => role === 'system' || role === 'developer')]);
 }
 
-async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled: string[][] }> {
+async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled: string[][]; tokens: (number | null)[] }> {
   const project = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [gateway.project]);
   const values = [project[0]?.id];
-  const texts = await gateway.database.query<{ items: string[] }>(
-    'select recalled_items as items from call_texts where project_id = $1::uuid order by created_at',
+  const texts = await gateway.database.query<{ items: string[]; tokens: number | null }>(
+    'select recalled_items as items, recalled_tokens as tokens from call_texts where project_id = $1::uuid order by created_at',
     values,
   );
   const stored = await gateway.database.query('select content::text from parts where project_id = $1::uuid', values);
   const others = await readPromptTexts(gateway.database, project[0]?.id);
-  return { stored: JSON.stringify([stored, others]), recalled: texts.map(({ items }) => items) };
+  return { stored: JSON.stringify([stored, others]), recalled: texts.map(({ items }) => items), tokens: texts.map(({ tokens }) => tokens) };
 }
 
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(
@@ -81,7 +81,9 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
       expect(inserted).toContain('data, not instructions');
 
       await callsOf(gateway);
-      const { stored, recalled } = await textsOf(gateway);
+      const { stored, recalled, tokens } = await textsOf(gateway);
+      const block = /\[gateway memory: begin\].*?\[gateway memory: end\]/.exec(lastRequest(gateway).text)?.[0] ?? '';
+      expect((tokens.at(-1) ?? 0) / (block.length / 4)).toBeCloseTo(1.1, 0);
       expect(stored).toContain(userMessage);
       expect(stored).not.toContain('oolong');
       expect(recalled).toContainEqual([id]);
@@ -301,7 +303,7 @@ test('explains in a dry run which memories a call would recall', async () => {
   expect(shown).toMatchObject({ dry_run: true, enabled: true, query: userMessage, vector: true, reranked: false, late: false });
   expect(shown.memories[0]).toMatchObject({
     matched_by: ['text'],
-    why: { similarity: null, terms: expect.any(Number), time: 0, neighbours: 0 },
+    why: { similarity: null, terms: expect.any(Number), time: 0, neighbours: 0, ratings: 0 },
   });
   const [ofToday] = (await dryRun({ text: `Which tea did I drink in ${new Date().getUTCFullYear()}?` })).memories;
   expect(ofToday?.why.time).toBeGreaterThan(0);
@@ -454,7 +456,7 @@ test.each([
   ['cannot be reached', 'embed: [dead/x]'],
   ['is not configured', 'other: [one/echo]'],
 ])("returns text results within the call's deadline if the embedding vendor %s", async (_name, tier) => {
-  await withGateway({ yaml: yaml(tier) }, async (gateway) => {
+  await withGateway({ database: 'any', yaml: yaml(tier) }, async (gateway) => {
     await remember(gateway);
     const response = await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-timeout-ms': '6000' });
     expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('You said')]);

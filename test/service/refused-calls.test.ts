@@ -1,4 +1,7 @@
-/** Refused calls as callers, operators and agents find them: on every route, by the call id of the response, without text. */
+/**
+ * Tests how callers, operators and agents can look up refused calls. This works on every route with the call id from
+ * the response, and doesn't show any text.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { runCommand } from '../../src/cli/commands.ts';
 import { adminToken, callsOf, defaultYaml, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
@@ -166,6 +169,8 @@ describe('many refused calls', () => {
     const chat = routeOf('chat');
     const flood = 300;
     for (let n = 0; n < flood; n += 30) await Promise.all(Array.from({ length: 30 }, () => ask(gateway, chat, 'one/echo')));
+    // The list only waits a second for calls that aren't stored yet.
+    await eventually(async () => expect((await refusedOf(gateway)).counts.calls).toBe(flood));
     const { data, counts } = await refusedOf(gateway, '?limit=1000');
     // The minute may end during the test, and then the key gets another 60 rows.
     expect(data.length).toBeGreaterThanOrEqual(60);
@@ -218,7 +223,7 @@ describe('gateway calls', () => {
     expect(await run(gateway, `calls 0197b4d6-0000-7000-8000-000000000000 --project ${gateway.project}`)).toBe(
       'gateway: the project has no such call\n',
     );
-    expect(await run(gateway, `calls --refused --failed --project ${gateway.project}`)).toMatch(/^gateway: a refused call has no attempts/);
+    expect(await run(gateway, `calls --refused --failed --project ${gateway.project}`)).toMatch(/^gateway: refused calls have no attempts/);
   });
 });
 

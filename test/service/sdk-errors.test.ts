@@ -1,4 +1,4 @@
-/** Tests how the official SDKs handle the gateway's errors: when they retry, and which code they show. */
+/** Tests how the official SDKs handle the gateway's errors, i.e. when they retry, and which code they show. */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
@@ -10,6 +10,7 @@ import { dialects, paths } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
 
 const lent = shareGateway({
+  database: 'any',
   clock: createSlowClock(),
   yaml: (vendorUrl) => `
 providers:
@@ -140,5 +141,18 @@ describe('the error code for a prompt that is too long', () => {
     const { error } = await jsonOf<{ error: object }>(answer);
     expect(error).toMatchObject({ type: 'invalid_request_error', upstream_code: 'context_length_exceeded' });
     expect(error).not.toHaveProperty('code');
+  });
+
+  it.each([
+    ['chat', 'three', / maximum$/, / maximum \(context_length_exceeded\)$/],
+    ['messages', 'one', /length of the messages\.$/, /length of the messages\. \(prompt is too long\)$/],
+    ['messages', 'three', / maximum$/, / maximum$/],
+  ] as const)('names the overflow for %s callers of %s in words of their dialect', async (caller, provider, byDefault, onRequest) => {
+    const ask = async (headers: Record<string, string>): Promise<string> => {
+      const body = { model: `${provider}/window-100`, max_tokens: 10, messages: long };
+      return (await jsonOf<{ error: { message: string } }>(lent().call(paths[caller], body, headers))).error.message;
+    };
+    expect(await ask({})).toMatch(byDefault);
+    expect(await ask({ 'x-gateway-error-codes': 'vendor' })).toMatch(onRequest);
   });
 });

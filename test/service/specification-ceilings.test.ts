@@ -1,7 +1,7 @@
 /**
- * Tests the error codes of ceilings, caps and projects that may not call, on every inference and media route (see
+ * Tests the error codes for ceilings, caps and projects that can't make calls, on every inference and media route (see
  * docs/api/reference.md#rate-limits-and-ceilings). ceilings.test.ts covers counting, and ceilings-processes.test.ts
- * covers an unavailable quota store.
+ * covers a quota store that is unavailable.
  */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
@@ -9,6 +9,7 @@ import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import { expectRouteError, projectLender, routes } from './inference-routes.ts';
 
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl) => `
 providers:
   one: { base_url: ${vendorUrl}/v1, api_key: key-one, dialect: chat }

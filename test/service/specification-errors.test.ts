@@ -1,10 +1,17 @@
 /**
- * The error rules of docs/api/reference.md#errors, row by row, on every route of the row, with the body format of the route.
+ * Tests the error rules in docs/api/reference.md#errors. Each row is tested on every route of the row, with the body
+ * format of the route.
  *
- * no_route is in specification-no-route.test.ts, unavailable stores in specification-stores.test.ts, ceilings and projects
- * that must not call (402 and 429) in specification-ceilings.test.ts, media in specification-media.test.ts and
- * video.test.ts, memory in specification-memory.test.ts, 403 of content rules in content-rules.test.ts. 404 and 529 have no
- * cause on `/v1/messages`: a vendor's are not refusals, and an unknown path is not the messages route.
+ * These errors are covered elsewhere:
+ * - `no_route`: specification-no-route.test.ts
+ * - unavailable stores: specification-stores.test.ts
+ * - ceilings, and projects that can't make calls (402 and 429): specification-ceilings.test.ts
+ * - media: specification-media.test.ts and video.test.ts
+ * - memory: specification-memory.test.ts
+ * - content rules (403): content-rules.test.ts
+ *
+ * On `/v1/messages`, nothing causes a 404 or 529. A vendor's 404 or 529 isn't a refusal, and an unknown path isn't the
+ * messages route.
  */
 import { describe, expect, it } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
@@ -193,7 +200,7 @@ describe('bad requests', () => {
     [{ messages: null }, /^messages: /],
     [{ model: 7 }, /^model: /],
     [{ stream: 'yes' }, /^stream: /],
-    [{ stream: null }, /^stream: /],
+    [{ stream: 1 }, /^stream: /],
   ];
 
   it.each(dialectRoutes)('names the invalid field in a 400 bad_json on $name', async (route) => {

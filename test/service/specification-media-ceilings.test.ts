@@ -1,5 +1,5 @@
 /**
- * Tests the ceilings of image and speech calls and the other billing errors (see
+ * Tests ceilings on image and speech calls, and the other billing errors (see
  * docs/api/reference.md#rate-limits-and-ceilings).
  */
 import { describe, expect, it } from '@jest/globals';
@@ -10,7 +10,7 @@ import { askMedia, bearer, issueKey, mediaRoutes, mediaYaml } from './media-rout
 
 /** The clock stands still, because a ceiling per minute would reset in the next minute. */
 const now = Date.now();
-const lent = shareGateway({ yaml: mediaYaml, clock: { now: () => now } });
+const lent = shareGateway({ database: 'any', yaml: mediaYaml, clock: { now: () => now } });
 const lendProject = projectLender(lent, 'media');
 
 describe('ceilings', () => {

@@ -1,6 +1,6 @@
 /**
- * Images and speech of docs/api/reference.md, with headers and cost. Model selection is in specification-media-models.test.ts, errors are in
- * specification-media-errors.test.ts, video in separate files.
+ * Tests images and speech as in docs/api/reference.md, including headers and cost. The choice of the model is covered
+ * by specification-media-models.test.ts, errors by specification-media-errors.test.ts, and video by separate files.
  */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -8,7 +8,7 @@ import { expectPlainText, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, images, mediaRoutes, mediaYaml, rowOf, sentToVendor, speech } from './media-routes.ts';
 
-const lent = shareGateway({ yaml: mediaYaml });
+const lent = shareGateway({ database: 'any', yaml: mediaYaml });
 const lendProject = projectLender(lent, 'media');
 const png = /^iVBORw0KGgo/;
 

@@ -10,7 +10,7 @@ import { ask, expectChatError, expectRouteError, projectLender, routeOf } from '
 
 const defaults = {
   ...{ enabled: true, only_senders: [], delete_conversations_after_days: null, delete_unlearned: false },
-  ...{ batch_of: 20, at_least_every_minutes: 60, pending_deletion: null },
+  ...{ batch_of: 20, at_least_every_minutes: 60, recall_budget_tokens: null, pending_deletion: null },
 };
 
 onBothDatabases('memory settings', (database) => {
@@ -48,6 +48,8 @@ onBothDatabases('memory settings', (database) => {
     ['batch_of 2.5', { batch_of: 2.5 }],
     ['at_least_every_minutes 0', { at_least_every_minutes: 0 }],
     ['at_least_every_minutes 43201', { at_least_every_minutes: 43_201 }],
+    ['a recall budget of 99 tokens', { recall_budget_tokens: 99 }],
+    ['a recall budget of 16001 tokens', { recall_budget_tokens: 16_001 }],
     ['an interval as long as the retention period', { at_least_every_minutes: 1_440, delete_conversations_after_days: 1 }],
     ['a retention period of 0 days', { delete_conversations_after_days: 0 }],
     ['sources that are not a list', { only_senders: 'app' }],

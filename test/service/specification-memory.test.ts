@@ -108,6 +108,7 @@ onBothDatabases('memory routes', (database) => {
       ['a subject of 256 emoji', { subject: '😀'.repeat(256) }, { subject: '😀'.repeat(256) }],
       ['no subject', { subject: null }, { subject: null }],
       ['not pinned', { pinned: false }, { pinned: false }],
+      ['null for every optional field', { kind: null, importance: null, pinned: null }, { kind: 'fact', importance: 3, pinned: false }],
       ['4,000 emoji', { text: '😀'.repeat(4_000) }, { text: '😀'.repeat(4_000) }],
       ['a NUL and half a surrogate pair, which PostgreSQL cannot store', { text: 'a\u0000b\ud800' }, { text: 'ab\ufffd' }],
     ])('accepts a memory with %s', async (_title, body, expected) => {
@@ -129,7 +130,6 @@ onBothDatabases('memory routes', (database) => {
       ['importance in a list', { importance: [3] }],
       ['importance as text', { importance: '3' }],
       ['importance with an unknown level', { importance: 'critical' }],
-      ['importance null', { importance: null }],
       ['an empty subject', { subject: '' }],
       ['a subject of 257 characters', { subject: 'x'.repeat(257) }],
       ['a subject with a control character', { subject: 'a\u0007b' }],
@@ -141,7 +141,11 @@ onBothDatabases('memory routes', (database) => {
     });
 
     it('returns 403 forbidden if a key pins a memory', async () => {
-      await expectCode(send(lent(), 'POST', '/items', { text: 'A memory', pinned: true }), 403, 'forbidden');
+      const pinned = { text: 'A memory', pinned: true };
+      await expectCode(send(lent(), 'POST', '/items', pinned), 403, 'forbidden');
+      const { id } = await saveItem(lent(), { text: 'A memory' });
+      await expectCode(send(lent(), 'PATCH', `/items/${id}`, pinned), 403, 'forbidden');
+      await expectJson(send(lent(), 'PATCH', `/items/${id}`, { ...pinned, pinned: false }), 200);
     });
 
     it('returns 403 guardrail_blocked for a prompt injection', async () => {
@@ -312,7 +316,7 @@ onBothDatabases('memory routes', (database) => {
 });
 
 it('returns 500 query_failed on every memory route if a query fails', async () => {
-  await withGateway({}, async (gateway) => {
+  await withGateway({ database: 'any' }, async (gateway) => {
     for (const table of ['memory_items', 'conversations', 'memory_facts'])
       await gateway.database.query(`alter table ${table} rename to hidden_${table}`);
     for (const { method, path, good } of memoryRoutes) await expectCode(send(gateway, method, path, good), 500, 'query_failed');

@@ -1,4 +1,4 @@
-/** Tests how the service starts and which errors it shows on the console. */
+/** Tests how the service starts, and which errors it prints if it can't. */
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -94,7 +94,7 @@ describe('gateway start with a data directory', () => {
   it('prints one line if the port is in use', async () => {
     const { port } = new URL(gateway.url);
     const other = await processes.start('start', { home: await processes.home('migrated'), env: { PORT: port } });
-    await expectComplaint(other, `port ${port} of 127.0.0.1 is in use; set PORT to another one`);
+    await expectComplaint(other, `port ${port} on 127.0.0.1 is already in use; set PORT to a different port`);
   });
 
   it('exits with 0 on SIGINT and leaves no process behind', async () => {
@@ -137,31 +137,31 @@ describe('start errors', () => {
       'a data directory that is a file',
       'start',
       { GATEWAY_DATA_DIR: 'file' },
-      /^gateway: the data directory \S+\/file cannot be used: it is not a directory$/,
+      /^gateway: cannot use the data directory \S+\/file: it is not a directory$/,
     ],
     [
       'a data directory that nobody can create',
       'start',
       { GATEWAY_DATA_DIR: '/proc/x/data' },
-      /^gateway: the data directory \/proc\/x\/data cannot be used: ENOENT/,
+      /^gateway: cannot use the data directory \/proc\/x\/data: ENOENT/,
     ],
     [
       'a data directory below a file',
       'start',
       { GATEWAY_DATA_DIR: 'file/data' },
-      /^gateway: the data directory \S+\/file\/data cannot be used: /,
+      /^gateway: cannot use the data directory \S+\/file\/data: /,
     ],
     [
       'a data directory without read permission',
       'start',
       { GATEWAY_DATA_DIR: 'closed' },
-      /^gateway: the data directory \S+\/closed cannot be used: /,
+      /^gateway: cannot use the data directory \S+\/closed: /,
     ],
     [
       'an unreadable database folder',
       'start',
       { GATEWAY_DATA_DIR: 'not-mine' },
-      /^gateway: the data directory \S+\/not-mine\/db cannot be written: /,
+      /^gateway: cannot write to the data directory \S+\/not-mine\/db: /,
     ],
     ['a missing configuration file', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^gateway: nowhere\.yaml: cannot be read: /],
     ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^gateway: DATABASE_URL: is required for gateway serve; /],
@@ -174,7 +174,7 @@ describe('start errors', () => {
     const port = await unusedPort();
     for (const host of ['127.0.0.1', 'localhost']) {
       const gateway = await processes.start(command, { home, env: { DATABASE_URL: `postgres://gateway@${host}:${port}/gateway` } });
-      await expectComplaint(gateway, /^gateway: the database cannot be reached: .*ECONNREFUSED/);
+      await expectComplaint(gateway, /^gateway: cannot reach the database: .*ECONNREFUSED/);
     }
   });
 

@@ -1,4 +1,4 @@
-/** Tests signals: SIGHUP reloads the configuration, and SIGTERM stops without losing a call. */
+/** Tests signals. SIGHUP reloads the configuration, and SIGTERM stops the service without losing a call. */
 import { once } from 'node:events';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createApp } from '../../src/app.ts';
+import { createApp } from '../../src/app/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
@@ -14,7 +14,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createUsageReports } from '../../src/usage/reports.ts';
 import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
-import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf } from '../support/gateway-process.ts';
+import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, type LogLine, processesOf } from '../support/gateway-process.ts';
 import { readUntilCut } from '../support/read-until-cut.ts';
 import type { ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
@@ -144,11 +144,14 @@ it('records the estimated usage of calls that outlast the grace period', async (
         headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'x-gateway-task-id': name },
         body: JSON.stringify({ max_tokens: 100, ...bodyOf(model, stream) }),
       });
-    const stalled = await call('stream', 'one/long-20+stall-after-3', true);
+    // This many broken streams would open the vendor's breaker if they counted as its failures.
+    const stalled = await Promise.all(Array.from({ length: 5 }, () => call('stream', 'one/long-20+stall-after-3', true)));
     const messages = await call('messages', 'one/long-20+stall-after-3', true, '/v1/messages');
     const responses = [
       // The connection of each stream breaks. A messages stream gets an error event first.
-      expect(readUntilCut(stalled)).resolves.toEqual({ isCut: true, text: expect.stringMatching(/quick(?!.*\[DONE\])/s) }),
+      ...stalled.map((response) =>
+        expect(readUntilCut(response)).resolves.toEqual({ isCut: true, text: expect.stringMatching(/quick(?!.*\[DONE\])/s) }),
+      ),
       expect(readUntilCut(messages)).resolves.toEqual({
         isCut: true,
         text: expect.stringMatching(/\nevent: error\ndata: .*the gateway is stopping.*\n\n$/),
@@ -167,9 +170,13 @@ it('records the estimated usage of calls that outlast the grace period', async (
       ['messages', 'interrupted', true, true, true],
       // The vendor may complete and bill it, so its outcome is unknown.
       ['plain', 'unknown', true, true, true],
-      ['stream', 'interrupted', true, true, true],
+      ...stalled.map(() => ['stream', 'interrupted', true, true, true]),
     ]);
     expect(logs.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+    // The gateway broke them off itself, so they don't count as failures of the vendor.
+    const lines = logs.map((line) => JSON.parse(line) as LogLine);
+    expect(lines.flatMap(({ msg, reason }) => (msg === 'attempt failed' ? [reason] : []))).toEqual(rows.map(() => 'stopped'));
+    expect(lines.filter(({ msg }) => msg === 'circuit breaker opened')).toEqual([]);
   } finally {
     await slowVendor.close();
     await database.close();

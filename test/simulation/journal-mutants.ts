@@ -1,4 +1,4 @@
-/** Ways to break the journal, each of which the simulation must find. */
+/** Ways to break the journal. The simulation has to find each of them. */
 import type { Mutant } from './mutants.ts';
 
 const writer = 'src/journal/segment-writer.ts';
@@ -24,14 +24,14 @@ export const journalMutants: readonly Mutant[] = [
     file: 'src/journal/journal.ts',
     passage: 'inFlight.remove(call.metadata.id);',
     replacement: '',
-    seeds: 39,
+    seeds: 21,
   },
   {
     name: 'open calls are not copied to the next segment',
     file: 'src/journal/journal.ts',
     passage: "await Promise.all(toCopy.map(({ metadata, attempts }) => appendUsingBallast({ kind: 'opened', metadata, attempts })));",
     replacement: '',
-    seeds: 2,
+    seeds: 14,
   },
   {
     name: 'recovery drops interrupted calls',
@@ -59,7 +59,21 @@ export const journalMutants: readonly Mutant[] = [
     file: writer,
     passage: 'if (sync) await files.syncFolder(folder);',
     replacement: '',
-    seeds: 17,
+    seeds: 43,
+  },
+  {
+    name: 'a large record is confirmed before it is flushed',
+    file: writer,
+    passage: 'if (sync) await file.sync();',
+    replacement: '',
+    seeds: 320,
+  },
+  {
+    name: 'records are added to a segment that is older than a large record',
+    file: writer,
+    passage: 'await sealCurrent();\n        const number',
+    replacement: 'const number',
+    seeds: 2,
   },
   {
     name: 'the record of a rejected call is dropped',
@@ -87,14 +101,14 @@ export const journalMutants: readonly Mutant[] = [
     file: 'src/journal/journal.ts',
     passage: 'obstacle ??= next;\n    resume.wake(retryIntervalMs);',
     replacement: 'obstacle ??= next;',
-    seeds: 14,
+    seeds: 24,
   },
   {
     name: 'calls that were not kept in memory are skipped',
     file: 'src/journal/recent-calls.ts',
     passage: 'if (range?.start !== offset) return',
     replacement: 'if (!range) return',
-    seeds: 17,
+    seeds: 6,
   },
   {
     name: 'what a recovery renamed is not deleted',

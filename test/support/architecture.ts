@@ -1,10 +1,10 @@
 /**
- * Describes the module boundaries as data, with a pure function that finds violations. `test/architecture.test.ts`
- * applies it to the tree, and CONTRIBUTING.md shows the same tables. If you change a table, add a record to
+ * Describes the module boundaries as data, and has a pure function that finds violations. `test/architecture.test.ts`
+ * runs it on all source files, and CONTRIBUTING.md shows the same tables. If you change a table, add a record to
  * docs/decisions.
  */
 
-/** A source file; `path` is relative to the repository root and uses `/`. */
+/** A source file. `path` is relative to the root of the repository and uses `/`. */
 export interface SourceFile {
   path: string;
   text: string;
@@ -14,24 +14,25 @@ const DATA_MODULES = ['people', 'keys', 'projects', 'ceilings', 'journal', 'usag
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
 /**
- * Sentences that both the workflows and the code that starts them write. Like the contract, this file imports nothing.
+ * Sentences that are written both by workflows and by the code that starts them. Like the contract, this file doesn't
+ * import anything.
  */
 const WORKFLOW_NOTES = 'workflows/notes.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
 
-/** These modules start what `app` assembles, so `app` may not import them. */
+/** `app` can't import these modules, because they start what `app` assembles. */
 export const ABOVE_APP: readonly string[] = ['main', 'service', 'codec-server', 'embedder'];
 
 /**
- * The modules that each module may import, including types. A module is a folder of `src`, a file directly in `src`, or
- * `workflows` or `activities`. A path stands for a single file.
+ * Lists, for each module, which modules it may import (types included). A module is a folder of `src`, a file directly
+ * in `src`, or `workflows` or `activities`. A path stands for a single file.
  */
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
-  main: ['service', 'cli', 'codec-server', 'config', 'core', 'demo-vendor', 'embedder'],
+  main: ['service', 'app', 'cli', 'codec-server', 'config', 'core', 'demo-vendor', 'embedder'],
   service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'embedder', 'core', 'observability'],
   app: 'everything',
-  cli: ['config', 'core', 'jobs', 'observability'],
-  'codec-server': ['config', 'core', 'jobs', 'observability', 'src/http/cookies.ts'],
+  cli: ['config', 'core', 'temporal', 'observability'],
+  'codec-server': ['config', 'core', 'temporal', 'observability', 'src/http/cookies.ts'],
   console: [
     'http',
     'people',
@@ -42,14 +43,27 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
     'ceilings',
     'usage',
     'memory',
-    'jobs',
+    'temporal',
     'guardrails',
     'dialects',
     'failover',
     ...FOUNDATION,
   ],
   mcp: ['http', 'people', 'keys', 'projects', 'ceilings', 'usage', 'memory', ...FOUNDATION],
-  http: ['people', 'pipeline', 'routing', 'keys', 'projects', 'ceilings', 'usage', 'memory', 'jobs', 'dialects', 'failover', ...FOUNDATION],
+  http: [
+    'people',
+    'pipeline',
+    'routing',
+    'keys',
+    'projects',
+    'ceilings',
+    'usage',
+    'memory',
+    'temporal',
+    'dialects',
+    'failover',
+    ...FOUNDATION,
+  ],
   activities: [
     'pipeline',
     'routing',
@@ -60,7 +74,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
     'memory',
     'usage',
     'videos',
-    'jobs',
+    'temporal',
     ...FOUNDATION,
     WORKFLOW_CONTRACT,
   ],
@@ -83,7 +97,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   ...Object.fromEntries(DATA_MODULES.map((module) => [module, ['dialects', 'guardrails', ...FOUNDATION]])),
   memory: ['dialects', 'guardrails', ...FOUNDATION, WORKFLOW_CONTRACT],
   vendors: ['dialects', 'core'],
-  jobs: [...FOUNDATION, WORKFLOW_CONTRACT, WORKFLOW_NOTES],
+  temporal: [...FOUNDATION, WORKFLOW_CONTRACT, WORKFLOW_NOTES],
   config: ['core'],
   embedder: ['core', 'observability'],
   db: ['core', 'observability'],
@@ -97,8 +111,8 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
 };
 
 /**
- * Folders divided into submodules: for each submodule the siblings that it may import. The order is acyclic, and files directly in the
- * folder are above all its submodules.
+ * Lists folders that are divided into submodules, and which siblings each submodule may import. There can't be cycles.
+ * Files directly in the folder may import all of its submodules.
  */
 export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
   'src/core': { json: [] },
@@ -152,12 +166,13 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
     audit: ['frame'],
     memory: ['frame'],
     conversations: ['frame'],
+    'end-users': ['frame'],
     batches: ['frame'],
     settings: ['frame'],
     erasure: ['frame'],
     'key-holder': ['frame'],
   },
-  'src/jobs': {
+  'src/temporal': {
     payloads: [],
     connection: [],
     worker: ['payloads', 'connection'],
@@ -172,7 +187,7 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
 };
 
 /**
- * A package or global that only some files may use. `packages` are import names, including types. A trailing `/` covers
+ * A package or global that only some files may use. `packages` are import names (types included). A trailing `/` covers
  * a whole scope.
  */
 export interface RestrictedImport {
@@ -186,7 +201,11 @@ export interface RestrictedImport {
 export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   // The libraries of the clouds read the environment themselves.
   { name: 'process.env', pattern: /\bprocess\s*\.\s*env\b/, allowed: ['src/config/', 'src/main.ts', 'src/vendors/identity/'] },
-  { name: 'process.argv', pattern: /\bprocess\s*\.\s*argv\b/, allowed: ['src/config/', 'src/main.ts'] },
+  {
+    name: 'process.argv',
+    pattern: /\bprocess\s*\.\s*argv\b/,
+    allowed: ['src/config/', 'src/main.ts', 'src/embedder/packed/unpack-model.ts'],
+  },
   { name: 'process.exit', pattern: /\bprocess\s*\.\s*exit\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'Date.now', pattern: /\bDate\s*\.\s*now\b/, allowed: ['src/core/time.ts', 'workflows/'] },
   { name: 'node:cluster', packages: ['node:cluster'], allowed: ['src/service/'] },
@@ -197,13 +216,17 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   {
     name: 'Temporal client and worker',
     packages: ['@temporalio/client', '@temporalio/worker'],
-    allowed: ['src/jobs/client/temporal.ts', 'src/jobs/connection/temporal-connection.ts', 'src/jobs/worker/temporal-worker.ts'],
+    allowed: [
+      'src/temporal/client/temporal.ts',
+      'src/temporal/connection/temporal-connection.ts',
+      'src/temporal/worker/temporal-worker.ts',
+    ],
   },
   { name: '@temporalio/workflow', packages: ['@temporalio/workflow'], allowed: ['workflows/'] },
   {
     name: 'OpenTelemetry',
     packages: ['@opentelemetry/'],
-    allowed: ['src/observability/', 'src/http/trace-requests.ts', 'src/jobs/outbox/outbox-rows.ts'],
+    allowed: ['src/observability/', 'src/http/trace-requests.ts', 'src/temporal/outbox/outbox-rows.ts'],
   },
   { name: 'd3-force', packages: ['d3-force'], allowed: ['src/console/memory/'] },
   { name: '@temporalio/activity', packages: ['@temporalio/activity'], allowed: ['activities/'] },
@@ -213,7 +236,9 @@ const MAX_LINES = 400;
 const BANNED_NAMES = /(^|[/.-])(utils?|helpers?)([/.-]|$)|\/types(\/|$)/;
 const SOURCE_ROOTS = /^(src|workflows|activities)\//;
 
-/** Returns one line per violation, naming the file and the rule. Ignores files outside `src`, `workflows` and `activities`. */
+/**
+ * Returns one line per violation, with the file and the rule. Only checks files in `src`, `workflows` and `activities`.
+ */
 export function findViolations(files: readonly SourceFile[]): string[] {
   const sources = files
     .filter(({ path }) => SOURCE_ROOTS.test(path) && path.endsWith('.ts'))
@@ -228,7 +253,7 @@ export function findViolations(files: readonly SourceFile[]): string[] {
   ];
 }
 
-/** The module specifiers that a file imports or re-exports, including types and `import()`. */
+/** Returns the module specifiers that a file imports or re-exports, including types and `import()`. */
 export function readImports(text: string): string[] {
   const code = blankOut(text, 'comments');
   const statement = /(?:^|[;}\n])\s*(?:import|export)\b[^;'"`()]*?\bfrom\s*(['"])([^'"]+)\1/g;
@@ -237,7 +262,7 @@ export function readImports(text: string): string[] {
   return [statement, sideEffect, dynamic].flatMap((pattern) => [...code.matchAll(pattern)].map((found) => found[2] ?? ''));
 }
 
-/** Returns the module of a path, or null for a path outside the source roots. */
+/** Returns the module that a path belongs to. Null if it's not in `src`, `workflows` or `activities`. */
 function moduleOf(path: string): string | null {
   const [top, second, ...deeper] = path.split('/');
   if (top === 'workflows' || top === 'activities') return top;
@@ -258,8 +283,8 @@ function checkImport(from: string, to: string): string[] {
 }
 
 /**
- * In a divided folder, files directly in it may import every submodule. A submodule may only import itself and the
- * submodules listed for it.
+ * In a divided folder, files directly in it may import all submodules. A submodule may only import itself and the
+ * submodules that are listed for it.
  */
 function checkSubmodule(from: string, to: string): string[] {
   for (const [folder, submodules] of Object.entries(SUBMODULES)) {
@@ -315,7 +340,7 @@ function checkFile({ path, text }: SourceFile): string[] {
   ];
 }
 
-/** Returns each import cycle once, starting at its first file in alphabetical order. */
+/** Returns each import cycle once, starting with its first file in alphabetical order. */
 function findCycles(importsByFile: ReadonlyMap<string, readonly string[]>): string[] {
   const found = new Set<string>();
   const done = new Set<string>();
@@ -348,8 +373,8 @@ function isOfPackage(name: string, wanted: string): boolean {
 }
 
 /**
- * Replaces comments, and string contents if requested, with blanks. We keep template literals because their `${}`
- * contains code. A regular expression with a quote can hide the rest of its line, but no more than that.
+ * Replaces comments, and optionally the contents of strings, with blanks. Template literals are kept, because there's
+ * code in their `${}`. If a regular expression contains a quote, we may miss the rest of its line, but nothing else.
  */
 function blankOut(text: string, what: 'comments' | 'comments and strings'): string {
   return text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g, (token) => {

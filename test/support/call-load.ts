@@ -1,35 +1,53 @@
-/** Sends calls without a pause to a set of processes that may change meanwhile. */
+/** Sends calls continuously to a set of processes. You can change the set in the meantime. */
 import type { GatewayProcess } from './gateway-process.ts';
 
 const concurrency = 4;
 
 export interface CallLoad {
-  /** Sends calls to these processes only. Resolves once none of the other processes serves a call any more. */
+  /** Sends calls only to these processes from now on. Resolves when all others have finished their calls. */
   use(gateways: readonly GatewayProcess[]): Promise<void>;
-  /** Resolves once this many more calls have ended. */
+  /** Resolves after `count` more calls. */
   untilSent(count: number): Promise<void>;
-  /** Ids of the successful calls. */
+  /** Returns the ids of all successful calls. */
   ids(): readonly string[];
-  /** Describes what happened to the calls that failed. */
+  /** Returns a description of each call that failed. */
   failures(): readonly string[];
   stop(): Promise<void>;
 }
 
-/** Starts immediately. The caller has to stop it. */
-export function createCallLoad(key: string, first: readonly GatewayProcess[]): CallLoad {
+interface CallLoadOptions {
+  /** Returns the messages of the nth call. */
+  readonly messagesOf?: (n: number) => readonly object[];
+  readonly onAnswered?: (id: string, n: number) => void;
+}
+
+/** Starts to send calls immediately. The caller has to stop it. */
+export function createCallLoad(
+  key: string,
+  first: readonly GatewayProcess[],
+  { messagesOf = (n) => [{ role: 'user', content: `call ${n}` }], onAnswered = () => {} }: CallLoadOptions = {},
+): CallLoad {
   let gateways = first;
   let isStopping = false;
   let sent = 0;
+  let begun = 0;
   const ids: string[] = [];
   const failures: string[] = [];
   const running = new Map<number, GatewayProcess>();
   const send = async (gateway: GatewayProcess): Promise<void> => {
     try {
-      const body = { model: 'one/echo', messages: [{ role: 'user', content: `call ${sent}` }] };
+      begun += 1;
+      const n = begun;
+      const body = { model: 'one/echo', messages: messagesOf(n) };
       const response = await gateway.call(key, '/v1/chat/completions', body);
       const text = await response.text();
-      if (response.status === 200) ids.push(response.headers.get('x-gateway-call-id') ?? '');
-      else failures.push(`${response.status} ${text}`);
+      const id = response.headers.get('x-gateway-call-id') ?? '';
+      if (response.status === 200) {
+        ids.push(id);
+        onAnswered(id, n);
+      } else {
+        failures.push(`${response.status} ${text}`);
+      }
     } catch (error) {
       failures.push(String(error));
     }

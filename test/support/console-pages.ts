@@ -1,6 +1,6 @@
 /**
- * Lists every page of the console with sample parameters, taken from the registered routes, and creates a project with
- * a given text in every stored field.
+ * Lists every page of the console with sample parameters, based on the registered routes. Also creates a project that
+ * has a given text in every stored field.
  */
 import { expect } from '@jest/globals';
 import { ruleIdOf } from '../../src/guardrails/content-rule.ts';
@@ -9,23 +9,23 @@ import { registeredRoutes } from './console-routes.ts';
 import { jsonOf, type TestGateway } from './gateway.ts';
 import { storeMemorySamples } from './memory-samples.ts';
 
-/** What the paths of pages contain. */
+/** Sample values for the parameters in paths. */
 export interface PageSamples {
   readonly slug: string;
   readonly subject: string;
-  /** Ids, keyed by the first segment of the paths that take them. */
+  /** Ids for the parameters of paths. The keys are the first segments of the paths. */
   readonly ids: Readonly<Record<string, string>>;
 }
 
 export interface PlantedProject extends PageSamples {
   readonly admin: SignedIn;
-  /** The ids of the calls, in the order of the texts. */
+  /** The ids of the calls, one for each text and in the same order. */
   readonly callIds: readonly string[];
 }
 
 /**
- * Stores each text in every field that accepts it. The texts contain no line breaks, and the first one has at most 100
- * characters.
+ * Stores each text in every field that accepts it. The texts can't contain line breaks, and the first one can have at
+ * most 100 characters.
  */
 export async function plantProject(gateway: TestGateway, texts: readonly string[]): Promise<PlantedProject> {
   const { project: slug, database, app, key } = gateway;
@@ -50,13 +50,13 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   const post = async (path: string, fields: Record<string, string>): Promise<string> => {
     const response = await admin.post(base + path, fields);
     const refusal = /class="notice bad".*?<\/div>/s.exec(await response.text())?.[0] ?? '';
-    // Memory rejects texts with hidden characters.
+    // Memory is the exception, because it rejects hidden characters.
     expect([path, refusal.includes('hidden_characters') ? '' : refusal]).toEqual([path, '']);
     return response.headers.get('location')?.split('/').at(-1) ?? '';
   };
   const plant = async (text: string, index: number): Promise<void> => {
     const name = text.slice(0, 200);
-    // A comma separates names, and a name without a provider has to be a tier or a model.
+    // Replace commas because they separate names. A name without a provider has to be a tier or a model.
     await post('/keys', { name, models: modelOf(text).replaceAll(',', ';') });
     await post('/members', { email: `person${index}@${slug}.example.com`, name, role: 'member' });
     await post('/applications/new', { application: name, 'ceilings.calls': '1000', 'windows.calls': 'month', 'windows.cost': 'month' });
@@ -66,7 +66,7 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   expect((await admin.post('/console/account/tokens', { name: mark, days: '30', scopes: 'usage:read' })).status).toBeLessThan(500);
   const callIds = await Promise.all(texts.map((text) => call(gateway, text, modelOf(text))));
   const [refused = ''] = await Promise.all(texts.map((text) => call(gateway, text, `unknown/${text.slice(0, 200)}`)));
-  // This waits until the calls are stored.
+  // This request only returns once the calls are stored.
   await gateway.admin('GET', `${team}/calls`);
   const { id: erasure } = await jsonOf<{ id: string }>(
     fetch(`${gateway.url}/v1/memory/subjects/forgotten`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
@@ -80,12 +80,12 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
       batches: samples.failedBatchId,
     },
     rules: ruleIdOf({ class: 'expression', place: 'input', action: 'observe', expression: toExpression(mark) }),
-    ...{ erase: erasure, keys: key.split('-')[2] ?? '', people: admin.personId },
+    ...{ erase: erasure, keys: key.split('-')[2] ?? '', people: admin.personId, 'end-users': encodeURIComponent(subject) },
   };
   return { admin, slug, subject, ids, callIds };
 }
 
-/** Sends a chat call with the text in its message, end user, application and correlation headers. */
+/** Sends a chat call that has the text in its message, end user, application and correlation headers. */
 async function call(gateway: TestGateway, text: string, model: string): Promise<string> {
   const header = encodeHeader(text);
   const body = { model, user: text.slice(0, 200), messages: [{ role: 'user', content: `Said ${text}` }] };
@@ -96,7 +96,7 @@ async function call(gateway: TestGateway, text: string, model: string): Promise<
   return response.headers.get('x-gateway-call-id') ?? '';
 }
 
-/** Encodes UTF-8 for a header, up to 200 bytes. */
+/** Encodes up to 200 bytes of UTF-8 for a header. */
 function encodeHeader(text: string): string {
   return Buffer.from(text.slice(0, 60)).toString('latin1');
 }
@@ -105,10 +105,12 @@ function toExpression(text: string): string {
   return text.slice(0, 80).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }
 
-/** These routes are not pages: downloads, fragments that htmx polls, and redirects to an identity provider. */
+/**
+ * Matches routes that aren't pages, i.e. downloads, fragments that htmx polls, and redirects to an identity provider.
+ */
 const notPages = /\.csv$|\/calls\/live$|\/find\/results$|\/text$|\/receipt$|\/sign-in\/oidc/;
 
-/** Returns the queries of pages that need one or that have several views. */
+/** Returns queries for pages that need one or that have several views. */
 function queriesOf(path: string, { subject, ids }: PageSamples): readonly string[] {
   const named = (parameters: Record<string, string>): string => `?${new URLSearchParams(parameters)}`;
   const queries: Readonly<Record<string, readonly string[]>> = {
@@ -119,6 +121,7 @@ function queriesOf(path: string, { subject, ids }: PageSamples): readonly string
     '/memory': ['', '?q=tea', '?state=left_out'],
     '/memory/recall': ['', '?q=tea'],
     '/pages': ['', named({ subject })],
+    '/end-users': ['', named({ q: subject.slice(0, 3) }), '?q=nobody'],
     '/graph': ['', '?view=picture', named({ view: 'picture', entity: subject.replace('ann', 'Ann') })],
     '/erase': ['', named({ subject })],
     '/applications/application': [named({ name: subject.replace('ann ', '') })],
@@ -130,8 +133,8 @@ function queriesOf(path: string, { subject, ids }: PageSamples): readonly string
 }
 
 /**
- * Returns the paths of all pages of a project, of the deployment, of visitors without a session, and of the error
- * pages.
+ * Returns the paths of all pages, i.e. pages of the project and the deployment, pages for visitors without a session,
+ * and error pages.
  */
 export function pagesOf(planted: PageSamples): readonly string[] {
   const pages = registeredRoutes.filter(({ method, path }) => method === 'get' && !notPages.test(path));

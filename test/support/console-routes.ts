@@ -1,10 +1,11 @@
-import { type ConsoleDeps, consoleRoutes } from '../../src/app/console.ts';
+import { consoleRoutes } from '../../src/app/console.ts';
+import type { ConsoleDeps } from '../../src/app/console-deps.ts';
 import type { ConsoleRoute } from '../../src/console/frame/route.ts';
 
-/** The routes of the console without working dependencies. Only their paths, methods and access can be read. */
+/** The routes of the console. Their dependencies don't work, so you can only read paths, methods and access. */
 export const registeredRoutes: readonly ConsoleRoute[] = (() => {
   const anything: never = new Proxy(() => undefined, { get: () => anything, apply: () => anything }) as never;
-  // We set each one by name, because the areas receive copies.
+  // Set each dependency by name, because the areas get copies of this object.
   const deps: ConsoleDeps = {
     snapshot: anything,
     readCounters: anything,

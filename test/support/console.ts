@@ -5,6 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from '@jest/globals';
+import axe from 'axe-core';
 import type { BrowserContext, Page } from 'playwright-core';
 import { csrfTokenOf } from '../../src/console/frame/same-site.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -14,23 +15,23 @@ import type { Role } from '../../src/people/person.ts';
 import { createSessions } from '../../src/people/sessions.ts';
 import type { TestGateway } from './gateway.ts';
 
-/** `admin` is a deployment admin, and `stranger` is not a member of any project. */
+/** Besides the project's roles: a deployment admin, and a `stranger` who isn't a member of any project. */
 export type TestRole = Role | 'admin' | 'stranger';
 
 export interface SignedIn {
   readonly personId: string;
   readonly email: string;
-  /** Header `cookie`. */
+  /** The value of the `cookie` header. */
   readonly cookie: string;
-  /** Sends a GET request without following redirects. */
+  /** Sends a GET request. Doesn't follow redirects. */
   get(path: string): Promise<Response>;
-  /** Submits a form with its CSRF token, without following redirects. */
+  /** Submits a form with its CSRF token. Doesn't follow redirects. */
   post(path: string, fields?: Readonly<Record<string, string>>): Promise<Response>;
   /** Signs a browser in. */
   useIn(context: BrowserContext): Promise<void>;
 }
 
-/** Creates a person with this role in the gateway's project, and a session for them. */
+/** Creates a person with this role in the gateway's project, and a session for that person. */
 export async function signIn(gateway: TestGateway, role: TestRole, name = `Test ${role}`): Promise<SignedIn> {
   const { database, url, project: slug } = gateway;
   const clock = systemClock;
@@ -62,17 +63,27 @@ export async function signIn(gateway: TestGateway, role: TestRole, name = `Test 
 
 const axeSource = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
 
+interface AxeRule {
+  readonly id: string;
+  readonly impact: 'minor' | 'moderate' | 'serious' | 'critical';
+}
+
+/** Rules whose problems are never serious or critical. In axe, each rule has a single rating. */
+const mildRules = (axe as unknown as { _audit: { rules: readonly AxeRule[] } })._audit.rules
+  .filter(({ impact }) => impact === 'minor' || impact === 'moderate')
+  .map(({ id }) => id);
+
 /**
- * Fails with every problem that axe rates as serious or critical. `only` and `except` select rules. `elements` is
- * JavaScript that returns the elements to check instead of the whole page.
+ * Fails if axe finds serious or critical problems. `only` and `except` select rules. `elements` is JavaScript that
+ * returns the elements to check. By default, the whole page is checked.
  */
 export async function expectAccessible(
   page: Page,
   { only, except = [], elements }: { only?: readonly string[]; except?: readonly string[]; elements?: string } = {},
 ): Promise<void> {
-  const rules = Object.fromEntries(except.map((rule) => [rule, { enabled: false }]));
+  const rules = Object.fromEntries([...mildRules, ...except].map((rule) => [rule, { enabled: false }]));
   const options = { resultTypes: ['violations'], rules, ...(only && { runOnly: only }) };
-  // `addScriptTag` is what the Content-Security-Policy forbids.
+  // We can't use `addScriptTag`, because the Content-Security-Policy forbids it.
   if (!(await page.evaluate<boolean>(`'axe' in window`))) await page.evaluate(await readFile(axeSource, 'utf8'));
   const problems = await page.evaluate<string[]>(`(async () => {
     const include = ${elements ?? '[document]'};

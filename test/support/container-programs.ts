@@ -1,6 +1,6 @@
 /**
- * Stands in for `docker compose` and `kubectl` in the commands of the documentation. It runs what they would run in a
- * container, with the files and environment of that container. For commands that manage containers it only checks the
+ * Replaces `docker compose` and `kubectl` when tests run the commands in the documentation. It runs what they would run
+ * in a container, with the files and environment of that container. If a command manages containers, it only checks the
  * names.
  *
  * node container-programs.ts <state file> docker|kubectl <arguments>
@@ -13,26 +13,26 @@ export interface ContainerState {
   readonly env: Readonly<Record<string, string>>;
   /** Maps paths in the container to paths on this machine. */
   readonly paths: Readonly<Record<string, string>>;
-  /** The port that replaces 8080. */
+  /** The value to use instead of 8080. */
   readonly port?: string;
-  /** The pid of process 1, or null if the container is not running. */
+  /** The pid of process 1. Null if the container isn't running. */
   readonly pid?: number | null;
   /** The program that `docker compose run` puts before its arguments. */
   readonly entrypoint: readonly string[];
 }
 
-/** Keyed by the service of docker-compose.yml, or by the pod. */
+/** The keys are the names of Compose services or pods. */
 export type ContainerStates = Readonly<Record<string, ContainerState>>;
 
 /** Command options that take a value. */
-const optionsWithValue = ['--entrypoint', '--signal', '--namespace', '--selector', '--output'];
+const optionsWithValue = ['--entrypoint', '--format', '--namespace', '--output', '--selector', '--since'];
 
 interface Parsed {
   readonly options: ReadonlyMap<string, string>;
   readonly rest: readonly string[];
 }
 
-/** Returns the options before the first argument that is not an option. */
+/** Returns all options before the first argument that isn't an option. */
 function parseOptions(args: readonly string[]): Parsed {
   const options = new Map<string, string>();
   let index = 0;
@@ -47,11 +47,17 @@ function parseOptions(args: readonly string[]): Parsed {
 function main([stateFile = '', program = '', ...args]: readonly string[]): number {
   const states = JSON.parse(readFileSync(stateFile, 'utf8')) as ContainerStates;
   const find = (name: string): ContainerState => {
-    const state = states[name.replace(/^pod\//, '')];
+    const pod = name.replace(/^pod\//, '').replace(/^deployment\/(.+)$/, (_whole, deployment) => findPodOf(deployment));
+    const state = states[pod];
     if (!state) throw new Error(`there is no container ${name}`);
     return state;
   };
+  const findPodOf = (app: string): string => Object.keys(states).find((name) => name.startsWith(`${app}-`)) ?? app;
   if (program === 'docker') {
+    if (args[0] === 'inspect') {
+      parseOptions(args.slice(1)).rest.map(find);
+      return 0;
+    }
     if (args[0] !== 'compose') throw new Error(`docker ${args[0]} is not known here`);
     const { options, rest } = parseOptions(args.slice(2));
     const [name = '', ...command] = rest;
@@ -62,18 +68,16 @@ function main([stateFile = '', program = '', ...args]: readonly string[]): numbe
         const entrypoint = options.get('--entrypoint');
         return runIn({ ...find(name), pid: null }, [...(entrypoint === undefined ? find(name).entrypoint : [entrypoint]), ...command]);
       }
-      case 'kill':
-        for (const service of rest) process.kill(find(service).pid ?? Number.NaN, `SIG${options.get('--signal')}`);
-        return 0;
       case 'up':
       case 'logs':
       case 'ps':
         rest.map(find);
+        if (options.has('--quiet')) process.stdout.write(`${rest.join('\n')}\n`);
         return 0;
     }
   }
   if (program === 'kubectl') {
-    const { rest } = parseOptions(args.slice(1));
+    const { options, rest } = parseOptions(args.slice(1));
     const [name = '', separator, ...command] = rest;
     switch (args[0]) {
       case 'exec':
@@ -84,8 +88,22 @@ function main([stateFile = '', program = '', ...args]: readonly string[]): numbe
           process.stdout.write(`pod/${pod}\n`);
         return 0;
       case 'logs':
-        find(name);
+        find(name || findPodOf(options.get('--selector')?.replace('app=', '') ?? ''));
         return 0;
+      case 'delete':
+      case 'describe':
+        if (name !== 'pod') throw new Error(`kubectl ${args[0]} ${name} is not known here`);
+        find(separator ?? '');
+        return 0;
+      case 'rollout':
+        find(separator ?? '');
+        return 0;
+      case 'run': {
+        // In a pod, Temporal has an address of the cluster. It's another one here.
+        const { rest: program } = parseOptions(rest.slice(1));
+        const at = program.indexOf('--address');
+        return runIn(find('temporal-namespace'), at < 0 ? program : program.slice(0, at));
+      }
     }
   }
   throw new Error(`${program} ${args.slice(0, 2).join(' ')} is not known here`);
@@ -96,7 +114,8 @@ function runIn({ cwd, env, paths, port = '8080', pid }: ContainerState, command:
     Object.entries(paths)
       .reduce((result, [path, actual]) => result.replace(new RegExp(`(?<![\\w.-])${path}(?![\\w-])`, 'g'), actual), text)
       .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
-      // Replace the pid, so that we never signal process 1 of this machine.
+      .replace('127.0.0.1:9464', env.GATEWAY_METRICS_ADDRESS ?? '')
+      // Pid 1 is only the service in a container. Here, it would be the machine's own init process.
       .replace(/\bkill -HUP 1\b/, `kill -HUP ${pid}`);
   const [file = '', ...args] = command.map(here);
   const { status, error } = spawnSync(file, args, { cwd, env, stdio: 'inherit' });

@@ -1,6 +1,7 @@
 /**
- * A service whose worker crashes and restarts on one database and one Temporal server. An API process keeps running,
- * the workers share its data directory, and a vendor records requests for work that has already finished.
+ * Runs a service whose worker keeps crashing and restarting with the same database and Temporal server. An API process
+ * keeps running and shares its data directory with the workers. A vendor records if it gets requests for work that has
+ * already finished.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -11,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
 import type { CrashPoint } from './crash-worker.ts';
 import { copyTestBundle, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
@@ -34,7 +35,7 @@ export interface Project {
 
 export interface ObservedRequest {
   readonly job: 'memories' | 'consolidation' | 'embeddings' | 'video';
-  /** True if the work of this request is still pending. */
+  /** True if the work that this request belongs to isn't done. */
   readonly isOpen: boolean;
 }
 
@@ -42,15 +43,15 @@ export interface CrashService {
   readonly database: Database;
   readonly temporal: Temporal;
   readonly serving: GatewayProcess;
-  /** The requests for memory and for video polls that reached the vendor. */
+  /** All requests for memory and video polls that the vendor has received. */
   readonly requests: readonly ObservedRequest[];
   addProject(slug: string, settings?: object): Promise<Project>;
   /** Resets the latest run of a workflow to its first task, like an operator would. */
   resetToStart(workflowId: string): Promise<void>;
-  /** Starts a worker that keeps running and logs the points that it passes. */
+  /** Starts a worker that survives, and logs all crash points that it passes. */
   startObserver(): Promise<GatewayProcess>;
   startWorker(): Promise<GatewayProcess>;
-  /** Runs a worker until it has crashed at each of the points. */
+  /** Runs a worker until it has crashed at each of these points. */
   runUntilCrash(crashes: readonly CrashPoint[]): Promise<void>;
   stopAll(): Promise<void>;
 }
@@ -64,7 +65,7 @@ tiers: { trivial: [one/echo] }
 memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 1 } }
 `;
 
-/** The caller has to end it with `stopAll`. */
+/** The caller has to stop it with `stopAll`. */
 export async function createCrashService(): Promise<CrashService> {
   const processes = createProcesses();
   const testDatabase = await createTestDatabase();
@@ -142,8 +143,8 @@ export async function createCrashService(): Promise<CrashService> {
 }
 
 /**
- * The scripted vendor behind a proxy that records whether the work of a request is still pending before it forwards the
- * request.
+ * Creates a scripted vendor behind a proxy. Before the proxy forwards a request, it records if the request's work is
+ * still pending.
  */
 async function createRecordingVendor(database: Database) {
   const vendor = await createScriptedVendor();
@@ -192,7 +193,7 @@ async function createRecordingVendor(database: Database) {
       response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
       response.end(await answer.text());
     } catch {
-      response.destroy(); // The client has crashed, or the test has ended.
+      response.destroy(); // The client has crashed or the test is over.
     }
   });
   return {

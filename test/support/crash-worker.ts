@@ -1,24 +1,26 @@
 /**
- * A worker process that kills itself at named points of activities, for `activity-kill.test.ts`. Points: `before <table>`, when the
- * activity's write to that table is about to be committed, and `after`, when the activity is done and Temporal does not have its result.
- * An activity that has come to its point stays there; when the last one has, the process kills itself. This program wraps the database and
- * the activities, so the gateway itself holds no code that could kill it.
+ * A worker process that kills itself at named points of activities, for `activity-kill.test.ts`. The points are `before
+ * <table>`, when the activity is about to commit its write to that table, and `after`, when the activity is done but
+ * Temporal doesn't have its result yet. An activity that reaches its point waits there, and when the last one has
+ * reached its point, the process kills itself. This program wraps the database and the activities, so the gateway
+ * itself doesn't contain code to kill it.
  *
- * Argument: the crash points as JSON; without one the worker keeps running and logs every point that it passes.
+ * Pass the crash points as JSON in an argument. Without this argument, the worker keeps running and logs every point
+ * that it passes.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { createApp } from '../../src/app.ts';
+import { createApp } from '../../src/app/app.ts';
 import { loadConfig, readConfigSource } from '../../src/config/load.ts';
 import type { Database, Queries } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import type { Activities } from '../../workflows/contract.ts';
 
-/** Where a worker crashes. */
+/** A point at which a worker crashes. */
 export interface CrashPoint {
   readonly activity: keyof Activities;
   readonly point: string;
-  /** Limits the crash to this project. Null means any project. */
+  /** The worker only crashes while it works on this project. Null for any project. */
   readonly projectId: string | null;
 }
 
@@ -31,7 +33,7 @@ const { env, argv } = process;
 const crashes = new Set(JSON.parse(argv[2] ?? '[]') as readonly CrashPoint[]);
 const awaited = new Set(crashes);
 const logger = createLogger({ level: 'info' });
-/** Log lines that only the test reads. */
+/** Writes log lines for the test. */
 const report: (fields: Readonly<Record<string, unknown>>, message: string) => void = logger.info;
 const config = loadConfig(readConfigSource(env, 'worker'));
 const database = openServerDatabase({ connectionString: config.server.databaseUrl ?? '' });
@@ -76,7 +78,7 @@ const crashingDatabase: Database = {
 
 async function projectOf(input: object): Promise<string | null> {
   const id = Object.values(input).find((value) => typeof value === 'string' && value.length === 36);
-  if (id === undefined) return null; // The cleanup does not belong to a project.
+  if (id === undefined) return null; // The cleanup belongs to no project.
   const [row] = await database.query<{ id: string }>(
     `select id from projects where id = $1::uuid
      union all select project_id from conversations where id = $1::uuid

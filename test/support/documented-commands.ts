@@ -1,6 +1,6 @@
 /**
- * Reads the commands in README.md, CONTRIBUTING.md and docs/: blocks tagged `sh`, and calls of `gateway` in inline
- * code.
+ * Reads the commands in README.md, CONTRIBUTING.md and docs/. These are blocks tagged `sh`, and calls of `gateway` in
+ * inline code.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,21 +19,24 @@ export interface CommandPage {
 }
 
 export interface CommandBlock {
-  /** `path:line` of the first command. */
+  /** The position of the first command, as `path:line`. */
   readonly at: string;
   readonly code: string;
-  /** The reason why the tests do not run it, from the comment `<!-- not run: ... -->` before it. */
+  /** The reason why tests don't run it, which comes from the comment `<!-- not run: ... -->` before the block. */
   readonly notRun: string | null;
 }
 
-/** The pages with commands for users. We skip decisions, because they quote commands of their time. */
+/**
+ * Returns the pages that have commands for users. Decisions are skipped, because they quote commands as they were at
+ * the time.
+ */
 export function readCommandPages(): CommandPage[] {
   const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name.replaceAll('\\', '/')}`);
   const paths = ['README.md', 'CONTRIBUTING.md', ...inDocs.filter((path) => /^(?!docs\/decisions\/).*\.md$/.test(path))];
   return paths.map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
 }
 
-/** The pages whose blocks we run, except for blocks with a comment. */
+/** Tests run all command blocks on these pages, except for blocks with a comment. */
 export const pagesThatRun = ['README.md', 'docs/quick-start.md', 'docs/memory.md'];
 
 const fence = /^(?:<!-- not run: (.+) -->\n)?```(.*)\n([\s\S]*?)^```$/gm;
@@ -47,8 +50,8 @@ export function readCommandBlocks({ path, text }: CommandPage): CommandBlock[] {
 const program = /^(?:npm|npx|node|gateway|curl|docker|kubectl|git|psql|pg_\w+|promtool|openssl|export|kill)\s/m;
 
 /**
- * Returns `path:line` of command blocks that no test runs or reads, either because they are not tagged `sh` or because
- * they give no reason on a page whose blocks we do not run.
+ * Returns the `path:line` of command blocks that no test runs or reads. They either aren't tagged `sh`, or they don't
+ * give a reason on a page whose blocks aren't run.
  */
 export function findUnmarkedCommands(page: CommandPage): string[] {
   const untagged = [...page.text.matchAll(fence)].flatMap(({ 2: tag = '', 3: code = '', index }) =>
@@ -62,8 +65,8 @@ export function findUnmarkedCommands(page: CommandPage): string[] {
 }
 
 /**
- * Returns `path:line: problem` for unknown npm scripts and for unknown `gateway` commands and options, in blocks that
- * we do not run and in inline code.
+ * Returns `path:line: problem` for unknown npm scripts and unknown `gateway` commands and options. This checks inline
+ * code, and blocks that no test runs.
  */
 export async function findCommandMistakes(page: CommandPage): Promise<string[]> {
   const mistakes: string[] = [];
@@ -97,7 +100,7 @@ function checkScript(command: string): string | null {
 
 const placeholders = /<[^>]*>|\[[^\]]*\]|\.{3}/g;
 
-/** Returns null for a valid command line. Prose may mention a command without all of its arguments. */
+/** Returns null if the command line is valid. In prose, arguments can be missing. */
 async function checkGateway(text: string | undefined, isProse: boolean): Promise<string | null> {
   if (text === undefined) return null;
   const argv = (text.replace(placeholders, (found) => (found.startsWith('<') ? '1' : '')).match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((part) =>
@@ -141,14 +144,17 @@ async function checkGateway(text: string | undefined, isProse: boolean): Promise
 
 const silent = { write: () => undefined, writeError: () => undefined };
 
-/** Runs the command against a port that nothing listens on. A valid command reports that it found no gateway. */
+/**
+ * Runs the command with a port that nothing listens on. If the command is valid, it fails because it can't find a
+ * gateway.
+ */
 async function tryCommand(argv: readonly string[], isProse: boolean): Promise<string | null> {
   const errors: string[] = [];
   const environment = { GATEWAY_ADMIN_TOKEN: 'a-token-of-the-documentation' };
   await runCommand([...argv, '--url', 'http://127.0.0.1:1'], environment, { ...silent, writeError: (text) => errors.push(text) });
   const message = errors.join('');
   const isValid =
-    /^gateway: no gateway responds|cannot be read/.test(message) ||
+    /^gateway: no gateway responds|cannot (?:be )?read/.test(message) ||
     (isProse && /^gateway: (?:which|what should change|missing required)/.test(message));
   return isValid ? null : (message.split('\n', 1)[0] ?? '');
 }

@@ -1,8 +1,8 @@
 /**
- * Runs the real program in separate processes, for tests of kills, signals, exit codes and console output.
+ * Runs the real program in separate processes, to test kills, signals, exit codes and console output.
  *
- * The working directory of a process is its home: a folder with the data directory `data` and optionally a
- * `gateway.yaml`. Processes do not inherit the environment of the tests.
+ * The working directory of a process is called its home. It's a folder with the data directory `data` and optionally a
+ * `gateway.yaml`. Processes don't inherit the environment of the tests.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,34 +14,34 @@ import { fileURLToPath } from 'node:url';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { run } from './run.ts';
 
-/** The clone. */
+/** The root of the repository. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const adminToken = 'test-admin-token-0123456789';
 /**
- * V8 flags for short-lived processes. Optimizing PGlite takes a sixth of the CPU time of a start and would only pay off
- * after minutes.
+ * V8 flags for processes that don't run for long. Optimizing PGlite takes a sixth of the CPU time of a start, and would
+ * only pay off after minutes.
  */
 export const shortLived = ['--wasm-tiering-budget=130000000'];
-const startTimeoutMs = 180_000;
+const startTimeoutMs = 600_000;
 const endTimeoutMs = 120_000;
 const outputTimeoutMs = 3_000;
 
 export interface ProcessOptions {
   readonly home: string;
-  /** Overrides the environment of every process. An empty value removes a variable. */
+  /** Additional environment variables for the process. An empty value removes a variable. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The program to run instead of this Node with `src/main.ts` and the command. */
+  /** Runs this program instead of Node with `src/main.ts` and the command. */
   readonly program?: readonly string[];
 }
 
 export interface GatewayProcess {
   readonly child: ChildProcess;
-  /** The address of the process, or an empty string if it ended before it listened. */
+  /** The address of the process. Empty if it ended before it listened on a port. */
   readonly url: string;
   stdout(): string;
   stderr(): string;
-  /** The log lines so far. */
+  /** Returns all log lines so far. */
   logs(): readonly LogLine[];
   /** Resolves with the exit code, or with the name of the signal that ended the process. */
   readonly exited: Promise<number | string>;
@@ -60,13 +60,14 @@ export interface LogLine {
 }
 
 export interface TestProcesses {
-  /** Runs `gateway <command>` and waits until it listens or has ended. */
+  /** Runs `gateway <command>` and waits until it listens or ends. */
   start(command: string, options: ProcessOptions): Promise<GatewayProcess>;
   /**
-   * Creates a home. `migrated` starts with a migrated embedded database, which saves the migrations of a first start.
+   * Creates a home. With `migrated` it already has a migrated embedded database, so the first start doesn't have to run
+   * the migrations.
    */
   home(content: 'migrated' | 'empty'): Promise<string>;
-  /** Kills every process that is still running and removes the homes. */
+  /** Kills all processes that are still running, and removes the homes. */
   stopAll(): Promise<void>;
 }
 
@@ -97,19 +98,19 @@ export function createProcesses(): TestProcesses {
   };
 }
 
-/** The key that a first start printed, or null for later starts. */
+/** Returns the key that a process printed on its first start. Null for later starts. */
 export function firstKeyOf(gateway: GatewayProcess): string | null {
   return /sk-gw-\S+/.exec(gateway.stdout())?.[0] ?? null;
 }
 
-/** The model that serves a call of the tier `standard`, or null if the call is rejected. */
+/** Returns the model that serves a call to the `standard` tier. Null if the call is rejected. */
 export async function activeModel(gateway: GatewayProcess, key: string): Promise<string | null> {
   const response = await gateway.call(key, '/v1/chat/completions', { model: 'standard', messages: [{ role: 'user', content: 'hi' }] });
   await response.arrayBuffer();
   return response.headers.get('x-gateway-model');
 }
 
-/** Returns the pids of all processes that have the home's path in their command line or environment. */
+/** Returns the pids of all processes that have this home in their command line or environment. */
 export async function processesOf(home: string): Promise<number[]> {
   if (process.platform !== 'linux') {
     const lines = (await run('ps', ['-Aww', '-o', 'pid=,command='])).split('\n');
@@ -117,7 +118,7 @@ export async function processesOf(home: string): Promise<number[]> {
   }
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const isOfHome = async (pid: string): Promise<boolean> => {
-    // The process may have ended, or it belongs to another user, so it is not one of ours.
+    // Unreadable means that the process has ended, or isn't ours because it belongs to another user.
     const [command, environment] = await Promise.all(
       ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
     );
@@ -140,7 +141,8 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // `close` fires once all output has been read. Surviving children may hold the output open, so we limit the wait.
+  // `close` fires when all output has been read. We only wait for a limited time, because children that are still
+  // running may keep the output open.
   const closed = once(child, 'close');
   const exited = once(child, 'exit').then(async ([code, signal]: (number | string | null)[]) => {
     hasEnded = true;
@@ -195,7 +197,8 @@ function environmentOf({ home, env = {} }: ProcessOptions): Record<string, strin
     GATEWAY_TEMPORAL: 'off',
     GATEWAY_LOCAL_EMBEDDER: 'off',
     GATEWAY_STOP_DELAY_SECONDS: '0',
-    // Half of a start is spent stripping types and compiling, so later processes reuse what the first one compiled.
+    // Half of the time of a start is spent on stripping types and compiling. With a cache, later processes reuse what
+    // the first one compiled.
     NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'model-gateway', 'compiled'),
     ...env,
   };

@@ -1,15 +1,15 @@
 /**
- * Runs a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor,
- * and a project with a key. Everything is stopped afterwards. Use `gateway-process.ts` to run the real program in a
- * separate process instead.
+ * Runs a whole gateway for a test, i.e. the app on a free port, its database (PGlite or PostgreSQL), the scripted
+ * vendor, and a project with a key. Everything is stopped after the test. If you want to run the real program in a
+ * separate process, use `gateway-process.ts`.
  */
 import { access, copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll } from '@jest/globals';
-import type { App } from '../../src/app.ts';
-import { createApp } from '../../src/app.ts';
+import type { App } from '../../src/app/app.ts';
+import { createApp } from '../../src/app/app.ts';
 import { loadConfig, withLocalEmbedder } from '../../src/config/load.ts';
 import type { Clock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -25,24 +25,24 @@ import { createScriptedVendor } from './scripted-vendor/server.ts';
 import { unusedUrl } from './unused-port.ts';
 import { prepareTestBundle } from './workflow-bundle.ts';
 
-/** The admin token of every test gateway. */
+/** The admin token of all test gateways. */
 export const adminToken = 'test-admin-token-0123456789';
 
 export interface TestGateway {
   readonly url: string;
-  /** The slug of the project whose key `call` uses. */
+  /** The slug of the project that `call` uses. */
   readonly project: string;
   /** A virtual key of the project. */
   readonly key: string;
-  /** The same gateway with another project, so that tests do not share calls, breakers and caches. */
+  /** Returns the same gateway with another project, so that tests don't share calls, breakers and caches. */
   withProject(slug: string): Promise<TestGateway>;
   readonly vendor: ScriptedVendor;
   readonly app: App;
   readonly database: Database;
   readonly dataDir: string;
-  /** The log lines so far. */
+  /** All log lines so far. */
   readonly logs: string[];
-  /** Calls `fetch` with the key. Strings and bytes are sent unchanged, and any other body is sent as JSON. */
+  /** Calls `fetch` with the key. Strings and bytes are sent unchanged. Other bodies are sent as JSON. */
   call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   /** Calls `fetch` on a provisioning route with the admin token. */
   admin(method: string, path: string, body?: unknown): Promise<Response>;
@@ -50,42 +50,42 @@ export interface TestGateway {
 
 export interface GatewayOptions {
   /**
-   * PGlite by default. Tests that do not depend on the database use `any`, which is the PostgreSQL of the run if there
-   * is one, because it takes half of the CPU time, or else PGlite.
+   * PGlite by default. Use `any` if a test doesn't depend on the database. In that case, we use the test run's
+   * PostgreSQL server if there is one, because it takes half of the CPU time, or else PGlite.
    */
   readonly database?: 'embedded' | 'server' | 'any';
   /**
-   * Returns the text of gateway.yaml. By default it has two providers of each dialect, all of them on the scripted
-   * vendor.
+   * Returns the contents of gateway.yaml. By default, there are two providers for each dialect, all of them on the
+   * scripted vendor.
    */
   readonly yaml?: (vendorUrl: string, deadUrl: string) => string;
-  /** With this option `app.startDurable()` starts a Temporal dev server. Otherwise durable work is off. */
+  /** If set, `app.startDurable()` starts a Temporal dev server. Durable work is off by default. */
   readonly temporal?: boolean;
-  /** A data directory that is kept after the gateway stops. The caller has to remove it. */
+  /** A data directory that is kept when the gateway stops. The caller has to remove it. */
   readonly dataDir?: string;
-  /** Wraps the database of the app. */
+  /** Wraps the app's database, or returns a different one. */
   readonly wrapDatabase?: (database: Database) => Database;
   readonly clock?: Clock;
-  /** How long the shutdown waits for running responses. */
+  /** Time for responses to finish at shutdown. */
   readonly graceMs?: number;
-  /** The resolution of the waits for first content. */
+  /** The resolution of the timers that wait for the first content. */
   readonly contentWaitTickMs?: number;
   /**
-   * Enables the response cache for the projects. It is off by default because most tests repeat requests and expect
+   * Turns on the response cache for all projects. It's off by default, because most tests repeat requests and expect
    * them to reach the vendor.
    */
   readonly cache?: boolean;
   /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Replaces the file system of the journal. */
+  /** Replaces the file system that the journal uses. */
   readonly journalFiles?: JournalFileSystem;
-  /** Lets the scripted vendor respond instead of the local embedder, which has this readiness. */
+  /** Replaces the local embedder by the scripted vendor. The function tells the gateway if the embedder is ready. */
   readonly isLocalEmbedderReady?: () => boolean;
 }
 
 /**
- * Providers `one` and `two` (chat), `three` and `four` (messages) and `dead` (refuses connections), with the tier
- * `standard` over both dialects. The recall deadline is long enough for a slow machine.
+ * Returns a configuration with the providers `one` and `two` (chat), `three` and `four` (messages) and `dead` (refuses
+ * connections). The `standard` tier uses both dialects. The recall deadline is long enough for a slow machine.
  */
 export function defaultYaml(vendorUrl: string, deadUrl: string): string {
   return `
@@ -108,8 +108,8 @@ memory: { idle_minutes: 0.02, recall_deadline_ms: 20000 }
 }
 
 /**
- * Runs one gateway for all tests of a file or group. Call it in the file or in `describe` and use its result inside
- * tests.
+ * Runs one gateway for all tests of a file or group. Call this at the top of the file or in `describe`, and use the
+ * result inside tests.
  */
 export function shareGateway(options: GatewayOptions): () => TestGateway {
   let shared: TestGateway | null = null;
@@ -175,7 +175,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       database: wrapDatabase(database),
       logger,
       dataDir,
-      // The search for the Temporal program needs PATH.
+      // PATH is needed to find the Temporal program.
       environment: temporal ? process.env : {},
       ...(clock && { clock }),
       ...(graceMs !== undefined && { graceMs }),
@@ -233,26 +233,28 @@ async function openDatabase(
   } else {
     const shared = await createTestDatabase();
     cleanups.push(() => shared.drop());
-    // We wait as long as for the embedded database, because a busy machine takes more than the two seconds that a
-    // service waits.
+    // A service waits two seconds for its database, which is too short on a busy machine. So wait as long as for the
+    // embedded one.
     database = openServerDatabase({ connectionString: shared.url, connectTimeoutMs: 30_000 });
   }
   cleanups.push(() => database.close());
   return database;
 }
 
-/** This saves the seconds in which the worker would build the bundle. */
+/**
+ * Copies the workflow bundle into a data directory. This saves the seconds that it takes a worker to build the bundle.
+ */
 export async function copyTestBundle(dataDir: string): Promise<void> {
   const bundle = await prepareTestBundle();
   await copyFile(bundle, join(dataDir, basename(bundle)));
 }
 
-/** The JSON body of a response, typed by the test. */
+/** Returns the JSON body of a response. The test specifies its type. */
 export async function jsonOf<Shape>(response: Promise<Response> | Response): Promise<Shape> {
   return (await (await response).json()) as Shape;
 }
 
-/** A row of `GET /provision/teams/{project}/calls`, with the members that tests read. */
+/** A row of `GET /provision/teams/{project}/calls`, with the fields that tests read. */
 export interface CallRow {
   readonly id: string;
   readonly cost: number;
@@ -274,8 +276,8 @@ export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'p
 }
 
 /**
- * Repeats `check` until it succeeds, and throws its last error after `limitMs`. The longer we wait, the less often we
- * check, because each check costs CPU time.
+ * Repeats `check` until it succeeds. After `limitMs`, throws its last error. The checks become less frequent over time,
+ * because each of them costs CPU time.
  */
 export async function eventually<Result>(check: () => Promise<Result>, limitMs = 120_000): Promise<Result> {
   const startedAt = performance.now();

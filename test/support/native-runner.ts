@@ -1,10 +1,12 @@
 /**
- * Jest's `testRunner`. jest-circus runs the tests of a file, but Node loads the file instead of Jest's module registry.
+ * Jest's `testRunner`. jest-circus still runs the tests of a file, but we load the file with Node instead of Jest's
+ * module registry.
  *
- * Jest would evaluate every module again for every test file, and the gateway takes seconds to load. Node loads a
- * module once per worker process, strips types natively and caches compiled code. No test uses the additional features
- * of the registry (module mocks, globals per file).
+ * Jest would evaluate all modules again for each test file, and the gateway takes seconds to load. Node loads a module
+ * once per worker process, strips types natively and caches compiled code. No test needs what only the registry can do
+ * (module mocks, globals per file).
  */
+import { readFileSync } from 'node:fs';
 import { createRequire, enableCompileCache, flushCompileCache, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { type JestGlobals, type Mocks, setJestGlobals } from './jest-globals.ts';
@@ -16,7 +18,7 @@ type TestRunner = (
   moduleRegistry: object,
   testPath: string,
   sendMessageToJest?: unknown,
-) => Promise<unknown>;
+) => Promise<object>;
 
 const require = createRequire(import.meta.url);
 const { default: runWithCircus } = require('jest-circus/runner') as { default: TestRunner };
@@ -28,13 +30,13 @@ registerHooks({
     specifier === '@jest/globals' ? { url: globalsUrl, shortCircuit: true } : next(specifier, context),
 });
 
-// Jest's workers survive if Jest is killed. We don't listen for `disconnect`, because that would keep them alive at
-// their regular end.
+// If Jest is killed, its workers keep running. We don't listen for `disconnect`, because that would also keep them
+// alive when they're supposed to end.
 const parent = process.ppid;
 setInterval(() => process.ppid === parent || process.exit(1), 1_000).unref();
 
 // When a worker ends normally, V8 first finishes its background compilation and writes the result, which would delay
-// the exit. If there is a real leak, we report it and leave the worker to Jest.
+// the exit. If there's a real leak, we report it and leave the worker to Jest.
 const endMessage = 2;
 if (process.argv[1]?.endsWith('processChild.js')) process.prependListener('message', endWorker);
 
@@ -56,7 +58,7 @@ const runNatively: TestRunner = async (globalConfig, config, environment, _modul
     restoreAllMocks: mocks.restoreAllMocks.bind(mocks),
   };
   const nodeModules = {
-    // Circus keeps the tests of a file in its module state, so each file gets a new instance.
+    // Circus keeps the tests of a file in its module state, so each file needs a new instance.
     requireInternalModule(path: string) {
       delete require.cache[path];
       return require(path);
@@ -69,8 +71,10 @@ const runNatively: TestRunner = async (globalConfig, config, environment, _modul
     leaveTestCode() {},
   };
   const variables = { ...process.env };
+  const cpuBefore = usedCpuSeconds();
   try {
-    return await runWithCircus(globalConfig, config, environment, nodeModules, testPath, sendMessageToJest);
+    const result = await runWithCircus(globalConfig, config, environment, nodeModules, testPath, sendMessageToJest);
+    return { ...result, cpuSeconds: usedCpuSeconds() - cpuBefore };
   } finally {
     deleteCircusState();
     restoreEnvironment(variables);
@@ -78,7 +82,26 @@ const runNatively: TestRunner = async (globalConfig, config, environment, _modul
   }
 };
 
-/** Circus leaves its handlers and the tests in the global object, with everything they refer to. */
+/**
+ * Returns the CPU time of this process. On Linux, this includes children that have ended. It doesn't include the shared
+ * PostgreSQL server.
+ */
+function usedCpuSeconds(): number {
+  if (process.platform !== 'linux') {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  }
+  const stat = readFileSync('/proc/self/stat', 'utf8');
+  // The second field is the name of the program in parentheses, which can contain spaces. Fields 14 to 17 are the CPU
+  // times of the process and its children, in hundredths of a second.
+  const times = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 15);
+  return times.reduce((sum, ticks) => sum + Number(ticks), 0) / 100;
+}
+
+/** Circus leaves its handlers and tests in the global object, and everything they refer to would stay in memory. */
 function deleteCircusState(): void {
   for (const key of Object.getOwnPropertySymbols(globalThis)) {
     if (key.description === 'EVENT_HANDLERS' || key.description === 'JEST_STATE_SYMBOL') Reflect.deleteProperty(globalThis, key);

@@ -1,6 +1,6 @@
 /**
- * Returns a project's rows without ids, times and its name, so that two projects with the same requests have equal
- * rows.
+ * Returns the rows of a project without ids, times and the project's name, so that two projects with the same requests
+ * have equal rows.
  */
 import type { Database } from '../../src/db/database.ts';
 import type { Project } from './crash-service.ts';
@@ -8,8 +8,8 @@ import type { Project } from './crash-service.ts';
 const ofProject = 'project_id = $1::uuid';
 
 /**
- * We ignore ids and the order of rows, because several rows may be from the same millisecond. We also ignore `attempts`
- * of a group and the run of embeddings, because they count what was started and not what came of it.
+ * Ids and the order of rows are ignored, because several rows can be from the same millisecond. We also ignore
+ * `attempts` of a group and the number of embedding runs, because they only count what was started.
  */
 const selections: Readonly<Record<string, string>> = {
   batches: `select kind, state from memory_batches where ${ofProject}`,
@@ -24,6 +24,7 @@ const selections: Readonly<Record<string, string>> = {
              from memory_batch_groups where ${ofProject}`,
   items: `select text, kind, subject, state, origin, evidence from memory_items where ${ofProject}`,
   outbox: `select workflow from outbox where ${ofProject}`,
+  votes: `select useful, subject from memory_votes where ${ofProject}`,
   pages: `select kind, subject, text from memory_pages where ${ofProject}`,
   parts: `select count(*)::integer as n from parts where ${ofProject}`,
   passages: `select kind, subject, text, embedding_model, embedding_dims from memory_passages where ${ofProject}`,
@@ -41,7 +42,7 @@ export async function rowsOf(database: Database, { id, slug }: Project): Promise
   return rows;
 }
 
-/** Rows of the projects that represent pending work. */
+/** Selects rows that represent pending work of the projects. */
 const unfinished = `
   select project_id, 'a conversation' as what from conversations where state <> 'read'
   union all select project_id, 'waiting messages' from conversations join memory_settings using (project_id)

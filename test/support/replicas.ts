@@ -1,6 +1,6 @@
 /**
- * Runs several processes of the real program on one PostgreSQL and one Temporal server, with users who chat with them,
- * and verifies that every statement was learned once.
+ * Runs several processes of the real program with one PostgreSQL server and one Temporal server. Users chat with them,
+ * and we check that every statement is learned exactly once.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { expect } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
 import { copyTestBundle, eventually, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -26,14 +26,14 @@ export interface Replicas {
   stopAll(): Promise<void>;
 }
 
-/** The memory model is slow, so that a kill interrupts work. */
+/** Responses are slow, so that a kill interrupts running calls. */
 const yamlOf = (vendorUrl: string): string => `
 providers: { one: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat } }
 tiers: { trivial: [one/echo+slow-200] }
 memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 1 } }
 `;
 
-/** The database, vendor and Temporal server. The caller has to end them with `stopAll`. */
+/** Starts the database, vendor and Temporal server. The caller has to stop them with `stopAll`. */
 export async function createReplicas(): Promise<Replicas> {
   const processes = createProcesses();
   const testDatabase = await createTestDatabase();
@@ -79,21 +79,21 @@ export interface Fact {
 }
 
 export interface Users {
-  /** The statements so far. */
+  /** Everything that users have stated so far. */
   readonly facts: readonly Fact[];
   readonly projectId: string;
   /** Sends a new statement and expects a complete response. Users and processes take turns. */
   chat(): Promise<void>;
   /**
-   * Chats in a loop until `work` is done, with pauses of 200 ms by default. Each message costs every process CPU time
-   * until it is learned.
+   * Chats in a loop until `work` is done. The default pause between messages is 200 ms, because each message costs CPU
+   * time in every process until it's learned.
    */
   chatDuring<Result>(work: () => Promise<Result>, pauseMs?: number): Promise<Result>;
 }
 
 /**
- * The users of the project `default`, which learns in small batches. A fifth of them have no subject and write
- * explicitly, so each of their calls is a conversation.
+ * Creates users of the project `default`, which learns in small batches. A fifth of them have no subject and use an
+ * explicit write, so each of their calls is a separate conversation.
  */
 export async function createUsers({ database }: Replicas, serving: readonly [GatewayProcess, ...GatewayProcess[]]): Promise<Users> {
   const [first] = serving;
@@ -137,7 +137,8 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
 const factRows = (facts: readonly Fact[]): string[] => facts.map(({ text, subject }) => `${subject}: ${text}`).toSorted();
 
 /**
- * Waits until no work is pending and checks that all of it was done once. `entities` are the workflows that never end.
+ * Waits until there's no pending work, and checks that everything was done exactly once. `entities` are workflows that
+ * never end.
  */
 export async function expectLearnedOnce({ database, temporal }: Replicas, { facts }: Users, entities: readonly string[]): Promise<void> {
   const idsOf = async (query: string): Promise<string[]> => {

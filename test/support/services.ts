@@ -1,5 +1,5 @@
 /**
- * Starts the services that a test run shares before the first test and stops them after the last one. Test files find
+ * Starts the services that all tests share before the first test, and stops them after the last one. Test files find
  * them in the environment.
  */
 import { readdir } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { prepareTestBundle } from './workflow-bundle.ts';
 /** Stops everything that was started. */
 export type Stop = () => Promise<void>;
 
-/** Starts all services concurrently. If one fails, the others are stopped. */
+/** Starts all services concurrently. If one of them fails, the others are stopped. */
 export async function startServices(): Promise<Stop> {
   const starting = await Promise.allSettled([preparePostgres(), prepareEmbeddedTemplate(), prepareTemporal(), prepareCompiledCode()]);
   const stops = starting.flatMap((service) => (service.status === 'fulfilled' ? [service.value] : []));
@@ -28,10 +28,12 @@ export async function startServices(): Promise<Stop> {
   throw failure.reason;
 }
 
-/** Never fails. Without a server, we put the reason into the environment, and postgres.ts skips or fails its tests. */
+/**
+ * Never fails. If there's no server, we put the reason into the environment, and postgres.ts skips or fails its tests.
+ */
 async function preparePostgres(): Promise<Stop> {
   const given = process.env.DATABASE_URL;
-  // Services that tests start must not use this server.
+  // Services that tests start can't connect to this server.
   delete process.env.DATABASE_URL;
   try {
     const server = given ? { url: given, stop: async () => {} } : await startPostgres(await ensurePostgres());
@@ -51,8 +53,8 @@ async function preparePostgres(): Promise<Stop> {
 }
 
 /**
- * Installs the program, so that no test waits minutes for it, and builds the workflow bundle, which several tests would
- * otherwise build at the same time. If something is missing, the tests that need it fail with the reason.
+ * Installs the program, so that no test has to wait minutes for it. Also builds the workflow bundle, because several
+ * tests would build it at the same time. If something is missing, the tests that need it fail with the reason.
  */
 async function prepareTemporal(): Promise<Stop> {
   const bundle = prepareTestBundle().catch(() => '');
@@ -64,13 +66,13 @@ async function prepareTemporal(): Promise<Stop> {
 }
 
 /**
- * Fills Node's compile cache in a new clone. A process only adds its compiled code when it ends, so without this every
- * worker and gateway in the first minutes would compile everything, which is half of its start. The cache is separate
- * for each set of V8 flags. If a module cannot be loaded, its tests fail.
+ * Fills Node's compile cache if the checkout is new. A process only adds its compiled code when it ends. Without this,
+ * all workers and gateways in the first minutes would compile everything, which is half of their start. There's a
+ * separate cache for each set of V8 flags. If a module can't be loaded, its tests fail.
  */
 async function prepareCompiledCode(): Promise<Stop> {
   const cached = await readdir(process.env.NODE_COMPILE_CACHE ?? '', { recursive: true }).catch(() => []);
-  const load = `for (const module of ['./src/app.ts', './src/service.ts', '@temporalio/worker']) await import(module)`;
+  const load = `for (const module of ['./src/app/app.ts', './src/service/service.ts', '@temporalio/worker']) await import(module)`;
   const cwd = new URL('../..', import.meta.url).pathname;
   const compile = (flags: readonly string[]): Promise<string> =>
     run(process.execPath, [...flags, '--input-type=module', '--eval', load], { cwd }).catch(() => '');

@@ -1,5 +1,5 @@
 /**
- * A Temporal server that a test can kill and restart at the same address, like an operator's server that fails and
+ * Runs a Temporal server that a test can kill and restart at the same address, like an operator's server that fails and
  * recovers.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -7,24 +7,27 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
+import { servesNamespace } from '../../src/temporal/connection/temporal-connection.ts';
 import { ensureTemporal } from './temporal-program.ts';
 import { until } from './until.ts';
 import { unusedPort } from './unused-port.ts';
 
 export interface TemporalServer {
   readonly address: string;
-  /** Starts it with the state of the last run, or without any (`empty`). Resolves once it serves requests. */
+  /**
+   * Starts the server with the state of its last run, or without any state (`empty`). Resolves when it accepts
+   * requests.
+   */
   start(state?: 'empty'): Promise<void>;
   kill(): Promise<void>;
-  /** Kills it and removes its state. */
+  /** Kills the server and removes its state. */
   remove(): Promise<void>;
 }
 
-/** With the default of half a minute, a deleted run would remain listed for that long. */
+/** By default, a deleted run stays in lists for another half a minute. */
 const fastDeletion = { 'history.transferProcessorUpdateAckInterval': '1s', 'history.visibilityProcessorUpdateAckInterval': '1s' };
 
-/** Starts a server, which the caller has to remove. `settings` are added to its dynamic configuration. */
+/** Creates a server. The caller has to remove it. `settings` are added to its dynamic configuration. */
 export async function createTemporalServer(settings: Readonly<Record<string, number>> = {}): Promise<TemporalServer> {
   const binary = await ensureTemporal();
   const dir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
@@ -46,7 +49,7 @@ export async function createTemporalServer(settings: Readonly<Record<string, num
       await until(
         'the Temporal server serves requests',
         async () => {
-          // A server exits if one of its internal ports is already in use.
+          // If an internal port is taken the server exits, so start it again.
           if (!isRunning()) child = spawn(binary, args, { cwd: dir, env: { HOME: dir, GOGC: '400' }, stdio: 'ignore' });
           return servesNamespace(address, 'default');
         },

@@ -1,20 +1,20 @@
 /**
- * Real Temporal dev servers for tests, on free ports with their state in temporary folders.
+ * Runs real Temporal dev servers for tests, on free ports and with their state in temporary folders.
  *
- * The program is found like in `npm start`, so the first run on a new machine may spend minutes building it.
- * global-setup.ts calls `ensureTemporal`, so that no test waits for it.
+ * We look for the program like `npm start` does, so the first run on a new machine may spend minutes building it.
+ * global-setup.ts calls `ensureTemporal`, so that no test has to wait for this.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from '@jest/globals';
 import { type ScheduleDescription, type ScheduleHandle, ServiceError, type WorkflowHandle } from '@temporalio/client';
-import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
-import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
-import { type DevServer, startDevServer } from '../../src/jobs/dev-server/dev-server.ts';
-import { type DevServerRecord, readRecord } from '../../src/jobs/dev-server/dev-server-files.ts';
-import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { Logger } from '../../src/observability/logger.ts';
+import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
+import { servesNamespace } from '../../src/temporal/connection/temporal-connection.ts';
+import { type DevServer, startDevServer } from '../../src/temporal/dev-server/dev-server.ts';
+import { type DevServerRecord, readRecord } from '../../src/temporal/dev-server/dev-server-files.ts';
+import type { RunningWorker } from '../../src/temporal/worker/temporal-worker.ts';
 import { ensureTemporal } from './temporal-program.ts';
 import { until } from './until.ts';
 import { prepareTestBundle } from './workflow-bundle.ts';
@@ -27,7 +27,7 @@ export interface LogLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A logger that keeps its lines. */
+/** Creates a logger that keeps its lines. */
 export function createTestLog(): { logger: Logger; lines: LogLine[] } {
   const lines: LogLine[] = [];
   const keep =
@@ -38,7 +38,7 @@ export function createTestLog(): { logger: Logger; lines: LogLine[] } {
   return { logger: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }, lines };
 }
 
-/** The dev server's record in a data directory. */
+/** Returns the dev server's record in a data directory. */
 export async function readServerRecord(dataDir: string): Promise<DevServerRecord> {
   const record = await readRecord(dataDir);
   if (!record) throw new Error('there is no dev server in this data directory');
@@ -50,12 +50,12 @@ export interface TestTemporal {
   readonly temporal: Temporal;
   readonly dataDir: string;
   readonly lines: LogLine[];
-  /** Runs a worker with these activities. It is stopped together with the server at the latest. */
+  /** Runs a worker with these activities. It's stopped together with the server, if not earlier. */
   work(activities: object): RunningWorker;
   stop(): Promise<void>;
 }
 
-/** A dev server with a client. The caller has to stop it. */
+/** Starts a dev server with a client. The caller has to stop it. */
 async function startTestTemporal(): Promise<TestTemporal> {
   const { logger, lines } = createTestLog();
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
@@ -82,7 +82,7 @@ async function startTestTemporal(): Promise<TestTemporal> {
   };
 }
 
-/** One dev server for all tests of a file. Call it at the top of the file and use the result inside tests. */
+/** Starts one dev server for all tests of a file. Call this at the top of the file and use the result inside tests. */
 export function sharedTemporal(): () => TestTemporal {
   let shared: TestTemporal | undefined;
   beforeAll(async () => {
@@ -97,7 +97,7 @@ export function sharedTemporal(): () => TestTemporal {
   };
 }
 
-/** Writes the schedules. Like the dispatcher, it repeats what a busy server does not finish in time. */
+/** Writes the schedules. A busy server may take too long, so try again then, as the dispatcher does. */
 export async function putSchedules(schedules: { put(): Promise<boolean> }): Promise<void> {
   await until('the schedules are written', () => schedules.put().catch(() => false));
 }
@@ -115,7 +115,7 @@ export async function describeSchedule(handle: ScheduleHandle): Promise<Schedule
   return description as ScheduleDescription;
 }
 
-/** Returns the current details of a run, as Temporal's UI shows them. */
+/** Returns the current details of a run, as shown in Temporal's UI. */
 export async function detailsOf(handle: Pick<WorkflowHandle, 'query'>): Promise<string> {
   const { currentDetails } = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
   return currentDetails ?? '';

@@ -1,8 +1,11 @@
-/** Waits until the condition holds. Throws an error with the given sentence after `limitMs`. */
+/** The real clock. A test may have replaced `performance.now` by one that stands still, and we'd never stop waiting. */
+const realNow = performance.now.bind(performance);
+
+/** Waits until the condition is true. After `limitMs`, throws an error with the given sentence. */
 export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 120_000): Promise<void> {
-  const end = performance.now() + limitMs;
+  const end = realNow() + limitMs;
   while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);
+    if (realNow() > end) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
-import { prepareWorkflowBundle } from '../../src/jobs/worker/workflow-bundle.ts';
 import { createLogger } from '../../src/observability/logger.ts';
+import { prepareWorkflowBundle } from '../../src/temporal/worker/workflow-bundle.ts';
 
-/** The workflow bundle of this clone, which is built once for all tests. */
+/** Builds the workflow bundle of this checkout once for all tests. */
 export function prepareTestBundle(signal?: AbortSignal): Promise<string> {
   const dataDir = fileURLToPath(new URL('../../node_modules/.cache/model-gateway', import.meta.url));
   const logger = createLogger({ level: 'error' });

@@ -174,6 +174,7 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     ['http://localhost:8000/v1', '', null],
     ['http://127.0.0.1:8000/v1', '', null],
     ['http://[::1]:8000/v1', '', null],
+    ['https://127.example.com/v1', '', env.HTTPS_PROXY],
     ['https://api.example.com/v1', '*', null],
     ['https://api.example.com/v1', 'example.com', null],
     ['https://api.example.com/v1', 'other.test, .example.com', null],

@@ -3,7 +3,7 @@ import { holdOpening } from '../../src/vendors/hold-opening.ts';
 import type { ChunkReader, StreamChunk } from '../../src/vendors/stream.ts';
 
 test("stops holding back a stream's opening at a limit", async () => {
-  const chunk: StreamChunk = { kind: 'chunk', bytes: Buffer.alloc(64 * 1024), isLast: false, isOpening: true };
+  const chunk: StreamChunk = { kind: 'chunk', bytes: Buffer.alloc(64 * 1024), events: [], isLast: false, isOpening: true };
   let read = 0;
   const relay: ChunkReader = {
     ready: () => Promise.resolve(),

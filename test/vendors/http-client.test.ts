@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
+import { Pool } from 'undici';
 import type { HttpRequest, HttpResponse } from '../../src/vendors/http-client.ts';
 import { createVendorHttpClient } from '../../src/vendors/http-client.ts';
 import { closedPort, withVendor } from './fake-vendor.ts';
@@ -290,6 +291,29 @@ describe('connections', () => {
         await expect(nextBytes(response)).rejects.toMatchObject({ kind: 'broken' });
       },
     );
+  });
+
+  test('gives at most 100 requests to each pool of undici, also after requests have failed', async () => {
+    const dispatch = jest.spyOn(Pool.prototype, 'dispatch');
+    const open: ServerResponse[] = [];
+    await withVendor(
+      (response) => (open.length < 150 ? open.push(response) : response.end('x')),
+      async ({ url, httpClient }) => {
+        const sent = Array.from({ length: 150 }, () => httpClient.send(requestOf(url)));
+        expect(dispatch.mock.contexts.filter((pool) => pool === dispatch.mock.contexts[0])).toHaveLength(100);
+        expect(new Set(dispatch.mock.contexts).size).toBe(2);
+        const closed = Promise.allSettled(sent);
+        while (open.length < 150) await nextTurn();
+        for (const [index, response] of open.entries()) {
+          if (index % 2 === 0) response.destroy();
+          else response.end('x');
+        }
+        for (const settled of await closed) if (settled.status === 'fulfilled') await settled.value.body.readAll(10);
+        await (await httpClient.send(requestOf(url))).body.readAll(10);
+        expect(dispatch.mock.contexts.at(-1)).toBe(dispatch.mock.contexts[0]);
+      },
+    );
+    dispatch.mockRestore();
   });
 
   test('waits for running requests on close', async () => {

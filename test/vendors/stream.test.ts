@@ -99,7 +99,12 @@ describe('a complete response', () => {
     const { relayed, end } = await relay(messages, chunks);
     const opening = { isLast: false, isOpening: true };
     expect(relayed).toEqual(
-      chunks.map((text, index) => ({ kind: 'chunk', bytes: Buffer.from(text), ...(index === 2 ? { isLast: true } : opening) })),
+      chunks.map((text, index) => ({
+        kind: 'chunk',
+        bytes: Buffer.from(text),
+        events: [expect.objectContaining({ data: text.slice(text.indexOf('{'), -2) })],
+        ...(index === 2 ? { isLast: true } : opening),
+      })),
     );
     expect(end).toEqual({ kind: 'whole' });
   });
@@ -201,8 +206,8 @@ describe('after the first chunk', () => {
     ['the connection breaks', [begun, 'data: {"cho'], reset, 'the response ended early'],
     ['an event never ends', [begun, 'data: ', Buffer.alloc(17 * 1024 * 1024, 0x78)], undefined, 'an event is larger than 16777216 bytes'],
   ])('relays only complete events and reports a broken stream if %s', async (_name, chunks, failure, message) => {
-    expect(await relay(chat, chunks, failure)).toEqual({
-      relayed: [{ kind: 'chunk', bytes: Buffer.from(begun), isLast: false }],
+    expect(await relay(chat, chunks, failure)).toMatchObject({
+      relayed: [{ kind: 'chunk', bytes: Buffer.from(begun), events: [{ data: JSON.stringify(delta('Hel')) }], isLast: false }],
       text: begun,
       end: { kind: 'broken', message, errorForwarded: false },
     });

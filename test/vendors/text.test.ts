@@ -406,6 +406,17 @@ describe('a stream', () => {
     );
   });
 
+  test("doesn't blame the vendor if the service stops while we hold back the opening", async () => {
+    await withVendor(
+      (response) => void response.writeHead(200, eventStream).write(role),
+      async ({ url, httpClient }) => {
+        const answer = sendToVendor(httpClient, requestOf(url, { stream: true, firstContentTimeoutMs: 600_000 }));
+        setTimeout(httpClient.abort, 300);
+        await expect(answer).rejects.toMatchObject({ kind: 'stopped', message: 'the gateway is stopping' });
+      },
+    );
+  });
+
   test('reports a break after the first chunk instead of throwing', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(opening, () => response.destroy()),

@@ -1,6 +1,4 @@
-/**
- * Tests that URLs that only resemble the vendor's are rejected, and that the key is only sent to the vendor's origin.
- */
+/** Tests that we reject URLs that only look like the vendor's, and that the key is only sent to the vendor's origin. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
@@ -171,7 +169,7 @@ describe('fetching a URL', () => {
       async (assets) => {
         await withVendor(redirectTo(`${assets.url}/f`), async (vendor) => {
           const identity: VendorIdentity = {
-            authorize: (request) => ({ ...request, headers: { ...request.headers, 'x-credential': 'secret-token' } }),
+            authorize: async (request) => ({ ...request, headers: { ...request.headers, 'x-credential': 'secret-token' } }),
             rejected: () => undefined,
             secrets: () => ['secret-token'],
           };

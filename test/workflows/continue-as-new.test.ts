@@ -1,12 +1,12 @@
 /**
- * Tests workflows whose history grows too long. They continue as new where the old run ended, which this Temporal
- * server suggests after 30 events. All workflows share one worker, because most of their time is spent waiting.
+ * Tests workflows whose history becomes too long. They continue as new where the old run ended. This Temporal server
+ * suggests that after 30 events. All workflows share one worker, because they spend most of their time waiting.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { WorkflowExecutionDescription } from '@temporalio/client';
-import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
-import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
+import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
+import type { RunningWorker } from '../../src/temporal/worker/temporal-worker.ts';
 import type {
   Activities,
   CloseIdleResult,

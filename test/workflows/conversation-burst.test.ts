@@ -1,7 +1,7 @@
 /**
- * Runs a burst of conversations with one call each next to the learning batch of another project, up to a limit (`npm
- * run benchmark-idle` measures 6,000). We count what Temporal has to do, because that doesn't depend on the speed of
- * the machine.
+ * Runs a burst of conversations with one call each while another project has a learning batch, up to a limit (`npm run
+ * benchmark-idle` measures 6,000). We count what Temporal has to do, because this doesn't depend on the speed of the
+ * machine.
  */
 import { randomUUID } from 'node:crypto';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
@@ -14,9 +14,9 @@ import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { enqueue } from '../../src/db/outbox.ts';
-import { createTemporal } from '../../src/jobs/client/temporal.ts';
-import { type Durable, startDurable } from '../../src/jobs/durable.ts';
 import { createCloseIdle } from '../../src/memory/conversations/close-idle.ts';
+import { createTemporal } from '../../src/temporal/client/temporal.ts';
+import { type Durable, startDurable } from '../../src/temporal/durable.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { chatBody, createProject, record, settledCall } from '../memory/calls.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { gatewayError } from '../../src/core/errors.ts';
-import { createTemporal } from '../../src/jobs/client/temporal.ts';
+import { createTemporal } from '../../src/temporal/client/temporal.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';

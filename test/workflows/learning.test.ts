@@ -1,10 +1,10 @@
-/** The learning workflows on a real Temporal server, with dependencies that a test scripts. */
+/** Runs the learning workflows on a real Temporal server. The test scripts what their dependencies do. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { createLearningActivities, type LearningActivityDeps } from '../../activities/create-activities.ts';
 import type { OutboxEntry } from '../../src/db/outbox.ts';
-import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
+import type { RunningWorker } from '../../src/temporal/worker/temporal-worker.ts';
 import type { GroupStepResult, LearningCheckResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { startTogether } from '../support/start-together.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { describeRun } from '../../src/jobs/client/describe-run.ts';
+import { describeRun } from '../../src/temporal/client/describe-run.ts';
 import { workflowNames } from '../../workflows/contract.ts';
 import { isNote, type NoteName, note, templates, toMarkdown } from '../../workflows/notes.ts';
 

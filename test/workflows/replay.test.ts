@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Worker } from '@temporalio/worker';
-import { installRuntime } from '../../src/jobs/worker/temporal-worker.ts';
+import { installRuntime } from '../../src/temporal/worker/temporal-worker.ts';
 import { replaySignal, wakeSignal, workflowNames } from '../../workflows/contract.ts';
 import { parseHistory, readCommittedHistory } from '../support/histories.ts';
 import { createTestLog } from '../support/temporal.ts';

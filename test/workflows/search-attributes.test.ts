@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { createSchedules } from '../../src/jobs/client/schedules.ts';
-import { createTemporal } from '../../src/jobs/client/temporal.ts';
+import { createSchedules } from '../../src/temporal/client/schedules.ts';
+import { createTemporal } from '../../src/temporal/client/temporal.ts';
 import { searchAttributes } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, describeSchedule, putSchedules, sharedTemporal, until } from '../support/temporal.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createErasureActivities } from '../../activities/create-activities.ts';
-import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
-import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { ErasureSteps } from '../../src/memory/erasure/erasure-steps.ts';
+import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
+import type { RunningWorker } from '../../src/temporal/worker/temporal-worker.ts';
 import type { ErasureStatus, Progress } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, until } from '../support/temporal.ts';

@@ -14,6 +14,7 @@ export const elevenlabs: VendorDescription = {
   dialect: 'chat',
   serves: ['speech'],
   auth: { header: 'xi-api-key', scheme: null },
+  media: { speechShape: 'voice' },
   models,
   tableNames: ['elevenlabs'],
 };

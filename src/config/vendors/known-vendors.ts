@@ -1,4 +1,4 @@
-/** Lists the vendors that the gateway knows, and finds the vendor of a provider. */
+/** Lists the vendors that we know, and finds the one that a provider belongs to. */
 import { anthropic } from './anthropic.ts';
 import { azureOpenai } from './azure-openai.ts';
 import { azureOpenaiDeployments } from './azure-openai-deployments.ts';
@@ -10,6 +10,7 @@ import { cerebras } from './cerebras.ts';
 import { claudeOnAws } from './claude-on-aws.ts';
 import { cohere } from './cohere.ts';
 import { dashscope } from './dashscope.ts';
+import { deepgram } from './deepgram.ts';
 import { deepinfra } from './deepinfra.ts';
 import { deepseek } from './deepseek.ts';
 import { elevenlabs } from './elevenlabs.ts';
@@ -24,6 +25,7 @@ import { minimax } from './minimax.ts';
 import { mistral } from './mistral.ts';
 import { moonshot } from './moonshot.ts';
 import { novita } from './novita.ts';
+import { nvidia } from './nvidia.ts';
 import { ollama } from './ollama.ts';
 import { openai } from './openai.ts';
 import { openrouter } from './openrouter.ts';
@@ -38,7 +40,10 @@ import { voyage } from './voyage.ts';
 import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
-/** If two vendors share a host, the one with the more specific path comes first. */
+/**
+ * We use the first vendor that matches a host. If two vendors share a host, the one with the more specific path has to
+ * come first.
+ */
 export const knownVendors: readonly VendorDescription[] = [
   openai,
   anthropic,
@@ -67,6 +72,8 @@ export const knownVendors: readonly VendorDescription[] = [
   jina,
   voyage,
   elevenlabs,
+  deepgram,
+  nvidia,
   deepinfra,
   perplexity,
   novita,
@@ -79,12 +86,11 @@ export const knownVendors: readonly VendorDescription[] = [
   lmStudio,
 ];
 
-/** Returns the vendor with this name, or null. */
 export function findVendorByName(name: string): VendorDescription | null {
   return knownVendors.find((vendor) => vendor.name === name) ?? null;
 }
 
-/** Says that no known vendor has this name, and which one could be meant. */
+/** Returns an error message that suggests vendors with a similar name. */
 export function explainUnknownVendor(name: string): string {
   const names = knownVendors.map((vendor) => vendor.name);
   const wanted = name.toLowerCase();
@@ -93,7 +99,6 @@ export function explainUnknownVendor(name: string): string {
   return `there is no vendor ${name}; ${suggestion}`;
 }
 
-/** Returns the vendor at this address, or null if we don't know it. */
 export function findVendorByAddress(address: string): VendorDescription | null {
   if (!URL.canParse(address)) return null;
   const { hostname, pathname } = new URL(address);

@@ -1,74 +1,85 @@
 /**
- * What the gateway knows about a vendor. Each vendor has one file in this folder, and `known-vendors.ts` lists them.
+ * The description of a vendor. Each vendor has a file in this folder, and `known-vendors.ts` lists them.
  * docs/vendors.md explains how to add one.
  */
 import type { Route } from '../../core/call.ts';
-import type { RequestFormat } from '../../core/request-format.ts';
+import type { MediaFormat, RequestFormat } from '../../core/request-format.ts';
 import type { ProviderConfig, ProviderDialect } from '../config.ts';
 import type { FileValues, ModelValues } from '../file-schema.ts';
 import type { VariableName } from '../variables.ts';
 
 export interface VendorDescription {
-  /** The vendor's name in `vendor` of a provider and in `gateway vendors add`. */
+  /** The vendor's name, which is used for a provider's `vendor` setting and for `gateway vendors add`. */
   readonly name: string;
   readonly title: string;
-  /** The page of the vendor that describes its API. */
+  /** The address of the vendor's API documentation. */
   readonly documentation: string;
   /**
-   * The hosts of the vendor. A provider with one of them is at this vendor, unless its row says otherwise. `*` stands
-   * for one or more labels of the name. Regional hosts and resellers that charge other prices need a description of
-   * their own.
+   * The vendor's hosts. A provider with one of these hosts is assumed to use this vendor, unless its row says
+   * otherwise. `*` stands for one or more labels of the name. Regional hosts and resellers that charge other prices
+   * need their own description.
    */
   readonly hosts: readonly string[];
   /**
-   * Tells vendors with the same host apart, such as Claude and Gemini on Vertex AI. Defaults to every path.
+   * Distinguishes vendors that have the same host, such as Claude and Gemini on Vertex AI. By default, all paths match.
    */
   readonly path?: RegExp;
-  /** The base URL. It contains values that only its owner knows as `{name}`, and `parameters` describes them. */
+  /**
+   * The base URL. Placeholders like `{name}` stand for values that only the operator knows, and `parameters` describes
+   * them.
+   */
   readonly baseUrl: string;
   readonly parameters?: Readonly<Record<string, VendorParameter>>;
-  /** Corrects a base URL whose parameters have been filled in, if some values need another host. */
+  /** Corrects the base URL after the placeholders have been replaced, because some values need a different host. */
   readonly correctBaseUrl?: (url: string) => string;
   readonly dialect: ProviderDialect;
-  /** Defaults to everything that is usual for the dialect. */
+  /** Routes that the vendor offers, if they differ from the usual ones of the dialect. */
   readonly serves?: readonly Route[];
-  /** Whether the vendor has the responses route, if `serves` doesn't say. Defaults to unknown for the chat dialect. */
+  /**
+   * Says whether the vendor has the responses route, if `serves` is missing. Defaults to `unknown` for the chat
+   * dialect.
+   */
   readonly responses?: ProviderConfig['responses'];
-  /** The header for the API key. Defaults to what is usual for the dialect. */
+  /** The header for the API key. Defaults to the usual header of the dialect. */
   readonly auth?: ProviderConfig['auth'];
-  /** Whether a provider needs an API key, if it has no other identity. Defaults to true. */
+  /** True if a provider without a cloud identity needs an API key. This is the default. */
   readonly needsKey?: boolean;
-  /** The identities that the vendor accepts in place of a key, and their settings. */
+  /** The kind of cloud identity that the vendor accepts in place of an API key. */
   readonly identity?: CloudIdentity;
-  /** False if `/models` lists something else than the names that calls use, such as models instead of deployments. */
+  /**
+   * False if `/models` doesn't return the names to use in calls. With some vendors, calls name a deployment instead.
+   */
   readonly listsModels?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly requests?: Partial<RequestFormat>;
+  /** The formats of images and speech. Defaults to OpenAI's. */
+  readonly media?: Partial<MediaFormat>;
   /** The vendor's models with its list prices. See starter-models.ts for units and dates. */
   readonly models?: Readonly<Record<string, ModelValues>>;
   /**
-   * For vendors that run another vendor's models at prices of their own. We look up what a model accepts in this
-   * function's result, but not its price.
+   * Used for vendors that run another vendor's models at their own prices. Returns the original model's row, from which
+   * we take what it accepts, but not its price.
    */
   readonly findModel?: (name: string) => ModelValues | undefined;
-  /** USD for each use of a tool that the vendor runs, by tool. Applies to all of the vendor's chat models. */
+  /** The price in USD for each use of a tool that the vendor runs. Applies to all of the vendor's chat models. */
   readonly toolPrices?: Readonly<Record<string, string>>;
   /**
-   * The vendor's names in the public price table, which uses them in `litellm_provider` and as the prefix of models.
+   * The vendor's names in the public price table, where they're the value of `litellm_provider` and the prefix of model
+   * names.
    */
   readonly tableNames?: readonly string[];
-  /** What applies if there's no configuration file, but an API key in this environment variable. */
+  /** Without a configuration file, this provider and these tiers are used if the variable is set. */
   readonly starter?: { readonly variable: VariableName; readonly values: FileValues };
 }
 
-/** A value in a base URL or header that `gateway vendors add` asks for. */
+/** A value in a base URL or header. `gateway vendors add` asks for it. */
 export interface VendorParameter {
   readonly question: string;
   readonly pattern: RegExp;
   readonly example: string;
 }
 
-/** How the vendor accepts a cloud identity. */
+/** Describes how the vendor authenticates requests with a cloud identity. */
 export type CloudIdentity =
   | { readonly type: 'aws'; readonly scheme: 'bearer' | 'sigv4'; readonly service: string }
   | { readonly type: 'google' }

@@ -1,20 +1,15 @@
-/** The form in which people choose the theme and the time zone of the console. */
+/** Form for the console's theme and time zone. */
 import { themes } from '../../people/preferences.ts';
 import { form, selectField, textField } from '../frame/components.ts';
-import type { FieldErrors } from '../frame/field-errors.ts';
+import type { SubmittedForm } from '../frame/field-errors.ts';
 import type { Html } from '../frame/html.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
 
-export interface RejectedForm {
-  readonly form: URLSearchParams;
-  readonly errors: FieldErrors;
-}
-
 const themeLabels = { light: 'Light', dark: 'Dark' } as const;
 
-/** `rejected` is the submitted form if one of the page's forms was rejected. */
-export function displayForm(context: ConsoleContext, rejected: RejectedForm | null): Html {
+/** `rejected` is set if the person has just submitted one of the page's forms and we rejected it. */
+export function displayForm(context: ConsoleContext, rejected: SubmittedForm | null): Html {
   const { theme, timeZone } = context.session.preferences;
   const own = rejected?.form.has('time_zone') ? rejected : null;
   return form({
@@ -28,7 +23,7 @@ export function displayForm(context: ConsoleContext, rejected: RejectedForm | nu
       textField({
         ...{ name: 'time_zone', label: 'Time zone', value: own ? own.form.get('time_zone') : timeZone, error: own?.errors.of('time_zone') },
         ...{ placeholder: 'As the project', maxLength: 64, autocomplete: 'off' },
-        hint: 'For the times and days that you see in the console. Without one, each project shows its own time zone of reports.',
+        hint: 'For times and dates in the console. If you don’t choose one, each project uses its own reporting time zone.',
         suggestions: ['UTC', ...Intl.supportedValuesOf('timeZone')],
       }),
     ],
@@ -36,7 +31,7 @@ export function displayForm(context: ConsoleContext, rejected: RejectedForm | nu
   });
 }
 
-/** Empty fields become null. */
+/** Reads the form. Empty fields are null. */
 export function readDisplay(fields: URLSearchParams): { readonly theme: string | null; readonly time_zone: string | null } {
   return { theme: fields.get('theme') || null, time_zone: fields.get('time_zone')?.trim() || null };
 }

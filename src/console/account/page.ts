@@ -3,18 +3,19 @@ import { mayHavePassword, type PersonRecord } from '../../people/accounts.ts';
 import type { PersonalToken } from '../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
 import { actionButton, ago, badge, card, checkboxField, form, section, table, textField, time } from '../frame/components.ts';
+import type { SubmittedForm } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
-import { displayForm, type RejectedForm } from './display-form.ts';
+import { displayForm } from './display-form.ts';
 import { tokenSection } from './tokens-view.ts';
 
 interface AccountView {
   readonly person: PersonRecord;
   readonly sessions: readonly SessionRecord[];
   readonly tokens: readonly PersonalToken[];
-  /** A form of the page that was submitted with invalid values. */
-  readonly rejected: RejectedForm | null;
+  /** Set if the person submitted one of the page's forms with invalid values. */
+  readonly rejected: SubmittedForm | null;
 }
 
 export function accountView(context: ConsoleContext, { person, sessions, tokens, rejected }: AccountView): PageContent {
@@ -76,7 +77,6 @@ function sessionTable(context: ConsoleContext, sessions: readonly SessionRecord[
   const isThis = ({ id }: SessionRecord): boolean => id === context.session.id;
   return table({
     caption: 'Sessions',
-    hideCaption: true,
     rows: sessions,
     empty: 'You have no other sessions.',
     columns: [

@@ -3,18 +3,14 @@ import { gatewayError } from '../../core/errors.ts';
 import { mayHavePassword } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
 import type { FieldErrors } from '../frame/field-errors.ts';
-import type { ActionRoute, ConsoleContext, ConsoleRoute, PageContent, PageRoute } from '../frame/route.ts';
+import { type ActionRoute, type ConsoleContext, type ConsoleRoute, get, type PageContent, type PageRoute, post } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { accountPath } from './account-path.ts';
 import { readDisplay } from './display-form.ts';
 import { accountView } from './page.ts';
-import { createTokenRoutes, type TokenRouteDeps } from './token-routes.ts';
+import { createTokenRoutes } from './token-routes.ts';
 
-interface AccountRouteDeps extends Pick<TokenRouteDeps, 'publicUrl'> {
-  readonly people: People;
-}
-
-export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): readonly ConsoleRoute[] {
+export function createAccountRoutes({ people }: { readonly people: People }): readonly ConsoleRoute[] {
   const { accounts, sessions, signIn, personalTokens } = people;
 
   const view = async (context: ConsoleContext, form?: URLSearchParams, errors?: FieldErrors): Promise<PageContent> => {
@@ -22,17 +18,11 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
     const [person, open, tokens] = await Promise.all([accounts.get(id), sessions.list(id), personalTokens.list(id)]);
     return accountView(context, { person, sessions: open, tokens, rejected: form && errors ? { form, errors } : null });
   };
-  const page: PageRoute = { method: 'get', path: '/account', access: 'person', handle: (context) => view(context) };
+  const page: PageRoute = get('/account', 'person', (context) => view(context));
 
   /** An action of the page. If its input is invalid, the page is shown again. */
-  const action = (path: string, name: string, handle: ActionRoute['handle']): ActionRoute => ({
-    method: 'post',
-    path: `/account/${path}`,
-    access: 'person',
-    action: name,
-    handle,
-    invalidForm: (context, form, errors) => view(context, form, errors),
-  });
+  const action = (path: string, name: string, handle: ActionRoute['handle']): ActionRoute =>
+    post(`/account/${path}`, { access: 'person', action: name, invalidForm: view }, handle);
 
   const rename = action('name', 'person.rename', async ({ session: { person } }, form) => {
     await accounts.rename(person.id, form.get('name') ?? '');
@@ -45,18 +35,16 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
     return { kind: 'redirect', to: accountPath, notice: 'Your display settings were saved.', audit: preferences };
   });
 
-  /** The switch in the menu of every page, which leads back to that page. */
-  const switchTheme: ActionRoute = {
-    method: 'post',
-    path: '/account/theme',
-    access: 'person',
-    action: 'person.display',
-    async handle({ session: { person } }, form) {
+  /** The theme switch is in the menu of every page, so we return to the page from which the person used it. */
+  const switchTheme: ActionRoute = post(
+    '/account/theme',
+    { access: 'person', action: 'person.display' },
+    async ({ session: { person } }, form) => {
       const preferences = { theme: form.get('theme') || null };
       await people.setPreferences(person.id, preferences);
       return { kind: 'redirect', to: safePath(form.get('next')), audit: preferences };
     },
-  };
+  );
 
   const changePassword = action('password', 'person.password', async ({ session, remoteAddress }, form) => {
     const person = await accounts.get(session.person.id);
@@ -97,5 +85,5 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
     return { kind: 'redirect', to: accountPath, notice, audit: { sessions: count } };
   });
 
-  return [page, rename, display, switchTheme, changePassword, revokeOthers, revoke, ...createTokenRoutes({ personalTokens, publicUrl })];
+  return [page, rename, display, switchTheme, changePassword, revokeOthers, revoke, ...createTokenRoutes(personalTokens)];
 }

@@ -29,7 +29,6 @@ const newTokenPath = `${tokensPath}/new`;
 export function tokenSection(context: ConsoleContext, tokens: readonly PersonalToken[]): Html {
   const list = table({
     caption: 'Personal tokens',
-    hideCaption: true,
     rows: tokens,
     empty: 'Create a token to use the gateway from Claude Code, Cursor, VS Code or another MCP client.',
     columns: [
@@ -52,7 +51,7 @@ export function tokenSection(context: ConsoleContext, tokens: readonly PersonalT
   });
 }
 
-/** `input` is the submitted form if it was rejected. */
+/** `input` is set if the form was just rejected, so that we can show it again. */
 export function newTokenView(context: ConsoleContext, input: URLSearchParams | null): PageContent {
   const chosen = input?.getAll('scopes') ?? ['settings:read', 'usage:read'];
   const content = card(

@@ -2,6 +2,7 @@
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import type { ApplicationSettings } from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
+import { toTierSets } from '../../projects/tiers.ts';
 import { type Period, parseRange } from '../../usage/analytics/range.ts';
 import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
 import {
@@ -33,7 +34,7 @@ export interface ApplicationListDeps {
 
 interface ApplicationRow {
   readonly source: string;
-  /** Null if the application has no settings. */
+  /** Null if the application makes calls but has no settings of its own. */
   readonly settings: ApplicationSettings | null;
   readonly calls: number;
   readonly cost: bigint;
@@ -76,9 +77,7 @@ function applicationTable(
 ): Html {
   return table<ApplicationRow>({
     caption: 'Applications',
-    hideCaption: true,
     rows,
-    empty: '',
     rowHref: ({ source }) => applicationPath(context, source),
     columns: [
       { label: 'Application', value: ({ source }) => source, grow: true },
@@ -99,8 +98,8 @@ function tierBadges(settings: ApplicationSettings | null): Html {
   return names.length === 0 ? html`<span class="muted">None</span>` : html`${names.map((name) => html`<code>${name}</code> `)}`;
 }
 
-function tierNames({ tiers, imageTiers, speechTiers, transcriptionTiers }: ApplicationSettings): string[] {
-  return [...new Set([tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((kind) => Object.keys(kind)))];
+function tierNames(settings: ApplicationSettings): string[] {
+  return [...new Set(Object.values(toTierSets(settings)).flatMap((tiers) => Object.keys(tiers)))];
 }
 
 export function applicationPath(context: ConsoleContext, source: string): string {

@@ -4,14 +4,13 @@
  */
 import { type StoredApplication, toApplicationSettingsJson } from '../../projects/application-settings.ts';
 import type { Application } from '../../projects/applications.ts';
-import { toSettingsJson } from '../../projects/project-settings.ts';
+import { type TierKind, tierKinds, toTierSets, toTierSettings } from '../../projects/tiers.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import { checkApplicationChange, type RoutingFindings } from '../../routing/check-change.ts';
-import { configuredTiers, listUsableModels, type TierKind } from '../../routing/check-models.ts';
 import { arrangeTiers } from '../frame/arrange-tiers.ts';
 import { type CeilingUse, ceilingFields, ceilingMeters, readLimit } from '../frame/ceilings.ts';
 import { actionButton, card, fieldset, form as renderForm, section, textField } from '../frame/components.ts';
-import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
+import { noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -23,24 +22,9 @@ import {
   type SettingsEdit,
   settingsField,
 } from '../frame/settings-edit.ts';
-import { confirmationOf, markModel } from '../frame/tier-checks.ts';
-import {
-  assertDistinctTiers,
-  defaultButton,
-  type InheritedTier,
-  readTiers,
-  setTiers,
-  tierFields,
-  tierScript,
-} from '../frame/tier-fields.ts';
+import { confirmationOf, type SubmittedTiers } from '../frame/tier-checks.ts';
+import { defaultButton, type InheritedTier, inheritedTiers, readTiers, setTiers, tierFields, tierScript } from '../frame/tier-fields.ts';
 import { applicationPath, callsPath } from './application-list.ts';
-
-const kinds = [
-  ['tiers', 'Tiers for text'],
-  ['image_tiers', 'Tiers for images'],
-  ['speech_tiers', 'Tiers for speech'],
-  ['transcription_tiers', 'Tiers for transcription'],
-] as const;
 
 export interface ApplicationPageDeps {
   readonly catalog: () => Catalog;
@@ -48,17 +32,7 @@ export interface ApplicationPageDeps {
   readonly catalogFill: () => boolean;
 }
 
-export interface SubmittedForm {
-  readonly form: URLSearchParams;
-  readonly errors: FieldErrors;
-  /** The person has to confirm the warnings. */
-  readonly findings?: RoutingFindings;
-}
-
-/** The maximum number of models to choose from, which keeps the page small. */
-const maxChoices = 300;
-
-export function newApplicationPage(deps: ApplicationPageDeps, context: ConsoleContext, submitted: SubmittedForm): PageContent {
+export function newApplicationPage(deps: ApplicationPageDeps, context: ConsoleContext, submitted: SubmittedTiers): PageContent {
   const path = projectPath(context, '/applications');
   const { form, errors } = submitted;
   return {
@@ -94,7 +68,7 @@ export function applicationPage(
   deps: ApplicationPageDeps,
   context: ConsoleContext,
   { application, uses }: { readonly application: Application; readonly uses: readonly CeilingUse[] },
-  submitted?: SubmittedForm,
+  submitted?: SubmittedTiers,
 ): PageContent {
   const { source, settings, createdAt } = application;
   const stored = toApplicationSettingsJson(settings);
@@ -124,7 +98,7 @@ ${rebased.notice}${isOwner ? section('Settings', settingsForm(deps, context, sou
   };
 }
 
-function settingsForm(deps: ApplicationPageDeps, context: ConsoleContext, source: string, submitted: SubmittedForm, read: Settings): Html {
+function settingsForm(deps: ApplicationPageDeps, context: ConsoleContext, source: string, submitted: SubmittedTiers, read: Settings): Html {
   const query = new URLSearchParams({ name: source });
   return renderForm({
     context,
@@ -141,7 +115,7 @@ function settingsForm(deps: ApplicationPageDeps, context: ConsoleContext, source
 function settingFields(
   deps: ApplicationPageDeps,
   context: ConsoleContext,
-  { form, errors, findings }: SubmittedForm,
+  { form, errors, findings }: SubmittedTiers,
   arrangePath: string,
 ): Html[] {
   const scope = { catalog: deps.catalog(), project: context.project.settings };
@@ -151,41 +125,23 @@ function settingFields(
       [ceilingFields({ form, errors, withRates: false })],
       'These apply in addition to the ceilings of the key and the project. Leave a field empty for no limit.',
     ),
-    ...kinds.map(([name, legend]) =>
-      tierFields({
-        name,
-        legend,
-        form,
-        errors,
-        hint: 'For this application, a tier replaces the tier of the project with the same name. Models are tried from top to bottom.',
-        arrangePath,
-        choices: listUsableModels(scope, name).slice(0, maxChoices),
-        inherited: inheritedTiers(deps, context, name),
-        mark: (model) => markModel(scope, name, model),
-      }),
-    ),
+    ...tierFields({
+      ...{ form, errors, scope, arrangePath },
+      hint: 'For this application, a tier replaces the tier of the project with the same name. Models are tried from top to bottom.',
+      inherited: inheritedBy(deps, context),
+    }),
     html`${findings ? confirmationOf(findings) : ''}`,
   ];
 }
 
-function inheritedTiers({ catalog }: ApplicationPageDeps, { project }: ConsoleContext, name: TierKind): InheritedTier[] {
-  const own = toSettingsJson(project.settings)[name];
-  return Object.entries({ ...configuredTiers(catalog())[name], ...own }).map(([tier, models]) => ({
-    name: tier,
-    models,
-    origin: Object.hasOwn(own, tier) ? 'of the project' : 'in the configuration file',
-  }));
+function inheritedBy({ catalog }: ApplicationPageDeps, { project }: ConsoleContext): (kind: TierKind) => InheritedTier[] {
+  const ofProject = toTierSets(project.settings);
+  return (kind) => inheritedTiers(catalog(), kind, ofProject[kind]);
 }
 
 /** Returns the form again after a button has moved, added or removed a model or a tier. */
-export function arrange(deps: ApplicationPageDeps, context: ConsoleContext, form: URLSearchParams): SubmittedForm {
-  const inherited = (wanted: string) => kinds.flatMap(([name]) => (name === wanted ? inheritedTiers(deps, context, name) : []));
-  return { form: arrangeTiers(form, inherited), errors: noErrors };
-}
-
-/** Throws `bad_request` if two tiers have the same name. */
-export function assertTiers(form: URLSearchParams): void {
-  for (const [name] of kinds) assertDistinctTiers(form, name);
+export function arrange(deps: ApplicationPageDeps, context: ConsoleContext, form: URLSearchParams): SubmittedTiers {
+  return { form: arrangeTiers(form, inheritedBy(deps, context)), errors: noErrors };
 }
 
 export function findingsOf(
@@ -194,18 +150,13 @@ export function findingsOf(
   { settings }: Pick<Application, 'settings'>,
   form: URLSearchParams,
 ): RoutingFindings {
-  const submitted = {
-    tiers: readTiers(form, 'tiers'),
-    imageTiers: readTiers(form, 'image_tiers'),
-    speechTiers: readTiers(form, 'speech_tiers'),
-    transcriptionTiers: readTiers(form, 'transcription_tiers'),
-  };
+  const submitted = toTierSettings(readTiers(form));
   return checkApplicationChange({ catalog: catalog(), catalogFill: catalogFill() }, project.settings, settings, submitted);
 }
 
-/** Shown to members, who can't change the settings. */
+/** For members, who can't change the tiers of an application and so don't see the form. */
 function ownTiers(stored: StoredApplication): Html {
-  const items = kinds.flatMap(([name]) => Object.entries(stored[name]));
+  const items = tierKinds.flatMap((kind) => Object.entries(stored[kind]));
   if (items.length === 0) return section('Own tiers', card(html`<p class="muted">This application uses the tiers of the project.</p>`));
   return section(
     'Own tiers',
@@ -219,7 +170,7 @@ function toForm({ ceilings, windows, ...stored }: StoredApplication): URLSearchP
   const form = new URLSearchParams({ 'windows.calls': windows.calls, 'windows.cost': windows.cost });
   if (ceilings.calls !== null) form.set('ceilings.calls', String(ceilings.calls));
   if (ceilings.cost !== null) form.set('ceilings.cost', String(ceilings.cost));
-  for (const [name] of kinds) setTiers(form, name, stored[name]);
+  setTiers(form, stored);
   return form;
 }
 
@@ -227,11 +178,10 @@ export function editOf(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), readApplicationInput(form));
 }
 
-/** Reads all members of the settings from the form. */
 export function readApplicationInput(form: URLSearchParams): Settings {
   return {
     ceilings: { calls: readLimit(form, 'calls'), cost: readLimit(form, 'cost') },
     windows: { calls: form.get('windows.calls'), cost: form.get('windows.cost') },
-    ...Object.fromEntries(kinds.map(([name]) => [name, readTiers(form, name)])),
+    ...readTiers(form),
   };
 }

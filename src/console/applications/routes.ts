@@ -9,15 +9,15 @@ import {
 import type { Applications } from '../../projects/applications.ts';
 import { noErrors } from '../frame/field-errors.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, post } from '../frame/route.ts';
 import { auditOf, compareSettings } from '../frame/settings-edit.ts';
 import { assertSafeChange } from '../frame/tier-checks.ts';
+import { assertDistinctTiers } from '../frame/tier-fields.ts';
 import { type ApplicationListDeps, applicationPath, exportApplications, readUse, showApplications } from './application-list.ts';
 import {
   type ApplicationPageDeps,
   applicationPage,
   arrange,
-  assertTiers,
   editOf,
   findingsOf,
   newApplicationPage,
@@ -38,21 +38,21 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
   };
 
   return [
-    { method: 'get', path: '/applications', access: 'member', handle: (context) => showApplications(deps, context) },
-    { method: 'get', path: '/applications.csv', access: 'member', handle: (context) => exportApplications(deps, context) },
-    {
-      method: 'get',
-      path: '/applications/new',
-      access: 'owner',
-      handle: async (context) =>
-        newApplicationPage(deps, context, { form: new URLSearchParams({ application: nameOf(context) }), errors: noErrors }),
-    },
-    {
-      method: 'post',
-      path: '/applications/new',
-      access: 'owner',
-      action: 'application.change',
-      async handle(context, form) {
+    get('/applications', 'member', (context) => showApplications(deps, context)),
+    get('/applications.csv', 'member', (context) => exportApplications(deps, context)),
+    get('/applications/new', 'owner', async (context) =>
+      newApplicationPage(deps, context, { form: new URLSearchParams({ application: nameOf(context) }), errors: noErrors }),
+    ),
+    post(
+      '/applications/new',
+      {
+        access: 'owner',
+        action: 'application.change',
+        invalidForm: async (context, form, errors) => {
+          return newApplicationPage(deps, context, { form, errors, findings: findingsOf(deps, context, unsetApplication, form) });
+        },
+      },
+      async (context, form) => {
         const source = form.get('application')?.trim() ?? '';
         const existing = await applications.find(context.project.id, source);
         if (existing.createdAt !== null)
@@ -60,7 +60,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
             issues: [{ path: 'source', message: 'the application already has settings; open it in the list to change them' }],
           });
         const defaults = toApplicationSettingsJson(existing.settings);
-        assertTiers(form);
+        assertDistinctTiers(form);
         const edit = compareSettings(defaults, readApplicationInput(form));
         parseApplicationChange(source, edit.change);
         assertSafeChange(findingsOf(deps, context, existing, form), form);
@@ -72,33 +72,27 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
           audit: { application: source, changed: auditOf(edit) },
         };
       },
-      async invalidForm(context, form, errors) {
-        return newApplicationPage(deps, context, { form, errors, findings: findingsOf(deps, context, unsetApplication, form) });
+    ),
+    post('/applications/new/arrange', { access: 'owner', action: null }, async (context, form) => ({
+      kind: 'page',
+      page: newApplicationPage(deps, context, arrange(deps, context, form)),
+    })),
+    get('/applications/application', 'member', async (context) => {
+      return applicationPage(deps, context, await find(context));
+    }),
+    post(
+      '/applications/application',
+      {
+        access: 'owner',
+        action: 'application.change',
+        invalidForm: async (context, form, errors) => {
+          const found = await find(context);
+          return applicationPage(deps, context, found, { form, errors, findings: findingsOf(deps, context, found.application, form) });
+        },
       },
-    },
-    {
-      method: 'post',
-      path: '/applications/new/arrange',
-      access: 'owner',
-      action: null,
-      handle: async (context, form) => ({ kind: 'page', page: newApplicationPage(deps, context, arrange(deps, context, form)) }),
-    },
-    {
-      method: 'get',
-      path: '/applications/application',
-      access: 'member',
-      async handle(context) {
-        return applicationPage(deps, context, await find(context));
-      },
-    },
-    {
-      method: 'post',
-      path: '/applications/application',
-      access: 'owner',
-      action: 'application.change',
-      async handle(context, form) {
+      async (context, form) => {
         const source = nameOf(context);
-        assertTiers(form);
+        assertDistinctTiers(form);
         const edit = editOf(form);
         const to = applicationPath(context, source);
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
@@ -107,41 +101,25 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
         await applications.put(context.project.id, source, edit.change, edit.read);
         return { kind: 'redirect', to, notice: 'Saved.', audit: { application: source, changed: auditOf(edit) } };
       },
-      async invalidForm(context, form, errors) {
-        const found = await find(context);
-        return applicationPage(deps, context, found, { form, errors, findings: findingsOf(deps, context, found.application, form) });
-      },
-    },
-    {
-      method: 'post',
-      path: '/applications/application/arrange',
-      access: 'owner',
-      action: null,
-      handle: async (context, form) => ({
-        kind: 'page',
-        page: applicationPage(deps, context, await find(context), arrange(deps, context, form)),
-      }),
-    },
-    {
-      method: 'post',
-      path: '/applications/reset',
-      access: 'owner',
-      action: 'application.reset',
-      async handle(context, form) {
-        const source = form.get('application') ?? '';
-        await applications.reset(context.project.id, source);
-        return {
-          kind: 'redirect',
-          to: projectPath(context, '/applications'),
-          notice: `The settings of ${source} were removed.`,
-          audit: { application: source },
-        };
-      },
-    },
+    ),
+    post('/applications/application/arrange', { access: 'owner', action: null }, async (context, form) => ({
+      kind: 'page',
+      page: applicationPage(deps, context, await find(context), arrange(deps, context, form)),
+    })),
+    post('/applications/reset', { access: 'owner', action: 'application.reset' }, async (context, form) => {
+      const source = form.get('application') ?? '';
+      await applications.reset(context.project.id, source);
+      return {
+        kind: 'redirect',
+        to: projectPath(context, '/applications'),
+        notice: `The settings of ${source} were removed.`,
+        audit: { application: source },
+      };
+    }),
   ];
 }
 
-/** An application without settings, which a new one is compared with. */
+/** Settings of an application that doesn't exist yet. The form for a new application is compared with these. */
 const unsetApplication = { settings: toApplicationSettings(parseStoredApplication({})) };
 
 function nameOf({ url }: ConsoleContext): string {

@@ -2,6 +2,7 @@
 
 import { gatewayError } from '../../core/errors.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
+import type { ItemBeginning } from '../../memory/items/item-texts.ts';
 import type { Audit, AuditEntry, AuditFilter, AuditOutcome } from '../../people/audit.ts';
 import type { FindNames } from '../frame/author.ts';
 import {
@@ -20,31 +21,33 @@ import {
   time,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
-import { describeAction, describedActions, isChange, peopleOf, type SentenceView } from './sentences.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageResult } from '../frame/route.ts';
+import { describeAction, describedActions, isChange, memoriesOf, memoryKey, peopleOf, type SentenceView } from './sentences.ts';
 
 export interface AuditRoutesDeps {
   readonly audit: Pick<Audit, 'list'>;
   readonly accounts: { findByEmail(email: string): Promise<{ readonly id: string } | null> };
   readonly findNames: FindNames;
-  readonly members: { list(projectId: string): Promise<readonly { readonly email: string }[]> };
+  /** Returns the beginnings of the memories with these ids that are still stored. */
+  readonly findMemories: (ids: readonly string[]) => Promise<readonly ItemBeginning[]>;
+  readonly members: { list(projectId: string): Promise<readonly { readonly email: string; readonly personId: string }[]> };
 }
 
 const pageSize = 100;
-/** We filter by this id if no account has the given e-mail address, so that no row matches. */
+/** Matches no row. We filter by this id if no account has the e-mail address. */
 const noPerson = '00000000-0000-0000-0000-000000000000';
 
-/** Returns null for the audit log of the whole deployment. */
+/** Returns the id of the project whose audit log we show, or null for the audit log of the whole deployment. */
 type ProjectOf = (context: ConsoleContext) => string | null;
 
 export function createAuditRoutes(deps: AuditRoutesDeps): readonly ConsoleRoute[] {
   const ofProject: ProjectOf = ({ project }) => project.id;
   const ofDeployment: ProjectOf = () => null;
   return [
-    { method: 'get', path: '/audit', access: 'member', handle: (context) => showAudit(deps, context, ofProject) },
-    { method: 'get', path: '/audit.csv', access: 'member', handle: (context) => exportAudit(deps, context, ofProject) },
-    { method: 'get', path: '/admin/audit', access: 'admin', handle: (context) => showAudit(deps, context, ofDeployment) },
-    { method: 'get', path: '/admin/audit.csv', access: 'admin', handle: (context) => exportAudit(deps, context, ofDeployment) },
+    get('/audit', 'member', (context) => showAudit(deps, context, ofProject)),
+    get('/audit.csv', 'member', (context) => exportAudit(deps, context, ofProject)),
+    get('/admin/audit', 'admin', (context) => showAudit(deps, context, ofDeployment)),
+    get('/admin/audit.csv', 'admin', (context) => exportAudit(deps, context, ofDeployment)),
   ];
 }
 
@@ -59,8 +62,18 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     projectId === null ? [] : deps.members.list(projectId),
   ]);
   const { shown, next } = cutPage(entries, pageSize, ({ id }) => String(id));
-  const names = await deps.findNames([...new Set(shown.flatMap(peopleOf))]);
-  const view = { names, isAdmin: context.session.person.isAdmin };
+  // The audit log also records failed attempts to change a person, and anybody can attempt that with any id. If we
+  // showed the name, members could find out whom the id belongs to. So for failed attempts, we only show the names of
+  // the project's members.
+  const { isAdmin } = context.session.person;
+  const isKnown = (id: string): boolean => isAdmin || members.some(({ personId }) => personId === id);
+  const ids = shown.flatMap((entry) => (entry.outcome === 'ok' ? peopleOf(entry) : peopleOf(entry).filter(isKnown)));
+  const [names, beginnings] = await Promise.all([
+    deps.findNames([...new Set(ids)]),
+    deps.findMemories([...new Set(shown.flatMap(memoriesOf))]),
+  ]);
+  const memories = new Map(beginnings.map(({ projectId, id, text }) => [memoryKey(projectId, id), text]));
+  const view = { names, memories, isAdmin };
   return {
     kind: 'page',
     title: projectId === null ? 'Audit of the deployment' : 'Audit',
@@ -83,7 +96,6 @@ ${filterForm(context, [
   textField({ name: 'to', label: `To (${zone})`, type: 'date', value: query.get('to') }),
 ])}${table<AuditEntry>({
   caption: 'Changes',
-  hideCaption: true,
   rows: shown,
   empty: query.size === 0 ? 'Changes appear here as soon as they are made.' : 'No change matches the filters.',
   columns: columns(context, projectId === null, view),
@@ -107,7 +119,7 @@ function columns({ zone, url }: ConsoleContext, withProject: boolean, view: Sent
   ];
 }
 
-/** The sentence, what it changed, and a fold-out with the rest of the row as it is stored. */
+/** Renders an entry: a sentence, the settings that were changed, and a fold-out with the rest of the stored row. */
 function whatHappened(entry: AuditEntry, view: SentenceView, path: string): Html {
   const changes = changesOf(entry.detail);
   const shown = changes.slice(0, shownChanges);
@@ -148,13 +160,13 @@ function changesOf(detail: AuditEntry['detail']): Html[] {
   );
 }
 
-/** Says whether a stored value is shown below the sentence. */
+/** Checks whether a stored value is shown right below the sentence. All other values are in the fold-out. */
 function isShown(name: string, value: unknown): boolean {
   if (name === 'added' || name === 'removed') return isRecord(value);
   return name === 'changed' || isChange(value);
 }
 
-/** Ids and the other stored values, which people need for support and scripts. */
+/** Renders the fold-out with ids and other stored values, which people need for support requests and scripts. */
 function foldOut({ action, target, personId, detail }: AuditEntry, changes: readonly Html[]): Html {
   const others = Object.entries(detail).filter(([name, value]) => name === 'role' || !isShown(name, value));
   const stored: (readonly [string, Html | string])[] = [
@@ -170,7 +182,7 @@ function foldOut({ action, target, personId, detail }: AuditEntry, changes: read
   return html`<details class="ids"><summary>Details</summary><ul class="bare">${lines.map((line) => html`<li>${line}</li>`)}</ul></details>`;
 }
 
-/** `ceilings.cost` becomes `ceilings cost`. */
+/** Formats `ceilings.cost` as `ceilings cost`. */
 function describeName(path: string): Html {
   return html`<span class="setting">${path.replaceAll(/[._]/g, ' ')}</span>`;
 }
@@ -211,7 +223,7 @@ async function parseFilter(
   };
 }
 
-/** Returns when the day that is `offset` days after the date in `text` starts. */
+/** Parses the date and returns the start of that day, shifted by `offset` days. */
 function dayOf(name: string, text: string | null, zone: string, offset: number): number | undefined {
   if (text === null || text === '') return undefined;
   const [year = 0, month = 0, day = 0] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text)?.slice(1).map(Number) ?? [];

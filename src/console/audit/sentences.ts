@@ -2,20 +2,25 @@
 import type { AuditEntry } from '../../people/audit.ts';
 import { formatCount } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { shorten } from '../frame/values.ts';
 
 export interface SentenceView {
-  /** The names of the people whom the entries are about, by id. People whose account was deleted are missing. */
+  /**
+   * The names of the people whom the entries mention, by id. Some are missing, e.g. because their account was deleted.
+   */
   readonly names: ReadonlyMap<string, string>;
-  /** Deployment admins get links to pages of the deployment. */
+  /** The beginnings of the memories that the entries are about and that are still stored, by `memoryKey`. */
+  readonly memories: ReadonlyMap<string, string>;
+  /** True if the viewer is a deployment admin. We then add links to pages of the deployment. */
   readonly isAdmin: boolean;
 }
 
 type About = (entry: AuditEntry, view: SentenceView) => Html | string;
 
 interface Sentence {
-  /** Follows the name of a person, e.g. `issued`. */
+  /** What the person did, e.g. `issued` in "Ada issued the key". */
   readonly did: string;
-  /** Follows "tried to", e.g. `issue`. */
+  /** Completes "tried to", e.g. `issue`. */
   readonly todo: string;
   readonly about?: About;
 }
@@ -33,11 +38,11 @@ const rotatedKey: About = (entry, view) => {
   return next === null ? old : html`${old}; the new key is ${linkTo(entry.project, `/keys/${next}`, html`<code>sk-gw-${next}</code>`)}`;
 };
 
-const person: About = ({ detail, target }, { names, isAdmin }) => {
+const person: About = ({ detail, target, outcome }, { names, isAdmin }) => {
   const id = textOf(detail.person_id) ?? textOf(target);
   if (id === null) return 'a person';
   const name = names.get(id);
-  if (name === undefined) return 'a person whose account no longer exists';
+  if (name === undefined) return outcome === 'ok' ? 'a person whose account no longer exists' : 'a person who is not a member';
   return isAdmin ? html`<a href="/console/admin/people/${id}">${name}</a>` : html`<strong>${name}</strong>`;
 };
 
@@ -63,14 +68,39 @@ const application: About = ({ project, target, detail }) => {
   return html`the application ${linkTo(project, `/applications/application?${new URLSearchParams({ name })}`, name)}`;
 };
 
-const memory: About = ({ project, target, detail }) => {
-  const id = textOf(detail.memory) ?? textOf(target);
-  return id === null ? 'a memory' : linkTo(project, `/memory/${id}`, 'a memory');
+const memory: About = (entry, view) => {
+  const id = textOf(entry.detail.memory) ?? textOf(entry.target);
+  return id === null ? 'a memory' : memoryNamed(entry, view, id);
 };
+
+/** Names a memory by its text. A memory that's been erased or has reached its age has none. */
+function memoryNamed({ project: slug, projectId, outcome }: AuditEntry, { memories }: SentenceView, id: string): Html | string {
+  const text = memories.get(memoryKey(projectId, id));
+  if (text !== undefined) return html`the memory ${linkTo(slug, `/memory/${id}`, `“${shorten(text, maxMemoryLength)}”`)}`;
+  return outcome === 'ok' ? 'a memory that is no longer stored' : 'a memory';
+}
+
+const correctedMemory: About = (entry, view) => {
+  const [before, after] = [textOf(entry.detail.corrects), textOf(entry.detail.memory)];
+  if (before === null || after === null) return memory(entry, view);
+  const text = view.memories.get(memoryKey(entry.projectId, after));
+  const to = text === undefined ? '' : html` to ${linkTo(entry.project, `/memory/${after}`, `“${shorten(text, maxMemoryLength)}”`)}`;
+  return html`${memoryNamed(entry, view, before)}${to}`;
+};
+
+const maxMemoryLength = 80;
+
+/**
+ * Includes the project, because somebody could try to change a memory of another project and then read its text in the
+ * audit log.
+ */
+export function memoryKey(projectId: string | null, id: string): string {
+  return `${projectId} ${id.toLowerCase()}`;
+}
 
 const batch: About = ({ project, target, detail }) => {
   const id = textOf(detail.batch) ?? textOf(target);
-  // On routes of the deployment, the row doesn't name the project, but the detail does.
+  // The row isn't linked to a project if this was done on a deployment route. The detail has its slug.
   const slug = project ?? textOf(detail.project);
   return id === null ? 'a learning batch' : linkTo(slug, `/batches/${id}`, 'a learning batch');
 };
@@ -150,7 +180,7 @@ const sentences: Readonly<Record<string, Sentence>> = {
   'memory.export': { did: 'exported', todo: 'export', about: exportedMemory },
   'memory.import': { did: 'imported memory', todo: 'import memory' },
   'memory_item.write': { did: 'wrote', todo: 'write', about: memory },
-  'memory_item.correct': { did: 'corrected', todo: 'correct', about: memory },
+  'memory_item.correct': { did: 'corrected', todo: 'correct', about: correctedMemory },
   'memory_item.remove': { did: 'removed', todo: 'remove', about: memory },
   'memory_item.restore': { did: 'restored', todo: 'restore', about: memory },
   'memory_item.pin': { did: 'pinned', todo: 'pin', about: memory },
@@ -169,12 +199,12 @@ const sentences: Readonly<Record<string, Sentence>> = {
   'playground.run': { did: 'sent a prompt in the playground', todo: 'send a prompt in the playground' },
 };
 
-/** The names of all actions that have a sentence. */
+/** The actions that have their own sentence. */
 export const describedActions: readonly string[] = Object.keys(sentences);
 
 /**
- * Returns the part of the sentence after the name of the person. An action of a newer version may have no sentence, and
- * then we quote its name.
+ * Describes the action as the rest of a sentence that begins with the person's name. If a newer version of the gateway
+ * recorded an action that we don't know, we quote the action's name.
  */
 export function describeAction(entry: AuditEntry, view: SentenceView): Html {
   const { action, outcome, detail } = entry;
@@ -188,10 +218,16 @@ export function describeAction(entry: AuditEntry, view: SentenceView): Html {
   return html`${did}${object}`;
 }
 
-/** Returns the ids of the people whom the entry is about. */
+/** Finds the ids of people in an audit entry. */
 export function peopleOf({ action, target, detail }: AuditEntry): string[] {
   const isAboutPerson = /^(?:member|person)\./.test(action);
   return [detail.person_id, isAboutPerson ? target : null].filter((id): id is string => typeof id === 'string' && uuid.test(id));
+}
+
+/** Finds the ids of memories in an audit entry. */
+export function memoriesOf({ action, target, detail }: AuditEntry): string[] {
+  if (!action.startsWith('memory_item.')) return [];
+  return [detail.memory, detail.corrects, target].filter((id): id is string => typeof id === 'string' && uuid.test(id.toLowerCase()));
 }
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -18,7 +18,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import { kindLabels, mayReplay, resultOf, stateBadge, stateLabel } from './batch-view.ts';
+import { kindLabels, mayReplay, mayStop, resultOf, stateBadge, stateLabel } from './batch-view.ts';
 
 export function detailPage(context: ConsoleContext, batch: BatchWithGroups): PageContent {
   const { zone } = context;
@@ -29,12 +29,19 @@ export function detailPage(context: ConsoleContext, batch: BatchWithGroups): Pag
     label: state === 'failed' || state === 'stopped' ? 'Replay' : 'Try now',
     about: 'this batch',
   });
+  const stop = actionButton({
+    context,
+    action: projectPath(context, `/batches/${id}/stop`),
+    label: 'Stop',
+    about: 'this batch',
+    danger: true,
+  });
   const temporal = runUrl === null ? '' : html`<a class="button" href="${runUrl}" rel="external">Open in Temporal</a>`;
   return {
     kind: 'page',
     title: 'Batch',
     breadcrumbs: [{ label: 'Batches', href: projectPath(context, '/batches') }],
-    actions: html`${temporal}${mayReplay(state) ? replay : ''}`,
+    actions: html`${temporal}${mayStop(state) ? stop : ''}${mayReplay(state) ? replay : ''}`,
     content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(sentence(errorMessage), state === 'failed' || state === 'failing' ? 'bad' : 'warning', errorTitle(state, error))}
 ${definitions([
   ['State', stateBadge(batch)],
@@ -50,7 +57,7 @@ ${definitions([
   ['Finished', time(batch.finishedAt, zone)],
   ...(nextTryAt === null ? [] : [['Next try', nextTry(context, nextTryAt)] as const]),
   ['Duration', batch.finishedAt === null ? null : formatDuration(batch.finishedAt.getTime() - batch.createdAt.getTime())],
-])}${groupSection(context, batch)}${section('Workflow in Temporal', codeBlock(batch.workflowId, 'Workflow id'))}</div>`,
+])}${mayStop(state) ? html`<p class="hint">Stop gives the batch up: memory makes no further attempts to learn from it. What it has learned so far stays, and a replay takes the batch up again.</p>` : ''}${groupSection(context, batch)}${section('Workflow in Temporal', codeBlock(batch.workflowId, 'Workflow id'))}</div>`,
   };
 }
 
@@ -69,7 +76,6 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
   const money = equalUsd(groups.map(({ costNanos }) => costNanos));
   const rows = table({
     caption: 'Groups',
-    hideCaption: true,
     columns: [
       { label: 'Group', value: ({ position }: (typeof groups)[number]) => position + 1 },
       {
@@ -85,7 +91,7 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
         label: 'Result',
         value: (group) => {
           if (group.errorMessage === null || group.state === 'done') return resultOf(group);
-          // The notice at the top already shows the message of the batch's error.
+          // Don't repeat the batch's own error, which is already in the notice at the top.
           return group.errorMessage === errorMessage ? html`<code>${group.error}</code>` : sentence(group.errorMessage);
         },
         grow: true,

@@ -20,17 +20,22 @@ export function stateLabel(state: BatchState): string {
 }
 
 export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
-  // This batch hasn't had its first try yet. Pages are built with a delay after the change that caused them.
+  // No attempt has been made yet. A batch for a page waits a while after the change that it's for.
   if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
   return badge(...states[state]);
 }
 
-/** Reports whether a replay would change anything. */
+/** Checks whether the batch can be replayed, which makes no sense if it's done or still running. */
 export function mayReplay(state: BatchState): boolean {
   return state !== 'done' && state !== 'running';
 }
 
-/** Returns e.g. `3 memories, 2 facts, 1 merged`. */
+/** Returns true if people can stop the batch here. While an attempt is running, they can only do that in Temporal. */
+export function mayStop(state: BatchState): boolean {
+  return mayReplay(state) && state !== 'stopped';
+}
+
+/** Summarizes the results of a batch, e.g. as `3 memories, 2 facts, 1 merged`. */
 export function resultOf({ written, merged, repeated, dropped, facts }: BatchProgress): Html | string {
   const counted = [
     [written, written === 1 ? 'memory' : 'memories'],

@@ -1,4 +1,4 @@
-/** The pages about learning batches, with actions to replay them. */
+/** The pages about learning batches, with actions to replay and stop them. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { minuteMs } from '../../core/time.ts';
@@ -26,7 +26,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
 import { detailPage } from './batch-detail.ts';
 import { kindLabels, resultOf, stateBadge, stateLabel } from './batch-view.ts';
 
@@ -41,86 +41,71 @@ const pageSize = 50;
 
 export function createBatchRoutes({ batches, readNextBatch, readLagMs }: BatchPagesDeps): readonly ConsoleRoute[] {
   return [
-    {
-      method: 'get',
-      path: '/batches',
-      access: 'member',
-      async handle(context) {
-        const { project, url } = context;
-        const [next, counts] = [await readNextBatch(project.id), await batches.count(project.id)];
-        const lagMs = await readLagMs(project.id);
-        const rows = await batches.listPage(project.id, { state: readState(url), before: parsePageId(context), limit: pageSize + 1 });
-        return listPage(context, { next, lagMs, counts, rows });
-      },
-    },
-    {
-      method: 'get',
-      path: '/batches.csv',
-      access: 'member',
-      handle: async ({ project, url, zone }) => ({
-        kind: 'csv',
-        fileName: `batches-${project.slug}.csv`,
-        header: [
-          'id',
-          `created_at (${zone})`,
-          `finished_at (${zone})`,
-          'kind',
-          'state',
-          'messages',
-          'memories',
-          'merged',
-          'facts',
-          'cost_usd',
-          'error',
-          'error_message',
-        ],
-        rows: csvRows({
-          readPage: (before, limit) => batches.listPage(project.id, { state: readState(url), before, limit }),
-          keyOf: ({ id }) => id,
-          toCsv: (batch) => csvRow(batch, zone),
-        }),
+    get('/batches', 'member', async (context) => {
+      const { project, url } = context;
+      const [next, counts] = [await readNextBatch(project.id), await batches.count(project.id)];
+      const lagMs = await readLagMs(project.id);
+      const rows = await batches.listPage(project.id, { state: readState(url), before: parsePageId(context), limit: pageSize + 1 });
+      return listPage(context, { next, lagMs, counts, rows });
+    }),
+    get('/batches.csv', 'member', async ({ project, url, zone }) => ({
+      kind: 'csv',
+      fileName: `batches-${project.slug}.csv`,
+      header: [
+        'id',
+        `created_at (${zone})`,
+        `finished_at (${zone})`,
+        'kind',
+        'state',
+        'messages',
+        'memories',
+        'merged',
+        'facts',
+        'cost_usd',
+        'error',
+        'error_message',
+      ],
+      rows: csvRows({
+        readPage: (before, limit) => batches.listPage(project.id, { state: readState(url), before, limit }),
+        keyOf: ({ id }) => id,
+        toCsv: (batch) => csvRow(batch, zone),
       }),
-    },
-    {
-      method: 'get',
-      path: '/batches/:id',
-      access: 'member',
-      async handle(context) {
-        return detailPage(context, await batches.show(context.project.id, idOf(context)));
-      },
-    },
-    {
-      method: 'post',
-      path: '/batches/:id/replay',
-      access: 'member',
-      action: 'batch.replay',
-      async handle(context) {
-        const { id } = await batches.replay(context.project.id, idOf(context));
-        return {
-          kind: 'redirect',
-          to: projectPath(context, `/batches/${id}`),
-          notice: 'The batch is being replayed. Groups that have finished are not repeated.',
-          audit: { batch: id },
-        };
-      },
-    },
-    {
-      method: 'post',
-      path: '/batches/replay',
-      access: 'member',
-      action: 'batch.replay_all',
-      async handle(context, fields) {
-        const state: EndedState = fields.get('state') === 'stopped' ? 'stopped' : 'failed';
-        const ids = await batches.replayAll(context.project.id, state);
-        const text = ids.length === 1 ? 'One batch is being replayed.' : `${formatCount(ids.length)} batches are being replayed.`;
-        return {
-          kind: 'redirect',
-          to: projectPath(context, '/batches'),
-          notice: text,
-          audit: { state, batches: ids.slice(0, 100), count: ids.length },
-        };
-      },
-    },
+    })),
+    get('/batches/:id', 'member', async (context) => {
+      return detailPage(context, await batches.show(context.project.id, idOf(context)));
+    }),
+    post('/batches/:id/replay', { access: 'member', action: 'batch.replay' }, async (context) => {
+      const { id } = await batches.replay(context.project.id, idOf(context));
+      return {
+        kind: 'redirect',
+        to: projectPath(context, `/batches/${id}`),
+        notice: 'The batch is being replayed. Groups that have finished are not repeated.',
+        audit: { batch: id },
+      };
+    }),
+    post('/batches/:id/stop', { access: 'member', action: 'batch.stop' }, async (context) => {
+      const { id, messages } = await batches.stop(context.project.id, idOf(context));
+      const path = projectPath(context, `/batches/${id}`);
+      const count = `${formatCount(messages)} ${messages === 1 ? 'message' : 'messages'}`;
+      return {
+        kind: 'redirect',
+        to: path,
+        notice: `The batch is stopped. Memory no longer tries to learn from its ${count}, and keeps what it has already learned from them. Undo replays the batch.`,
+        undo: { action: `${path}/replay` },
+        audit: { batch: id },
+      };
+    }),
+    post('/batches/replay', { access: 'member', action: 'batch.replay_all' }, async (context, fields) => {
+      const state: EndedState = fields.get('state') === 'stopped' ? 'stopped' : 'failed';
+      const ids = await batches.replayAll(context.project.id, state);
+      const text = ids.length === 1 ? 'One batch is being replayed.' : `${formatCount(ids.length)} batches are being replayed.`;
+      return {
+        kind: 'redirect',
+        to: projectPath(context, '/batches'),
+        notice: text,
+        audit: { state, batches: ids.slice(0, 100), count: ids.length },
+      };
+    }),
   ];
 }
 
@@ -155,7 +140,6 @@ function listPage(context: ConsoleContext, { next, lagMs, counts, rows }: Listed
   const money = equalUsd(page.shown.map(({ costNanos }) => costNanos));
   const list = table({
     caption: 'Learning batches',
-    hideCaption: true,
     columns: [
       { label: 'Created', value: ({ createdAt }: Batch) => time(createdAt, context.zone) },
       { label: 'Kind', value: ({ kind }) => kindLabels[kind] },
@@ -191,7 +175,7 @@ function summary(context: ConsoleContext, { next, lagMs, counts }: Omit<Listed, 
   });
   return stats([
     { label: 'Waiting messages', value: formatCount(next.kind === 'none' ? 0 : next.messages), hint: describeNext(context, next) },
-    ...(lagMs < minuteMs ? [] : [{ label: 'Delay', value: formatDuration(lagMs), hint: 'Of the oldest message that is due' }]),
+    ...(lagMs < minuteMs ? [] : [{ label: 'Delay', value: formatDuration(lagMs), hint: 'Age of the oldest message that is due' }]),
     { label: 'Open', value: formatCount(counts.running), hint: 'Running, waiting or retrying' },
     count('Failing', 'failing', counts.failing),
     count('Failed', 'failed', counts.failed),

@@ -20,7 +20,10 @@ export function attemptsSection(call: CallDetail): Html {
   return section('Attempts', attemptsOf(call));
 }
 
-/** Lists what the vendors said. It comes before everything else on the page, because it's why people open it. */
+/**
+ * Lists why attempts failed, with the vendors' messages. The list is at the top of the page, because people usually
+ * open a failed call to see this.
+ */
 export function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
   const failed = attempts.flatMap((attempt): [string, Html][] => {
     const failure = attemptFailure(attempt);
@@ -81,9 +84,7 @@ function attemptTable(attempts: readonly AttemptDetail[]): Html {
   const money = equalUsd(attempts.map(({ costNanos }) => costNanos));
   return table<AttemptDetail>({
     caption: 'Attempts',
-    hideCaption: true,
     rows: attempts,
-    empty: '',
     columns: [
       { label: 'Attempt', value: ({ n }) => n },
       { label: 'Model', grow: true, value: (attempt) => html`${modelOf(attempt)}${requestIdOf(attempt)}` },

@@ -1,15 +1,12 @@
 /** The section of a call's page that lists the ceilings it counts against, and how much of each window is used. */
 import type { CounterUsage } from '../../ceilings/counter-usage.ts';
 import { countersFor, type LimitedCounter } from '../../ceilings/counters.ts';
-import type { KeyRecord } from '../../keys/key-record.ts';
+import { type KeyRecord, noCeilings } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import { badge, formatCount, formatTimeIn, formatUsd, meter, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext } from '../frame/route.ts';
-
-const unlimited = { limit: null, window: 'month' } as const;
-const noCeilings = { calls: unlimited, cost: unlimited, rpm: unlimited, tpm: unlimited };
 
 /**
  * Returns the current ceilings of the call's key, application and project, with the windows in which the call started.
@@ -27,13 +24,15 @@ export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallD
 
 interface CountedCeiling {
   readonly counter: LimitedCounter;
-  /** Null if the counter was deleted or has never counted a call. */
+  /** Null if there's no such counter, because it was deleted or has never counted anything. */
   readonly usage: CounterUsage | null;
 }
 
 const names = { calls: 'Calls', cost: 'Cost', rpm: 'Calls', tpm: 'Tokens' } as const;
 const windows = { minute: 'minute', day: 'day', month: 'month', total: 'all time' } as const;
-/** Maps the error codes of calls refused by a ceiling to the ceiling's scope. */
+/**
+ * When a ceiling refuses a call, the call gets one of these error codes. We map each code to the scope of that ceiling.
+ */
 const refusals: Readonly<Record<string, LimitedCounter['key']['scope']>> = {
   tenant_capped: 'key',
   source_capped: 'source',
@@ -54,7 +53,6 @@ export function ceilingsSection(context: ConsoleContext, call: CallDetail, ceili
     'Ceilings',
     html`${note}${table<CountedCeiling>({
       caption: 'Ceilings',
-      hideCaption: true,
       rows: ceilings,
       empty: 'No ceiling applies to this key, application or project.',
       columns: [

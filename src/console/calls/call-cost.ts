@@ -43,9 +43,7 @@ function compareWithVendor(costNanos: number | null, reported: number): [string,
 function lineTable(lines: readonly CostLine[], sumNanos: number | null): Html {
   return table<CostLine>({
     caption: 'Cost line by line',
-    hideCaption: true,
     rows: lines,
-    empty: '',
     columns: [
       { label: 'Item', grow: true, value: ({ item }) => item.charAt(0).toUpperCase() + item.slice(1) },
       { label: 'Count', align: 'end', value: ({ count }) => formatCount(count) },
@@ -60,7 +58,10 @@ function formatPrice({ priceNanos, per }: CostLine): string {
   return priceNanos === null ? '' : `${formatUsd(priceNanos)} per ${per === 1 ? 'unit' : 'million'}`;
 }
 
-/** Formats an amount, which is given in nano-dollars and millionths of a nano-dollar, in USD. */
+/**
+ * Formats an exact amount in USD. `whole` is in nano-dollars, and `millionths` is the remaining fraction of a
+ * nano-dollar.
+ */
 function exactAmount({ whole, millionths }: CostLine['costNanos']): string {
   const digits = (whole * 1_000_000n + millionths).toString().padStart(16, '0');
   const fraction = digits.slice(-15).replace(/0+$/, '').padEnd(2, '0');
@@ -81,7 +82,7 @@ function explainComparison({ cost, costNanos, model }: CallDetail): Html {
     case 'cache_hit':
       return html`<p class="hint">Nothing was charged, because the response came from the response cache.</p>`;
     case 'no_response':
-      return html`<p class="hint">Nothing was charged, because no vendor responded.</p>`;
+      return html`<p class="hint">Nothing was charged, because no vendor completed the call.</p>`;
     case 'price_unknown':
       return notice(`The cost cannot be explained, because no price of ${model} is recorded for that time.`, 'warning');
     case 'units_not_kept':

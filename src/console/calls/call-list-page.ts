@@ -30,7 +30,7 @@ import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts
 import { findPath } from '../frame/palette.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { refusedLine } from '../frame/refused-line.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
 import { outcomeBadge } from './outcome.ts';
@@ -45,19 +45,14 @@ const pageSize = 50;
 
 export function createCallListRoutes(deps: CallListDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path: '/calls', access: 'member', handle: (context) => deps.readStored(() => showCalls(deps, context)) },
-    { method: 'get', path: '/calls.csv', access: 'member', handle: (context) => deps.readStored(() => exportCalls(deps, context)) },
-    // The live list polls this route. It always returns the whole first page, because a long call is stored after
-    // shorter ones that started later.
-    {
-      method: 'get',
-      path: '/calls/live',
-      access: 'member',
-      async handle(context) {
-        const { calls } = await deps.analytics.callPage({ ...readView(context).selection, limit: pageSize });
-        return { kind: 'fragment', content: callTable(context, calls) };
-      },
-    },
+    get('/calls', 'member', (context) => deps.readStored(() => showCalls(deps, context))),
+    get('/calls.csv', 'member', (context) => deps.readStored(() => exportCalls(deps, context))),
+    // The live list polls this route. We always return the whole first page instead of only new calls. A long call is
+    // stored late and can belong between calls that the page already shows.
+    get('/calls/live', 'member', async (context) => {
+      const { calls } = await deps.analytics.callPage({ ...readView(context).selection, limit: pageSize });
+      return { kind: 'fragment', content: callTable(context, calls) };
+    }),
   ];
 }
 
@@ -116,7 +111,7 @@ ${isLive || page instanceof TooManyCalls ? '' : pager(context, page.next)}`;
   return { kind: 'page', title: 'Calls', content };
 }
 
-/** The field finds a call of any time, regardless of the filters. */
+/** The search ignores the filters and the period of the list. */
 function searchForm(context: ConsoleContext): Html {
   const hint = 'Call id, task, request id of a vendor, or end user';
   return html`<form class="find" method="get" action="${projectPath(context, findPath)}" role="search" aria-label="Find a call">
@@ -165,7 +160,6 @@ function callTable(context: ConsoleContext, calls: readonly CallSummary[]): Html
   const money = equalUsd(calls.map(({ costNanos }) => costNanos));
   return table<CallSummary>({
     caption: 'Calls, newest first',
-    hideCaption: true,
     rows: calls,
     empty: 'No calls in this period match the filters.',
     rowHref: ({ id }) => projectPath(context, `/calls/${id}`),

@@ -7,7 +7,6 @@ import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { formatCounterKey } from '../../ceilings/counters.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
-import { addDays, startOf } from '../../core/time-zone.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { CallMemory, CallText } from '../../memory/conversations/read-call-text.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -25,13 +24,15 @@ import {
   time,
   usd,
 } from '../frame/components.ts';
+import { endUserLink, endUserPathOfHash } from '../frame/end-user.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
-import { periodQuery } from '../frame/time-range.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
+import { weekAround } from '../frame/time-range.ts';
 import { attemptsSection, failuresOf } from './attempts.ts';
 import { ceilingsOf, ceilingsSection } from './call-ceilings.ts';
 import { costSection } from './call-cost.ts';
+import { type Mentions, memorySection } from './call-memory.ts';
 import { textSection } from './call-text.ts';
 import { describeEnd, titleOf } from './describe-end.ts';
 import { outcomeBadge, toneOf } from './outcome.ts';
@@ -44,13 +45,15 @@ export interface CallPageDeps {
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readCounters: ReadCounters;
   readonly readCallMemory: (projectId: string, callId: string) => Promise<CallMemory | null>;
+  /** Returns the terms that the response has in common with each memory. Null if no response is stored. */
+  readonly readMentions: (projectId: string, callId: string, recalled: CallMemory['recalled']) => Promise<Mentions | null>;
   readonly readCallText: (projectId: string, callId: string) => Promise<CallText | null>;
-  /** Returns the public URL of the gateway. If it's null, we use the origin of the request. */
-  readonly publicUrl: () => string | null;
+  /** Returns end users by the hash that calls contain. Those whose text isn't stored are missing. */
+  readonly findSubjects: (projectId: string, hashes: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 }
 
 export function createCallPageRoutes(deps: CallPageDeps): readonly ConsoleRoute[] {
-  return [{ method: 'get', path: '/calls/:id', access: 'member', handle: (context) => deps.readStored(() => showCall(deps, context)) }];
+  return [get('/calls/:id', 'member', (context) => deps.readStored(() => showCall(deps, context)))];
 }
 
 async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<PageResult> {
@@ -63,10 +66,12 @@ async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<Pa
     return refusedCallPage(context, refused);
   }
   const withText = url.searchParams.get('text') === '1';
-  const [memory, text, keys] = await Promise.all([
-    deps.readCallMemory(project.id, id),
+  const { subjectSha256 } = call;
+  const [{ memory, mentions }, text, keys, subjects] = await Promise.all([
+    readMemory(deps, project.id, id),
     withText ? deps.readCallText(project.id, id) : null,
     deps.listKeys(project.id),
+    deps.findSubjects(project.id, subjectSha256 === null ? [] : [subjectSha256]),
   ]);
   const key = keys.find((record) => record.id === call.keyId) ?? null;
   const counters = ceilingsOf(project, call, key);
@@ -76,23 +81,28 @@ async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<Pa
   );
   const usages = counters.map((counter) => ({ counter, usage: counted.get(formatCounterKey(counter.key)) ?? null }));
   const shownText = memory === null ? 'not stored' : withText ? text : 'on demand';
-  const origin = deps.publicUrl()?.replace(/\/$/, '') ?? url.origin;
   const content = html`${endNotice(call)}${failuresOf(call.attempts)}
-${summary(context, call, key)}
-${textSection(context, { call, text: shownText, origin })}
+${summary(context, call, key, subjects.get(subjectSha256 ?? ''))}
+${textSection(context, { call, text: shownText })}
 ${attemptsSection(call)}
 ${planSection(call)}
 ${costSection(call)}
 ${ceilingsSection(context, call, usages)}
-${memorySection(context, memory)}
+${memorySection(context, { call, memory, mentions })}
 ${correlationSection(context, call)}`;
   return {
     kind: 'page',
     title: titleOf(call, formatTimeIn(call.startedAt, zone)),
-    breadcrumbs: [{ label: 'Calls', href: projectPath(context, '/calls', aroundCall(call, zone)) }],
+    breadcrumbs: [{ label: 'Calls', href: projectPath(context, '/calls', weekAround(call.startedAt.getTime(), zone)) }],
     actions: outcomeBadge(call),
     content,
   };
+}
+
+async function readMemory(deps: CallPageDeps, projectId: string, callId: string) {
+  const memory = await deps.readCallMemory(projectId, callId);
+  const mentions = memory && memory.recalled.length > 0 ? await deps.readMentions(projectId, callId, memory.recalled) : null;
+  return { memory, mentions };
 }
 
 function endNotice(call: CallDetail): Html | string {
@@ -101,9 +111,9 @@ function endNotice(call: CallDetail): Html | string {
   return notice(html`${text}${call.code === null ? '' : html` <code>${call.code}</code>`}`, toneOf(call.outcome));
 }
 
-function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | null): Html {
+function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | null, subject: string | undefined): Html {
   const { zone } = context;
-  const around = aroundCall(call, zone);
+  const around = weekAround(call.startedAt.getTime(), zone);
   return card(
     definitions([
       ['Id', copyable(call.id)],
@@ -125,39 +135,21 @@ function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | nul
       ['Latency', formatDuration(call.durationMs)],
       ['Time to first chunk', formatDuration(call.firstByteMs)],
       ['Cost', usd(call.costNanos)],
-      [
-        'End user',
-        call.subjectSha256 === null
-          ? 'Not given'
-          : html`<a href="${projectPath(context, '/calls', { ...around, subject: call.subjectSha256 })}"><code title="SHA-256 of the subject">${call.subjectSha256.slice(0, 16)}…</code></a>`,
-      ],
+      ['End user', endUser(context, call, subject)],
     ]),
   );
 }
 
-function memorySection(context: ConsoleContext, memory: CallMemory | null): Html | string {
-  if (!memory || (memory.recalled.length === 0 && memory.conversationId === null)) return '';
-  const { recalled, conversationId } = memory;
-  const conversation =
-    conversationId === null
-      ? ''
-      : html`<p>Part of the conversation <a href="${projectPath(context, `/conversations/${conversationId}`)}"><code>${conversationId}</code></a>.</p>`;
-  const items =
-    recalled.length === 0
-      ? html`<p class="muted">No memories were added to the prompt.</p>`
-      : html`<p>${formatCount(recalled.length)} ${recalled.length === 1 ? 'memory was' : 'memories were'} added to the prompt:</p><ul class="bare">${recalled.map(
-          ({ id, kind }) =>
-            html`<li>${
-              kind === null
-                ? html`<code>${id}</code> <span class="muted">deleted</span>`
-                : html`<a href="${projectPath(context, `/memory/${id}`)}"><code>${id}</code></a> ${badge(kind)}`
-            }</li>`,
-        )}</ul>`;
-  return section('Memory', card(html`<div class="stack">${conversation}${items}</div>`));
+/** Names the end user if the text of one of their latest calls is stored. */
+function endUser(context: ConsoleContext, { subjectSha256: sha256 }: CallDetail, subject: string | undefined): Html | string {
+  if (sha256 === null) return 'Not given';
+  return subject === undefined
+    ? html`<a href="${endUserPathOfHash(context, sha256)}"><code title="SHA-256 of the subject">${sha256.slice(0, 16)}…</code></a>`
+    : endUserLink(context, subject);
 }
 
 function correlationSection(context: ConsoleContext, call: CallDetail): Html | string {
-  const around = aroundCall(call, context.zone);
+  const around = weekAround(call.startedAt.getTime(), context.zone);
   const link = (name: string, value: string | null): Html | null =>
     value === null ? null : html`<a href="${projectPath(context, '/calls', { ...around, [name]: value })}">${value}</a>`;
   const entries: [string, Html | string | null][] = [
@@ -173,10 +165,4 @@ function correlationSection(context: ConsoleContext, call: CallDetail): Html | s
   return given.length === 0
     ? ''
     : section('Correlation', card(definitions(given)), { hint: 'Each link leads to the calls with the same value.' });
-}
-
-/** Returns the week around the call, so that the lists we link to include it. */
-function aroundCall({ startedAt }: CallDetail, zone: string): Record<string, string> {
-  const day = startOf('day', zone, startedAt.getTime());
-  return periodQuery({ from: addDays(zone, day, -3), to: addDays(zone, day, 4) }, zone);
 }

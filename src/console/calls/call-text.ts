@@ -2,7 +2,7 @@
  * Shows the prompt and response of a call on demand, with the parameters, the tools and the system prompt. The text is
  * untrusted, but our templates escape it.
  */
-import type { CallExtra, CallText } from '../../memory/conversations/read-call-text.ts';
+import type { CallExtra, CallMessage, CallText } from '../../memory/conversations/read-call-text.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import { card, codeBlock, definitions, formatCount, section, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -13,11 +13,9 @@ import { rebuildRequest, toCurl } from './rebuild-request.ts';
 export interface ShownText {
   readonly call: CallDetail;
   readonly text: CallText | 'on demand' | 'not stored' | null;
-  /** The scheme and host under which applications reach the gateway. */
-  readonly origin: string;
 }
 
-export function textSection(context: ConsoleContext, { call, text, origin }: ShownText): Html {
+export function textSection(context: ConsoleContext, { call, text }: ShownText): Html {
   if (text === null || text === 'not stored')
     return section('Prompt and response', card(html`<p class="muted">No text of this call is stored.</p>`));
   if (text === 'on demand') {
@@ -37,11 +35,11 @@ ${hasOlder ? html`<p class="hint">Older messages of the prompt are not shown.</p
 ${messages.map((message, index) => messageOf(message, answered && index === messages.length - 1))}
 ${answered ? '' : html`<p class="hint">There is no response.</p>`}
 ${folded(`${formatCount(others.length)} other ${others.length === 1 ? 'part' : 'parts'} of the prompt: tool results, attachments`, others, hasMoreExtras)}
-${curlOf(call, text, origin)}`;
+${curlOf(context, call, text)}`;
   return section('Prompt and response', html`<div class="stack">${content}</div>`, { actions, id: 'text' });
 }
 
-/** A link to another state of the section. With JavaScript it only replaces the section. */
+/** Renders a link that changes what the section shows. With JavaScript, nothing else on the page is reloaded. */
 function replacing(context: ConsoleContext, changes: Readonly<Record<string, number | null>>, label: string): Html {
   const href = withQuery(context, changes);
   return html`<a class="button" href="${href}#text" hx-get="${href}" hx-select="#text" hx-target="#text" hx-swap="outerHTML">${label}</a>`;
@@ -62,28 +60,29 @@ function parametersOf({ parameters }: CallText): Html {
   return html`<article class="card"><h3>Parameters</h3>${shown.length === 0 ? html`<p class="muted">${empty}</p>` : definitions(values)}</article>`;
 }
 
-function systemOf({ text }: CallExtra): Html | string {
+function systemOf({ text, isCut }: CallExtra): Html | string {
   if (text === null) return '';
-  return html`<article class="card message"><h3>System prompt</h3>${withCopy(text, 'system prompt')}</article>`;
+  return html`<article class="card message"><h3>System prompt</h3>${withCopy(text, 'system prompt')}${isCut ? cutHint : ''}</article>`;
 }
 
 function toolsOf(tools: readonly CallExtra[]): Html | string {
   if (tools.length === 0) return '';
   return html`<details class="card"><summary>${formatCount(tools.length)} ${tools.length === 1 ? 'tool' : 'tools'}: ${tools.map(({ type }) => type).join(', ')}</summary><div class="stack">${tools.map(
-    ({ type, text }) => codeBlock(text ?? '', `Definition of ${type}`),
+    ({ type, text, isCut }) => html`${codeBlock(text ?? '', `Definition of ${type}`)}${isCut ? cutHint : ''}`,
   )}</div></details>`;
 }
 
-function messageOf({ role, text, textLength, toolCalls }: CallText['messages'][number], isResponse: boolean): Html {
+function messageOf({ role, text, textLength, toolCalls, isCut }: CallMessage, isResponse: boolean): Html {
   const label = isResponse ? 'Response' : role === 'user' ? 'User' : 'Assistant';
+  const shown = [...text].length;
   return html`<article class="card message"><h3>${label}</h3>${text === '' ? '' : withCopy(text, label.toLowerCase())}${
-    textLength > text.length
-      ? html`<p class="hint">Showing the first ${formatCount(text.length)} of ${formatCount(textLength)} characters.</p>`
-      : ''
+    textLength > shown ? html`<p class="hint">Showing the first ${formatCount(shown)} of ${formatCount(textLength)} characters.</p>` : ''
   }${toolCalls.map(
     ({ name, arguments: given }) => html`<p class="muted">Calls <code>${name}</code></p><pre class="text"><code>${given}</code></pre>`,
-  )}</article>`;
+  )}${isCut && textLength <= shown ? html`<p class="hint">Only the beginning of long arguments is shown.</p>` : ''}</article>`;
 }
+
+const cutHint = html`<p class="hint">Only the beginning is shown.</p>`;
 
 /** Renders a text with a copy button, which needs JavaScript. */
 function withCopy(text: string, about: string): Html {
@@ -96,18 +95,18 @@ function folded(title: string, parts: readonly CallExtra[], hasMore: boolean): H
   return html`<details class="card"><summary>${title}</summary><div class="stack">${note}${parts.map(extraOf)}</div></details>`;
 }
 
-function extraOf({ kind, type, text, bytes }: CallExtra): Html {
+function extraOf({ kind, type, text, bytes, isCut }: CallExtra): Html {
   return html`<div><p class="muted">${kind === type ? kind : `${kind}, ${type}`}${bytes === null ? '' : `, ${formatCount(bytes)} bytes`}</p>${
     text === null ? '' : html`<div class="text">${text}</div>`
-  }</div>`;
+  }${isCut ? cutHint : ''}</div>`;
 }
 
-function curlOf(call: CallDetail, text: CallText, origin: string): Html | string {
+function curlOf({ origin }: ConsoleContext, call: CallDetail, text: CallText): Html | string {
   const rebuilt = rebuildRequest(call, text);
   if (rebuilt === null) return '';
   const { body, isPartial } = rebuilt;
   const note = isPartial
-    ? html`<p class="hint">Parts of the request that are not stored, such as attachments, are missing.</p>`
+    ? html`<p class="hint">The request is not complete: attachments are not stored, and long texts are cut off.</p>`
     : html`<p class="hint">Put a virtual key into GATEWAY_KEY.</p>`;
   return html`<details class="card"><summary>Copy as curl</summary><div class="stack">${note}${codeBlock(toCurl(call.route, body, origin), 'The request as a curl command')}</div></details>`;
 }

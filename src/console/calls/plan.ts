@@ -3,18 +3,8 @@ import type { PlanEntry } from '../../core/call.ts';
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
 import { badge, section, table } from '../frame/components.ts';
 import type { Html } from '../frame/html.ts';
+import { explainSkip } from '../frame/skip-reasons.ts';
 import { toneOf } from './outcome.ts';
-
-/** Explains the reasons that `routing` records. */
-const reasons: Readonly<Record<string, string>> = {
-  unknown_provider: 'No provider with this name is configured.',
-  provider_not_in_project: 'The project may not use this provider.',
-  route_not_served: 'The provider does not serve this route.',
-  route_not_for_model: 'The model does not serve this route.',
-  not_permitted_for_key: 'The key does not permit this model.',
-  context_too_small: 'The prompt is longer than the context window of the model.',
-  price_unknown: 'A cost ceiling applies, but the price of the model is unknown.',
-};
 
 export function planSection(call: CallDetail): Html {
   const attempts = Map.groupBy(call.attempts, ({ provider, model }) => `${provider}/${model}`);
@@ -23,7 +13,6 @@ export function planSection(call: CallDetail): Html {
     'Plan',
     table<PlanEntry & { readonly place: number }>({
       caption: 'Models of the plan',
-      hideCaption: true,
       rows: call.plan.map((entry, index) => ({ ...entry, place: index + 1 })),
       empty: 'The call ended before any models were selected.',
       columns: [
@@ -44,14 +33,13 @@ function stateOf({ skipped }: PlanEntry, attempts: readonly AttemptDetail[]): Ht
   return badge(`${attempts.length === 1 ? 'attempt' : 'attempts'} ${attempts.map(({ n }) => n).join(', ')}`, toneOf(last.outcome));
 }
 
-function explain({ skipped, lacks, canary, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
+function explain({ model, skipped, lacks, canary, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
   const origin = filled
     ? 'This is a substitute from the catalog, because no model of the chain can be used. '
     : canary !== undefined
       ? `This is the canary of the tier ${canary}. `
       : '';
-  if (lacks) return `${origin}The provider does not have the required tags: ${lacks.join(', ')}.`;
-  if (skipped !== null) return `${origin}${reasons[skipped] ?? `Skipped: ${skipped}.`}`;
+  if (skipped !== null) return `${origin}${explainSkip(skipped, model, call.route, lacks)}`;
   const last = attempts.at(-1);
   if (last) return `${origin}${explainAttempt(last)}`;
   if (call.cache === 'hit') return `${origin}The response came from the response cache.`;

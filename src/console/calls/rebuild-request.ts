@@ -4,10 +4,11 @@
  */
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
 import type { CallExtra, CallText } from '../../memory/conversations/read-call-text.ts';
+import { shellQuote } from '../frame/values.ts';
 
 export interface RebuiltRequest {
   readonly body: Readonly<Record<string, unknown>>;
-  /** Whether the original request had parts that this one doesn't have. */
+  /** True if we had to leave out parts of the original request. */
   readonly isPartial: boolean;
 }
 
@@ -16,7 +17,10 @@ export interface RebuiltCall {
   readonly requestedModel: string;
 }
 
-/** Returns null if the route has no prompt, or if too much of the prompt is missing. */
+/**
+ * Rebuilds the body of a stored call. Returns null if the route doesn't take a prompt, or if too much of the prompt is
+ * missing.
+ */
 export function rebuildRequest({ route, requestedModel: model }: RebuiltCall, text: CallText): RebuiltRequest | null {
   const form = route === 'chat' || route === 'messages' || route === 'responses' ? forms[route] : null;
   const { messages, answered, hasOlder, hasMoreExtras, extras, parameters } = text;
@@ -44,7 +48,7 @@ export function rebuildRequest({ route, requestedModel: model }: RebuiltCall, te
   }
   const systems = extras.flatMap((extra) => (extra.kind === 'system' && extra.text !== null ? [extra.text] : []));
   const tools = extras.filter(({ kind }) => kind === 'tool').map(({ text: definition }) => parseJson(definition ?? ''));
-  const isShortened = prompt.some((message) => message.textLength > message.text.length);
+  const isCut = [...prompt, ...extras].some((part) => part.isCut);
   return {
     body: {
       model,
@@ -52,7 +56,7 @@ export function rebuildRequest({ route, requestedModel: model }: RebuiltCall, te
       ...(tools.length > 0 && { tools: tools.filter((tool) => tool !== undefined) }),
       ...parameters,
     },
-    isPartial: isShortened || hasMoreExtras || parameters === null || extras.some(isLost),
+    isPartial: isCut || hasMoreExtras || parameters === null || extras.some(isLost),
   };
 }
 
@@ -112,7 +116,7 @@ const forms: Readonly<Record<'chat' | 'messages' | 'responses', Form>> = {
   },
 };
 
-/** The messages dialect expects all tool results of a turn in one message. */
+/** Merges user messages, because the messages dialect wants all tool results of a turn in one message. */
 function joinUsers(items: readonly unknown[]): readonly unknown[] {
   const joined: Readonly<Record<string, unknown>>[] = [];
   for (const item of items.map(asObject)) {
@@ -137,8 +141,4 @@ export function toCurl(route: string, body: RebuiltRequest['body'], origin: stri
   -H 'Content-Type: application/json' \\
   -d ${shellQuote(JSON.stringify(body, null, 2))}
 `;
-}
-
-function shellQuote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,20 +1,21 @@
-/** The page of a call that the gateway refused: what refused it, where to change that, and what to do next. */
+/**
+ * The page of a call that the gateway refused. It says what refused the call, where to change that, and what to do
+ * next.
+ */
 import type { RefusalReason } from '../../core/refusal.ts';
-import { addDays, startOf } from '../../core/time-zone.ts';
 import { explainRefusal, reasonLabels } from '../../usage/refusals/explain-refusal.ts';
 import { type RefusedCallRow, startOfRefused } from '../../usage/refusals/read-refusals.ts';
 import { badge, card, copyable, definitions, notice, section, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageResult } from '../frame/route.ts';
-import { periodQuery } from '../frame/time-range.ts';
+import { weekAround } from '../frame/time-range.ts';
 
 export function refusedCallPage(context: ConsoleContext, row: RefusedCallRow): PageResult {
   const { zone } = context;
   const { explanation, advice } = explainRefusal(row);
   const startedAt = startOfRefused(row);
-  const day = startOf('day', zone, startedAt);
-  const around = periodQuery({ from: addDays(zone, day, -3), to: addDays(zone, day, 4) }, zone);
+  const around = weekAround(startedAt, zone);
   const refused = (query: Record<string, string>): string => projectPath(context, '/calls/refused', { ...around, ...query });
   const key = row.keyName === null ? row.keyPrefix : `${row.keyName} (${row.keyPrefix})`;
   const content = html`${notice(html`${explanation} The caller received ${row.status} with the code <code>${row.code}</code>, and no vendor was called.`, 'warning')}
@@ -49,7 +50,10 @@ interface FormLink {
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/** Links to where the rule or the ceiling can be changed. Members who aren't owners can only see it there. */
+/**
+ * Links to the page on which the rule or the ceiling can be changed. Members who aren't owners can open that page, but
+ * they can't change anything there.
+ */
 function formLink(context: ConsoleContext, row: RefusedCallRow): Html | string {
   const link = placeOf(row, context.role === 'owner');
   return link === null
@@ -60,7 +64,7 @@ function formLink(context: ConsoleContext, row: RefusedCallRow): Html | string {
 }
 
 function placeOf({ reason, keyPrefix, keyName, source, requestedModel }: RefusedCallRow, isOwner: boolean): FormLink | null {
-  // The gateway's own calls have no key.
+  // Calls that the gateway makes itself have no key.
   const key = (label: string, page: string): FormLink | null => (keyName === null ? null : { label, path: `/keys/${keyPrefix}${page}` });
   const edit = isOwner ? '/edit' : '';
   const places: Readonly<Record<RefusalReason, FormLink | null>> = {

@@ -34,7 +34,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { pageParameter } from '../frame/navigation.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { rangeParameters, rangePicker, rangeQuery } from '../frame/time-range.ts';
 
 export interface RefusedListDeps {
@@ -48,13 +48,8 @@ const pageSize = 50;
 /** Register these before `/calls/:id`. */
 export function createRefusedListRoutes(deps: RefusedListDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path: '/calls/refused', access: 'member', handle: (context) => deps.readStored(() => showRefused(deps, context)) },
-    {
-      method: 'get',
-      path: '/calls/refused.csv',
-      access: 'member',
-      handle: (context) => deps.readStored(() => exportRefused(deps, context)),
-    },
+    get('/calls/refused', 'member', (context) => deps.readStored(() => showRefused(deps, context))),
+    get('/calls/refused.csv', 'member', (context) => deps.readStored(() => exportRefused(deps, context))),
   ];
 }
 
@@ -124,7 +119,7 @@ function refusedFilters(context: ConsoleContext, { reason, key, source }: Refusa
   );
 }
 
-/** Says how many calls of the period have no row. */
+/** Says how many refused calls of the period are missing from the list because we didn't record them. */
 function unrecordedNotice({ calls, recorded }: RefusalCounts): Html | string {
   const missing = calls - recorded;
   if (missing <= 0) return '';
@@ -144,9 +139,7 @@ function byReason(context: ConsoleContext, { reason }: RefusalFilter, counts: Re
   if (reason || counts.byReason.length < 2) return '';
   return table({
     caption: 'Refused calls by reason',
-    hideCaption: true,
     rows: counts.byReason,
-    empty: '',
     rowHref: (row) => withQuery(context, { reason: row.reason, [pageParameter]: null }),
     columns: [
       { label: 'Reason', grow: true, value: (row) => reasonLabels[row.reason] },
@@ -158,7 +151,6 @@ function byReason(context: ConsoleContext, { reason }: RefusalFilter, counts: Re
 function refusedTable(context: ConsoleContext, rows: readonly RefusedCallRow[]): Html {
   return table<RefusedCallRow>({
     caption: 'Refused calls, newest first',
-    hideCaption: true,
     rows,
     empty: 'No refused calls in this period match the filters.',
     rowHref: ({ id }) => projectPath(context, `/calls/${id}`),

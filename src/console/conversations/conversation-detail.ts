@@ -28,9 +28,10 @@ import {
   time,
   withQuery,
 } from '../frame/components.ts';
+import { endUserLink } from '../frame/end-user.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { stateBadge, styles } from './conversation-list.ts';
 import { maxTextLength, messagesView, textView } from './conversation-text.ts';
 
@@ -81,22 +82,15 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
   };
 
   return [
-    { method: 'get', path: '/conversations/:id', access: 'member', handle: (context) => show(context) },
-    {
-      method: 'get',
-      path: '/conversations/:id/text',
-      access: 'member',
-      async handle(context) {
-        const { id, text } = await read(context, maxDownloadLength);
-        return { kind: 'download', fileName: `conversation-${id}.txt`, contentType: 'text/plain; charset=utf-8', body: text ?? '' };
-      },
-    },
-    {
-      method: 'post',
-      path: '/conversations/:id/remember',
-      access: 'member',
-      action: 'conversation.remember',
-      async handle(context, fields) {
+    get('/conversations/:id', 'member', (context) => show(context)),
+    get('/conversations/:id/text', 'member', async (context) => {
+      const { id, text } = await read(context, maxDownloadLength);
+      return { kind: 'download', fileName: `conversation-${id}.txt`, contentType: 'text/plain; charset=utf-8', body: text ?? '' };
+    }),
+    post(
+      '/conversations/:id/remember',
+      { access: 'member', action: 'conversation.remember', invalidForm: (context, fields) => show(context, fields.get('focus') ?? '') },
+      async (context, fields) => {
         const {
           project,
           params: { id = '' },
@@ -111,8 +105,7 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
           audit: { conversation: id, batch: batchId },
         };
       },
-      invalidForm: (context, fields) => show(context, fields.get('focus') ?? ''),
-    },
+    ),
   ];
 }
 
@@ -130,7 +123,7 @@ function detailPage(context: ConsoleContext, conversation: ConversationView, vie
     content: html`<div class="stack">${definitions([
       ['State', stateBadge(state)],
       ['Application', html`<a href="${projectPath(context, '/conversations', { source })}">${source}</a>`],
-      ['Subject', subject === null ? 'None' : html`<a href="${projectPath(context, '/memory', { subject })}">${subject}</a>`],
+      ['Subject', subject === null ? 'None' : endUserLink(context, subject)],
       ['Calls', formatCount(calls)],
       ['Started', time(conversation.startedAt, zone)],
       ['Last turn', time(conversation.lastTurnAt, zone)],
@@ -177,7 +170,6 @@ async function memoriesView(queries: Queries, context: ConsoleContext, { id }: C
   const { shown, next } = cutPage(rows, memoriesPerPage, ({ id }) => id);
   const list = table({
     caption: 'Memories learned from this conversation',
-    hideCaption: true,
     columns: [
       { label: 'Memory', value: ({ text }: (typeof rows)[number]) => text.slice(0, 300).toWellFormed(), grow: true },
       { label: 'Kind', value: ({ kind }) => kind },
@@ -196,7 +188,6 @@ async function callsView(queries: Queries, context: ConsoleContext, { id, calls 
   const money = equalUsd(rows.map(({ costNanos }) => costNanos));
   const list = table({
     caption: 'Calls of this conversation',
-    hideCaption: true,
     columns: [
       { label: 'Started', value: ({ startedAt }: (typeof rows)[number]) => time(startedAt, context.zone) },
       { label: 'Model', value: ({ model }) => model ?? '–', grow: true },

@@ -1,4 +1,4 @@
-/** The list of conversations, latest turn first. It doesn't read any messages. */
+/** Lists conversations, most recently active first, without reading any messages. */
 import type { Queries } from '../../db/database.ts';
 import { type ConversationFilter, type ConversationSummary, listConversations } from '../../memory/conversations/list-conversations.ts';
 import { defineAsset } from '../frame/assets.ts';
@@ -20,7 +20,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get } from '../frame/route.ts';
 
 export interface ConversationListDeps {
   readonly queries: Queries;
@@ -34,45 +34,35 @@ const pageSize = 50;
 
 export function createConversationListRoutes({ queries, readStored }: ConversationListDeps): readonly ConsoleRoute[] {
   return [
-    {
-      method: 'get',
-      path: '/conversations',
-      access: 'member',
-      async handle(context) {
-        const { project, url } = context;
-        const before = url.searchParams.get(pageParameter);
-        const rows = await readStored(() => listConversations(queries, project.id, readFilter(url), { before, limit: pageSize + 1 }));
-        const { shown, next } = cutPage(rows, pageSize, ({ cursor }) => cursor);
-        const content = html`<div class="stack">${filters(context)}${conversationTable(context, shown)}${pager(context, next)}</div>`;
-        return { kind: 'page', title: 'Conversations', styles: [styles], actions: csvLink(context), content };
-      },
-    },
-    {
-      method: 'get',
-      path: '/conversations.csv',
-      access: 'member',
-      handle: async ({ project, url, zone }) => ({
-        kind: 'csv',
-        fileName: `conversations-${project.slug}.csv`,
-        header: [
-          'id',
-          'title',
-          'application',
-          'subject',
-          'state',
-          'calls',
-          'messages',
-          `started_at (${zone})`,
-          `last_turn_at (${zone})`,
-          `read_at (${zone})`,
-        ],
-        rows: csvRows({
-          readPage: (before, limit) => listConversations(queries, project.id, readFilter(url), { before, limit }),
-          keyOf: ({ cursor }) => cursor,
-          toCsv: (conversation) => csvRow(conversation, zone),
-        }),
+    get('/conversations', 'member', async (context) => {
+      const { project, url } = context;
+      const before = url.searchParams.get(pageParameter);
+      const rows = await readStored(() => listConversations(queries, project.id, readFilter(url), { before, limit: pageSize + 1 }));
+      const { shown, next } = cutPage(rows, pageSize, ({ cursor }) => cursor);
+      const content = html`<div class="stack">${filters(context)}${conversationTable(context, shown)}${pager(context, next)}</div>`;
+      return { kind: 'page', title: 'Conversations', styles: [styles], actions: csvLink(context), content };
+    }),
+    get('/conversations.csv', 'member', async ({ project, url, zone }) => ({
+      kind: 'csv',
+      fileName: `conversations-${project.slug}.csv`,
+      header: [
+        'id',
+        'title',
+        'application',
+        'subject',
+        'state',
+        'calls',
+        'messages',
+        `started_at (${zone})`,
+        `last_turn_at (${zone})`,
+        `read_at (${zone})`,
+      ],
+      rows: csvRows({
+        readPage: (before, limit) => listConversations(queries, project.id, readFilter(url), { before, limit }),
+        keyOf: ({ cursor }) => cursor,
+        toCsv: (conversation) => csvRow(conversation, zone),
       }),
-    },
+    })),
   ];
 }
 
@@ -106,7 +96,6 @@ function filters(context: ConsoleContext): Html {
 function conversationTable(context: ConsoleContext, rows: readonly ConversationSummary[]): Html {
   return table({
     caption: 'Conversations',
-    hideCaption: true,
     columns: [
       { label: 'Conversation', value: (row: ConversationSummary) => titleOf(row, context), grow: true },
       { label: 'Application', value: ({ source }) => source },
@@ -128,7 +117,7 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
   });
 }
 
-/** Conversations have no title until memory reads them. */
+/** Conversations have no title until memory has read them. Their start has to do until then. */
 function titleOf({ title, state, startedAt }: ConversationSummary, { zone }: ConsoleContext): Html | string {
   return (
     title ||

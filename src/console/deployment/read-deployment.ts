@@ -3,36 +3,34 @@
  * queries doesn't depend on the number of projects, except for the ceilings of the keys that are shown.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
-import { memoryApplication } from '../../core/call.ts';
+import { memoryApplication, playgroundApplication } from '../../core/call.ts';
 import { isUuid } from '../../core/ids.ts';
-import { minuteMs, monthAt } from '../../core/time.ts';
+import { monthAt } from '../../core/time.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
-import { playgroundApplication } from '../../pipeline/internal/playground.ts';
 import type { Project } from '../../projects/projects.ts';
-import type { OpenBreaker } from '../../routing/open-breakers.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { type DeploymentFigures, type NamedFigures, noDeploymentFigures } from '../../usage/analytics/deployment-figures.ts';
-import type { RecentAttempts } from '../../usage/analytics/deployment-providers.ts';
 import { type Period, type Range, unitFor } from '../../usage/analytics/range.ts';
 import { maxPageRows, type TooManyCalls } from '../../usage/analytics/row-limit.ts';
 import { type CeilingUse, countersOf, toUses } from '../frame/ceilings.ts';
+import type { ProviderHealth, ReadHealth } from '../frame/provider-health.ts';
 import { orTooMany } from '../frame/row-limit.ts';
 
 export interface DeploymentDeps {
   readonly listProjects: () => Promise<readonly Project[]>;
   readonly analytics: Pick<Analytics, 'deployment'>;
-  /** Returns keys of any project. */
+  /** Keys can belong to any project. */
   readonly findKeys: (ids: readonly string[]) => Promise<readonly KeyRecord[]>;
   readonly findNames: (personIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
   readonly readCounters: ReadCounters;
-  readonly readOpenBreakers: () => Promise<readonly OpenBreaker[]>;
+  readonly readHealth: ReadHealth;
   /** Returns the names of the providers of the configuration. */
   readonly providerNames: () => readonly string[];
   /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
-/** Figures of a period and of the one before. */
+/** The figures of a period and of the period before it, which we compare. */
 export interface Compared {
   readonly current: DeploymentFigures;
   readonly previous: DeploymentFigures;
@@ -44,13 +42,11 @@ export interface ProjectFigures extends Compared {
   readonly monthNanos: bigint | null;
 }
 
-/** Reading more projects would take too long. We then show the first ones by slug. */
+/** We only show this many projects, because reading more would take too long. Projects are sorted by slug. */
 export const maxProjects = 2_000;
 const maxRows = 10;
-/** A model or a provider that isn't among these counts little, and the totals include it anyway. */
+/** We only read the largest models and providers, and at most this many of each. The totals include the others too. */
 const maxGroups = 200;
-/** The health of a provider is that of its attempts in this time. */
-const healthMs = 15 * minuteMs;
 
 export async function readProjects(
   { analytics }: Pick<DeploymentDeps, 'analytics'>,
@@ -84,7 +80,7 @@ export interface KeyFigures extends Compared {
   readonly uses: readonly CeilingUse[];
 }
 
-/** Returns the keys with the highest spend. */
+/** Finds the keys that spent the most. */
 export async function readKeys(
   { analytics, findKeys, readCounters }: DeploymentDeps,
   projects: readonly Project[],
@@ -151,15 +147,13 @@ export async function readModels(
 
 export interface ProviderFigures {
   readonly name: string;
-  /** Attempts in the period and in the one before. Null if too many calls would have to be read. */
+  /** Attempts in this period and the previous one. Null if that would mean reading too many calls. */
   readonly attempts: Compared | null;
-  readonly recent: RecentAttempts | null;
-  /** The breakers of the provider, or of its members, that aren't closed. */
-  readonly breakers: readonly OpenBreaker[];
+  readonly health: ProviderHealth;
 }
 
 export async function readProviders(
-  { analytics, readOpenBreakers, providerNames }: DeploymentDeps,
+  { analytics, readHealth, providerNames }: DeploymentDeps,
   projectIds: readonly string[],
   {
     range,
@@ -171,28 +165,25 @@ export async function readProviders(
   const limit = isComplete ? Number.MAX_SAFE_INTEGER : maxPageRows;
   const read = ({ from, to }: Period) =>
     orTooMany(analytics.deployment.providers({ projectIds, from, to, maxRows: Math.min(limit, 2_000_000_000), signal }));
-  const [current, previous, recent, breakers] = await Promise.all([
-    read(range),
-    read(range.previous),
-    analytics.deployment.recentAttempts(now - healthMs),
-    readOpenBreakers(),
-  ]);
+  const [current, previous, healthOf] = await Promise.all([read(range), read(range.previous), readHealth(now)]);
   const tooMany = [current, previous].find((result) => !Array.isArray(result)) ?? null;
   const rows = Array.isArray(current) && Array.isArray(previous) ? compare(current, previous) : null;
-  const used = [...(rows ?? []).flatMap(({ name }) => name ?? []), ...recent.map(({ provider }) => provider)];
+  const used = (rows ?? []).flatMap(({ name }) => name ?? []);
   const names = [...new Set([...providerNames(), ...used])];
   return {
     tooMany: tooMany as TooManyCalls | null,
     rows: names.map((name) => ({
       name,
       attempts: rows && (rows.find((row) => row.name === name) ?? { current: noDeploymentFigures, previous: noDeploymentFigures }),
-      recent: recent.find(({ provider }) => provider === name) ?? null,
-      breakers: breakers.filter(({ provider }) => provider === name || provider.startsWith(`${name}/`)),
+      health: healthOf(name),
     })),
   };
 }
 
-/** Returns what the gateway's own calls for memory cost in the period. They are part of all other figures. */
+/**
+ * Returns what the gateway's own calls for memory cost in the period. All other figures of the overview include these
+ * calls.
+ */
 export async function readOwnCalls(
   { analytics }: DeploymentDeps,
   projectIds: readonly string[],

@@ -17,7 +17,8 @@ import {
   totalUsd,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
+import { healthRule } from '../frame/provider-health.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageResult } from '../frame/route.ts';
 import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { describePeriod, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
 import {
@@ -37,14 +38,14 @@ import {
 import { keyTable, modelTable, personTable, projectHref, projectTable, providerTable } from './tables.ts';
 
 const path = '/admin/overview';
-/** Charts have eight colours, and the rest of the projects ("Others") needs one of them. */
+/** A chart has eight colours. We show the seven projects with the highest spend, and "Others" gets the last colour. */
 const chartProjects = 7;
 const shownProjects = 25;
 
 export function createDeploymentRoutes(deps: DeploymentDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path, access: 'admin', handle: (context) => deps.readStored(() => showDeployment(deps, context)) },
-    { method: 'get', path: `${path}.csv`, access: 'admin', handle: (context) => deps.readStored(() => exportDeployment(deps, context)) },
+    get(path, 'admin', (context) => deps.readStored(() => showDeployment(deps, context))),
+    get(`${path}.csv`, 'admin', (context) => deps.readStored(() => exportDeployment(deps, context))),
   ];
 }
 
@@ -87,14 +88,14 @@ ${section(
   html`${projectTable(context, active.slice(0, shownProjects), total)}${more === '' ? '' : html`<p class="hint">${more}</p>`}`,
   {
     actions: html`<a href="/console/admin/projects">All projects</a>`,
-    hint: 'Errors are calls that did not succeed, without those whose caller disconnected.',
+    hint: 'Errors are calls that failed. Calls whose caller disconnected don’t count.',
   },
 )}
 ${section(
   'Providers',
   html`${providers.tooMany === null ? '' : tooManyCalls(context, range, providers.tooMany)}${providerTable(context, providers.rows)}`,
   {
-    hint: 'A provider is down if a circuit breaker is open, and failing if at least a fifth of its attempts of the last 15 minutes failed. Attempts include those before a failover.',
+    hint: `${healthRule} Attempts include those before a failover.`,
   },
 )}
 ${section('Models', modelTable(models), { hint: 'The ten models with the highest spend, by the model that answered.' })}

@@ -3,14 +3,15 @@ import type { OpenBreaker } from '../../routing/open-breakers.ts';
 import type { DeploymentFigures } from '../../usage/analytics/deployment-figures.ts';
 import { share } from '../../usage/analytics/metrics.ts';
 import { ceilingMeters } from '../frame/ceilings.ts';
-import { badge, formatCount, formatPercent, meter, table, time, total, totalUsd } from '../frame/components.ts';
+import { formatCount, formatPercent, meter, table, time, total, totalUsd } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { breakerBadge, healthBadge } from '../frame/provider-health.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import type { Column } from '../frame/table.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 import type { Compared, KeyFigures, NamedComparison, ProjectFigures, ProviderFigures } from './read-deployment.ts';
 
-/** The columns that every table ends with. */
+/** Returns the columns with calls, errors and spend, with which every table ends. */
 function figureColumns<Row>(figuresOf: (row: Row) => Compared | null, calls = 'Calls'): readonly Column<Row>[] {
   const muted = html`<span class="muted">–</span>`;
   return [
@@ -43,7 +44,7 @@ function costOf(figures: DeploymentFigures | undefined): Html {
     : html`${total(figures.costNanos)} <span class="muted" title="${formatCount(figures.unpriced)} calls with unknown cost">+ ?</span>`;
 }
 
-/** Returns null if there was no spend before. */
+/** Returns the change in percent. Returns null if there was no spend in the previous period. */
 function changeOf(figures: Compared | null): Html | null {
   if (figures === null || figures.previous.costNanos === 0n) return null;
   const before = Number(figures.previous.costNanos);
@@ -64,7 +65,7 @@ function footerOf(label: string, { current, previous }: Compared, emptyCells: nu
   ];
 }
 
-/** The overview of a project, for the same period. */
+/** Returns the URL of a page of the project, for the same period as this page. */
 export function projectHref(
   context: ConsoleContext,
   slug: string,
@@ -78,7 +79,6 @@ export function projectHref(
 export function projectTable(context: ConsoleContext, rows: readonly ProjectFigures[], all: Compared): Html {
   return table<ProjectFigures>({
     caption: 'Projects by spend',
-    hideCaption: true,
     rows,
     empty: 'No project made a call in this period or in the one before.',
     rowHref: ({ project }) => projectHref(context, project.slug),
@@ -105,7 +105,6 @@ function capMeter({ project, monthNanos }: Pick<ProjectFigures, 'project' | 'mon
 export function keyTable(rows: readonly KeyFigures[]): Html {
   return table<KeyFigures>({
     caption: 'Keys by spend',
-    hideCaption: true,
     rows,
     empty: 'No key made a call in this period.',
     rowHref: ({ key, project }) => `/console/p/${project.slug}/keys/${key.prefix}`,
@@ -121,7 +120,6 @@ export function keyTable(rows: readonly KeyFigures[]): Html {
 export function modelTable(rows: readonly NamedComparison[]): Html {
   return table<NamedComparison>({
     caption: 'Models by spend',
-    hideCaption: true,
     rows,
     empty: 'No model was called in this period.',
     columns: [
@@ -141,7 +139,6 @@ export function modelTable(rows: readonly NamedComparison[]): Html {
 export function personTable(rows: readonly NamedComparison[]): Html {
   return table<NamedComparison>({
     caption: 'People by spend in the playground',
-    hideCaption: true,
     rows,
     empty: 'Nobody used the playground in this period.',
     columns: [
@@ -154,7 +151,6 @@ export function personTable(rows: readonly NamedComparison[]): Html {
 export function providerTable(context: ConsoleContext, rows: readonly ProviderFigures[]): Html {
   return table<ProviderFigures>({
     caption: 'Providers',
-    hideCaption: true,
     rows,
     empty: 'No provider is configured.',
     columns: [
@@ -163,7 +159,7 @@ export function providerTable(context: ConsoleContext, rows: readonly ProviderFi
       {
         label: 'Failed, last 15 min',
         align: 'end',
-        value: ({ recent }) =>
+        value: ({ health: { recent } }) =>
           recent === null
             ? html`<span class="muted">No attempts</span>`
             : html`${formatCount(recent.failed)} of ${formatCount(recent.attempts)}`,
@@ -173,21 +169,10 @@ export function providerTable(context: ConsoleContext, rows: readonly ProviderFi
   });
 }
 
-/** A provider with this share of failed attempts is called failing, if it had enough attempts to tell. */
-const failingShare = 0.2;
-const enoughAttempts = 5;
-
-function healthOf({ zone }: ConsoleContext, { recent, breakers }: ProviderFigures): Html {
-  if (breakers.length > 0)
-    return html`${breakers.map((breaker) => html`<div>${breakerBadge(breaker)} ${describeBreaker(breaker, zone)}</div>`)}`;
-  if (recent === null) return html`<span class="muted">Not called</span>`;
-  const failed = recent.failed / recent.attempts;
-  if (recent.attempts >= enoughAttempts && failed >= failingShare) return badge('failing', failed >= 0.5 ? 'bad' : 'warning');
-  return badge('healthy', 'good');
-}
-
-function breakerBadge({ state }: OpenBreaker): Html {
-  return state === 'open' ? badge('down', 'bad') : badge('probing', 'warning');
+function healthOf({ zone }: ConsoleContext, { health }: ProviderFigures): Html {
+  const { breakers } = health;
+  if (breakers.length === 0) return healthBadge(health);
+  return html`${breakers.map((breaker) => html`<div>${breakerBadge(breaker)} ${describeBreaker(breaker, zone)}</div>`)}`;
 }
 
 function describeBreaker({ provider, projects, openedAt }: OpenBreaker, zone: string): Html {

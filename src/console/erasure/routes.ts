@@ -6,7 +6,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
-import { toErasureReportJson } from '../../http/routes/memory-json.ts';
+import { toErasureReportJson } from '../../http/shapes/memory-json.ts';
 import type { ErasurePreview } from '../../memory/erasure/erasure-preview.ts';
 import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure-report.ts';
 import { optionalSubject } from '../../memory/items/item-schemas.ts';
@@ -31,7 +31,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
 import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 
 export interface ErasurePagesDeps {
@@ -64,28 +64,21 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
   };
 
   return [
-    { method: 'get', path: '/erase', access: 'owner', handle: (context) => show(context, readSubject(context.url.searchParams)) },
-    {
-      method: 'get',
-      path: '/erase.csv',
-      access: 'owner',
-      handle: async ({ project, zone }) => ({
-        kind: 'csv',
-        fileName: `erasures-${project.slug}.csv`,
-        header: ['id', 'subject_sha256', `erased_at (${zone})`, 'asked_by', 'state', `done_at (${zone})`, ...countNames],
-        rows: csvRows({
-          readPage: (before, limit) => listErasures(project.id, limit, before),
-          keyOf: ({ id }) => id,
-          toCsv: (report) => csvRow(report, zone),
-        }),
+    get('/erase', 'owner', (context) => show(context, readSubject(context.url.searchParams))),
+    get('/erase.csv', 'owner', async ({ project, zone }) => ({
+      kind: 'csv',
+      fileName: `erasures-${project.slug}.csv`,
+      header: ['id', 'subject_sha256', `erased_at (${zone})`, 'asked_by', 'state', `done_at (${zone})`, ...countNames],
+      rows: csvRows({
+        readPage: (before, limit) => listErasures(project.id, limit, before),
+        keyOf: ({ id }) => id,
+        toCsv: (report) => csvRow(report, zone),
       }),
-    },
-    {
-      method: 'post',
-      path: '/erase',
-      access: 'owner',
-      action: 'subject.erase',
-      async handle(context, fields) {
+    })),
+    post(
+      '/erase',
+      { access: 'owner', action: 'subject.erase', invalidForm: (context, fields) => show(context, validSubject(fields)) },
+      async (context, fields) => {
         const subject = readSubject(fields);
         if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
         if (!isConfirmed(fields, subject)) throw gatewayError('bad_request', { message: 'type the subject to confirm the erasure' });
@@ -97,42 +90,25 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
           audit: { erasure: id, subject_sha256: hashSubjectHex(subject), deleted },
         };
       },
-      invalidForm: (context, fields) => show(context, validSubject(fields)),
-    },
-    {
-      // This is a POST because the URL of a link would contain the subject.
-      method: 'post',
-      path: '/erase/export',
-      access: 'owner',
-      action: 'memory.export',
-      async handle({ project }, fields) {
-        const subject = readSubject(fields);
-        if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
-        const digest = hashSubjectHex(subject);
-        const lines = exportMemory({ projectId: project.id, project: project.slug, subject });
-        const file = { fileName: `${project.slug}-${digest.slice(0, 16)}.jsonl`, contentType: 'application/x-ndjson' };
-        return { kind: 'stream', ...file, chunks: toBytes(lines), audit: { subject_sha256: digest } };
-      },
-    },
-    {
-      method: 'get',
-      path: '/erase/:id',
-      access: 'owner',
-      async handle(context) {
-        const report = await read(context);
-        return receiptPage(context, report, await findAuthors(findNames, [report.askedBy]));
-      },
-    },
-    {
-      method: 'get',
-      path: '/erase/:id/receipt',
-      access: 'owner',
-      async handle(context) {
-        const report = await read(context);
-        const body = `${JSON.stringify(toErasureReportJson(report), null, 2)}\n`;
-        return { kind: 'download', fileName: `erasure-${report.id}.json`, contentType: 'application/json; charset=utf-8', body };
-      },
-    },
+    ),
+    // This is a POST because the URL of a link would contain the subject.
+    post('/erase/export', { access: 'owner', action: 'memory.export' }, async ({ project }, fields) => {
+      const subject = readSubject(fields);
+      if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
+      const digest = hashSubjectHex(subject);
+      const lines = exportMemory({ projectId: project.id, project: project.slug, subject });
+      const file = { fileName: `${project.slug}-${digest.slice(0, 16)}.jsonl`, contentType: 'application/x-ndjson' };
+      return { kind: 'stream', ...file, chunks: toBytes(lines), audit: { subject_sha256: digest } };
+    }),
+    get('/erase/:id', 'owner', async (context) => {
+      const report = await read(context);
+      return receiptPage(context, report, await findAuthors(findNames, [report.askedBy]));
+    }),
+    get('/erase/:id/receipt', 'owner', async (context) => {
+      const report = await read(context);
+      const body = `${JSON.stringify(toErasureReportJson(report), null, 2)}\n`;
+      return { kind: 'download', fileName: `erasure-${report.id}.json`, contentType: 'application/json; charset=utf-8', body };
+    }),
   ];
 }
 
@@ -151,7 +127,10 @@ function validSubject(fields: URLSearchParams): string | null {
   return parsed.success ? parsed.data : null;
 }
 
-/** Ignores spaces around the typed text, unless the subject itself has some. */
+/**
+ * Returns true if the person typed the subject to confirm the erasure. Spaces around the text only matter if the
+ * subject itself has some.
+ */
 function isConfirmed(fields: URLSearchParams, subject: string): boolean {
   const typed = fields.get('confirmation') ?? '';
   return typed === subject || typed.trim() === subject;
@@ -183,7 +162,6 @@ function startPage(context: ConsoleContext, { subject, counts, rows, names }: St
   const { shown, next } = cutPage(rows, pageSize, ({ id }) => id);
   const list = table({
     caption: 'Erasures',
-    hideCaption: true,
     columns: [
       { label: 'Erased', value: ({ erasedAt }: ErasureReport) => time(erasedAt, context.zone) },
       { label: 'Subject (SHA-256)', value: ({ sha256 }) => html`<code>${sha256.toString('hex').slice(0, 16)}…</code>` },

@@ -3,8 +3,8 @@ import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { share } from '../../usage/analytics/metrics.ts';
 import { parseRange } from '../../usage/analytics/range.ts';
-import type { FiguresReport } from '../../usage/analytics/read-figures.ts';
 import { TooManyCalls } from '../../usage/analytics/row-limit.ts';
+import type { VoteCounts } from '../../usage/analytics/vote-counts.ts';
 import { emptyState, formatCount, formatDuration, formatPercent, formatUsd, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -20,11 +20,11 @@ export interface CanaryOfTier {
 }
 
 export interface CanaryPageDeps {
-  readonly analytics: Pick<Analytics, 'figures' | 'refusedCounts' | 'refusedByUnit'>;
+  readonly analytics: Pick<Analytics, 'figures' | 'refusedCounts' | 'refusedByUnit' | 'votes'>;
   readonly canaries: () => readonly CanaryOfTier[];
 }
 
-/** The calls that tried the canary, and the others of the tier. */
+/** `control` stands for the calls of the tier that didn't try the canary. */
 type Side = 'canary' | 'control';
 
 const costly = ['latency', 'firstChunk', 'failovers'] as const;
@@ -32,11 +32,11 @@ const costly = ['latency', 'firstChunk', 'failovers'] as const;
 export async function showCanaries({ analytics, canaries }: CanaryPageDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone, now, url, signal } = context;
   const range = parseRange(url.searchParams, { zone, now });
-  const read = (side: Side, tier: string): Promise<FiguresReport> =>
-    analytics.figures({
-      ...{ projectId: project.id, from: range.from, to: range.to, zone, filter: { [side]: tier, own: 'hide' }, costly, signal },
-      ...rowLimit(context),
-    });
+  const read = async (side: Side, tier: string): Promise<SideReport> => {
+    const selection = { projectId: project.id, from: range.from, to: range.to, filter: { [side]: tier, own: 'hide' }, signal } as const;
+    const { total } = await analytics.figures({ ...selection, zone, costly, ...rowLimit(context) });
+    return { ...total, votes: await analytics.votes(selection) };
+  };
   const sections: Html[] = [];
   for (const canary of canaries()) {
     const reports = await orTooMany(Promise.all([read('canary', canary.tier), read('control', canary.tier)]));
@@ -53,9 +53,13 @@ export async function showCanaries({ analytics, canaries }: CanaryPageDeps, cont
   };
 }
 
+interface SideReport extends Figures {
+  readonly votes: VoteCounts;
+}
+
 interface ComparedFigure {
   readonly label: string;
-  readonly value: (figures: Figures) => string;
+  readonly value: (report: SideReport) => string;
 }
 
 const duration = (label: string, name: 'latency' | 'firstChunk', part: 'p50' | 'p95'): ComparedFigure => ({
@@ -74,19 +78,21 @@ const comparedFigures: readonly ComparedFigure[] = [
   duration('Time to first chunk, 95th percentile', 'firstChunk', 'p95'),
   duration('Latency, median', 'latency', 'p50'),
   duration('Latency, 95th percentile', 'latency', 'p95'),
+  { label: 'Ratings of recalled memories', value: ({ votes }) => formatVotes(votes) },
   { label: 'Output tokens per call', value: ({ tokens, calls }) => formatCount(Math.round(tokens.output / Math.max(1, calls))) },
 ];
 
-function comparison(context: ConsoleContext, { tier }: CanaryOfTier, reports: readonly [FiguresReport, FiguresReport]): Html {
-  const [canary, control] = reports.map(({ total }) => total) as [Figures, Figures];
+function formatVotes({ useful, wrong }: VoteCounts): string {
+  return useful + wrong === 0 ? '–' : `${formatCount(useful)} useful, ${formatCount(wrong)} wrong`;
+}
+
+function comparison(context: ConsoleContext, { tier }: CanaryOfTier, [canary, control]: readonly [SideReport, SideReport]): Html {
   const calls = (side: Side, figures: Figures): Html =>
     html`<a href="${projectPath(context, '/calls', { ...rangeQuery(context), [side]: tier })}">${formatCount(figures.calls)}</a>`;
   const rows = comparedFigures.map(({ label, value }) => ({ label, canary: value(canary), control: value(control) }));
   return table<{ readonly label: string; readonly canary: Html | string; readonly control: Html | string }>({
     caption: `The canary and the other calls of the tier ${tier}`,
-    hideCaption: true,
     rows: [{ label: 'Calls', canary: calls('canary', canary), control: calls('control', control) }, ...rows],
-    empty: '',
     columns: [
       { label: 'Figure', value: ({ label }) => label, grow: true },
       { label: 'Canary', align: 'end', value: (row) => row.canary },

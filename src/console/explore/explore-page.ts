@@ -24,7 +24,7 @@ import { type Html, html } from '../frame/html.ts';
 import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { refusedLine } from '../frame/refused-line.ts';
-import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CanaryPageDeps, showCanaries } from './canary-page.ts';
@@ -40,15 +40,15 @@ export interface ExploreDeps extends CanaryPageDeps {
   readonly findNames: (personIds: readonly string[]) => Promise<Names>;
 }
 
-/** Charts have eight colours, and the rest of the groups ("Others") needs one of them. */
+/** A chart has eight colours. We show the seven largest groups, and "Others" gets the last colour. */
 const top = 7;
 const exportedGroups = 200;
 
 export function createExploreRoutes(deps: ExploreDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path: '/explore', access: 'member', handle: (context) => deps.readStored(() => showExplore(deps, context)) },
-    { method: 'get', path: '/explore/canaries', access: 'member', handle: (context) => deps.readStored(() => showCanaries(deps, context)) },
-    { method: 'get', path: '/explore.csv', access: 'member', handle: (context) => deps.readStored(() => exportExplore(deps, context)) },
+    get('/explore', 'member', (context) => deps.readStored(() => showExplore(deps, context))),
+    get('/explore/canaries', 'member', (context) => deps.readStored(() => showCanaries(deps, context))),
+    get('/explore.csv', 'member', (context) => deps.readStored(() => exportExplore(deps, context))),
   ];
 }
 
@@ -107,7 +107,7 @@ ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figure
   return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };
 }
 
-/** Reads the names of the end users or people of the report. */
+/** Looks up names if the report is grouped by end user or by person. */
 async function readNames(
   { findSubjects, findNames }: Pick<ExploreDeps, 'findSubjects' | 'findNames'>,
   { project }: ConsoleContext,
@@ -116,7 +116,8 @@ async function readNames(
 ): Promise<Names> {
   const found = report.groups.flatMap(({ name }) => name ?? []);
   if (group === 'subject') return findSubjects(project.id, found);
-  // The id of a person comes from the trigger of the call, which may be any text.
+  // We get the ids of people from the `trigger` of calls. Callers can send any text there, so we skip everything that
+  // isn't a UUID.
   return group === 'person' ? findNames(found.filter(isUuid)) : new Map();
 }
 
@@ -154,7 +155,10 @@ async function exportExplore(deps: ExploreDeps, context: ConsoleContext): Promis
   };
 }
 
-/** In a CSV, an end user whose name isn't stored is the whole hash. */
+/**
+ * Replaces ids and hashes by names for the CSV export. If we don't know an end user's name, the export contains the
+ * full hash.
+ */
 function withNames(report: FiguresReport, names: Names): FiguresReport {
   return { ...report, groups: report.groups.map((entry) => ({ ...entry, name: names.get(entry.name ?? '') ?? entry.name })) };
 }

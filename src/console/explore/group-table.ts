@@ -1,5 +1,5 @@
-/** The table below the chart, with the totals of each group. */
-import { playgroundApplication } from '../../pipeline/internal/playground.ts';
+/** The table below the chart of the Explore page, which shows the totals of each group. */
+import { playgroundApplication } from '../../core/call.ts';
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { type Group, isOfAttempts } from '../../usage/analytics/figures-request.ts';
@@ -25,6 +25,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   };
   return table<GroupFigures>({
     caption: 'Totals of the period',
+    showCaption: true,
     rows,
     empty: 'No calls in this period match the filters.',
     columns: [
@@ -69,10 +70,12 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   });
 }
 
-/** The names of end users and people, by what the calls contain of them. */
+/** Maps the ids of people and the hashes of end users that calls contain to the names that we show. */
 export type Names = ReadonlyMap<string, string>;
 
-/** A call that reached no vendor has no attempt, so only old aggregates have attempts without a model. */
+/**
+ * Labels for groups of calls or attempts that have no value. If an attempt has no model, an older version recorded it.
+ */
 const withoutName: Partial<Readonly<Record<Group, string>>> = {
   attempted: 'Not recorded before an update',
   subject: 'No end user',
@@ -86,10 +89,10 @@ export function nameOf({ group }: Pick<View, 'group'>, { kind, name }: GroupFigu
   return names.get(name) ?? name;
 }
 
-/** Links to the calls of a group, if there is a filter for it. */
+/** Returns a link to the group's calls, or nothing if no filter selects them. */
 export function hrefOf(context: ConsoleContext, { group, filter }: View, { kind, name }: GroupFigures): { href?: string } {
   if (kind === 'others' || group === null || group === 'provider') return {};
-  // There are no filters for these calls.
+  // The call list has no filter for "no end user" or "no attempted model", so we can't link these rows.
   if (name === null && (group === 'subject' || group === 'attempted')) return {};
   const application = group === 'person' ? { source: playgroundApplication } : {};
   const query = { ...rangeQuery(context), ...filterQuery(filter), ...application, [group]: toFilterValue(name) };

@@ -1,7 +1,10 @@
-/** Explore by refusal reason: the calls that the gateway refused before a model was called, by reason and time. */
-import { splitRange } from '../../core/time-zone.ts';
+/**
+ * The view of the Explore page that shows refused calls by reason and time. The gateway refused these calls before it
+ * called a model.
+ */
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { share } from '../../usage/analytics/metrics.ts';
+import { splitIntoUnits } from '../../usage/analytics/range.ts';
 import { reasonLabels } from '../../usage/refusals/explain-refusal.ts';
 import type { RefusalsOfUnit } from '../../usage/refusals/read-refusals.ts';
 import { barChart, card, csvLink, formatCount, formatPercent, formatTimeIn, section, table } from '../frame/components.ts';
@@ -15,11 +18,11 @@ type Reason = RefusalsOfUnit['reason'];
 
 interface Refusals {
   readonly units: readonly { readonly start: number; readonly end: number; readonly calls: ReadonlyMap<Reason, number> }[];
-  /** The most frequent reason comes first. */
+  /** Sorted by frequency, starting with the most frequent reason. */
   readonly reasons: readonly { readonly reason: Reason; readonly calls: number }[];
 }
 
-/** The filters of the page that refused calls have, too. */
+/** Returns those of the page's filters that make sense for refused calls. */
 function appliedFilter({ filter: { source, key } }: View): Record<string, string> {
   return { ...(source !== undefined && { source }), ...(key !== undefined && { key }) };
 }
@@ -31,7 +34,7 @@ async function readRefusals(
   unit: View['unit'],
 ): Promise<Refusals> {
   const { from, to } = view.range;
-  const starts = splitRange(unit, zone, { from, to }, 1_500) ?? [from];
+  const starts = splitIntoUnits(unit, zone, view.range);
   const rows = await analytics.refusedByUnit({ projectId: project.id, from, to, starts, signal, ...appliedFilter(view) });
   const sums = new Map<Reason, number>();
   for (const { reason, calls } of rows) sums.set(reason, (sums.get(reason) ?? 0) + calls);
@@ -45,7 +48,7 @@ async function readRefusals(
   };
 }
 
-/** Charts have eight colours. The table has the other reasons. */
+/** A chart has eight colours, so it only shows the eight most frequent reasons. The table lists all of them. */
 const chartReasons = 8;
 
 export async function showRefusals(analytics: Pick<Analytics, 'refusedByUnit'>, context: ConsoleContext, view: View): Promise<Html> {
@@ -75,6 +78,7 @@ export async function showRefusals(analytics: Pick<Analytics, 'refusedByUnit'>, 
 ${section(title, card(chart), { actions: csvLink(context) })}
 ${table<Refusals['reasons'][number]>({
   caption: 'Totals of the period',
+  showCaption: true,
   rows: reasons,
   empty: 'The gateway refused no call in this period.',
   columns: [

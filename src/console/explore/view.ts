@@ -1,7 +1,8 @@
 /** Parses the query of the Explore page. */
+
+import { playgroundApplication } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
-import { playgroundApplication } from '../../pipeline/internal/playground.ts';
 import type { CallFilter } from '../../usage/analytics/call-filter.ts';
 import { type Group, groupNames } from '../../usage/analytics/figures-request.ts';
 import { type Metric, metrics } from '../../usage/analytics/metrics.ts';
@@ -9,7 +10,7 @@ import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/anal
 import { readCallFilter } from '../frame/call-filters.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-/** Refused calls aren't among the calls, so this isn't one of their groups. */
+/** Selects refused calls, which aren't stored with the others, so this isn't a real group. */
 export const refusalGroup = 'refusal';
 
 export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];
@@ -19,14 +20,20 @@ export interface View {
   readonly filter: CallFilter;
   readonly metric: Metric;
   readonly group: Group | null;
-  /** True if the page is about refused calls by reason. Then `group` is null. */
+  /** True if the page shows refused calls by reason. `group` is null in this case. */
   readonly isOfRefusals: boolean;
-  /** The requested unit. The page uses `chartUnit` instead if there would be too many of these. */
+  /**
+   * The unit that the person chose. If the period contains too many of these units, we use the coarser `chartUnit` for
+   * the chart.
+   */
   readonly unit: CalendarUnit;
   readonly chartUnit: CalendarUnit;
 }
 
-/** People only make calls in the playground, so figures by person are about these calls. */
+/**
+ * Calls only belong to a person if they were made in the playground. So if the page is grouped by person, we only read
+ * calls of the playground.
+ */
 export function requestedFilter({ group, filter }: Pick<View, 'group' | 'filter'>): CallFilter {
   if (group !== 'person' || filter.source !== undefined) return filter;
   const { own: _own, ...others } = filter;

@@ -4,20 +4,26 @@
  */
 import { addDays, startOf } from '../../core/time-zone.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
+import type { SubjectList } from '../../memory/records/subjects.ts';
 import type { Person, Role } from '../../people/person.ts';
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import type { FoundCalls } from '../../usage/analytics/find-calls.ts';
+import { reasonLabels } from '../../usage/refusals/explain-refusal.ts';
+import { startOfRefused } from '../../usage/refusals/read-refusals.ts';
 import { emptyState, filterForm, formatTimeIn, section, textField } from '../frame/components.ts';
+import { endUserPath, endUserPathOfHash, endUsersPath } from '../frame/end-user.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { NavGroup } from '../frame/nav.ts';
 import { findPath, findResultsPath } from '../frame/palette.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { periodQuery } from '../frame/time-range.ts';
 
 export interface FindDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly findCalls: (projectId: string, text: string) => Promise<FoundCalls>;
+  /** Returns the first end users whose id begins with the text. */
+  readonly findEndUsers: (projectId: string, text: string, limit: number) => Promise<SubjectList>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly projectsOf: (person: Person) => Promise<readonly { readonly slug: string; readonly name: string }[]>;
   /** Returns the pages that the person may open. */
@@ -28,6 +34,8 @@ interface Hit {
   readonly label: string;
   readonly detail?: string;
   readonly href: string;
+  /** True if the person typed the complete id. */
+  readonly isWhole?: boolean;
 }
 
 interface HitGroup {
@@ -35,19 +43,17 @@ interface HitGroup {
   readonly hits: readonly Hit[];
 }
 
-/** The maximum number of results of each kind. */
+/** We show at most this many results of each kind. */
 const maxHits = 8;
+/** One less, because the last line links to the complete list. */
+const maxEndUsers = maxHits - 1;
 
 export function createFindRoutes(deps: FindDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path: findPath, access: 'member', handle: (context) => deps.readStored(() => showResults(deps, context)) },
-    {
-      method: 'get',
-      path: findResultsPath,
-      access: 'member',
-      handle: (context) =>
-        deps.readStored(async () => ({ kind: 'fragment', content: results(await find(deps, context), textOf(context), true) })),
-    },
+    get(findPath, 'member', (context) => deps.readStored(() => showResults(deps, context))),
+    get(findResultsPath, 'member', (context) =>
+      deps.readStored(async () => ({ kind: 'fragment', content: results(await find(deps, context), textOf(context), true) })),
+    ),
   ];
 }
 
@@ -58,10 +64,10 @@ function textOf({ url }: ConsoleContext): string {
 async function showResults(deps: FindDeps, context: ConsoleContext): Promise<PageResult> {
   const text = textOf(context);
   const groups = await find(deps, context);
-  const calls = groups.filter(({ title }) => callTitles.has(title)).flatMap(({ hits }) => hits);
-  const [only] = calls;
-  // Somebody who enters a whole id wants to see what it belongs to.
-  if (only && calls.length === 1 && groups.every(({ title }) => callTitles.has(title))) return { kind: 'redirect', to: only.href };
+  const whole = groups.flatMap(({ hits }) => hits.filter(({ isWhole }) => isWhole));
+  const [only] = whole;
+  // Go straight to it, since whoever enters a whole id wants to see what that is.
+  if (only && whole.length === 1 && groups.every(({ title }) => idTitles.has(title))) return { kind: 'redirect', to: only.href };
   const field = textField({
     name: 'q',
     label: 'Id or name',
@@ -78,22 +84,23 @@ async function showResults(deps: FindDeps, context: ConsoleContext): Promise<Pag
   };
 }
 
-const callTitles: ReadonlySet<string> = new Set(['Calls', 'Tasks', 'End users']);
+const idTitles: ReadonlySet<string> = new Set(['Calls', 'Tasks', 'End users']);
 
 async function find(deps: FindDeps, context: ConsoleContext): Promise<readonly HitGroup[]> {
   const { project, session, role } = context;
   const text = textOf(context);
-  const [found, keys, projects] = await Promise.all([
+  const [found, endUsers, keys, projects] = await Promise.all([
     deps.findCalls(project.id, text),
+    text === '' ? { subjects: [], stoppedAt: null } : deps.findEndUsers(project.id, text, maxEndUsers),
     text === '' ? [] : deps.listKeys(project.id),
     deps.projectsOf(session.person),
   ]);
   const matches = (...values: readonly string[]): boolean => values.some((value) => value.toLowerCase().includes(text.toLowerCase()));
   const pages = deps.pagesFor({ slug: project.slug, role, isAdmin: session.person.isAdmin });
   const groups: readonly HitGroup[] = [
-    { title: 'Calls', hits: found.calls.map((call) => callHit(context, call)) },
+    { title: 'Calls', hits: [...found.calls.map((call) => callHit(context, call)), ...refusedHit(context, found.refused)] },
     { title: 'Tasks', hits: callsHit(context, found.taskAt, { task: toFilterValue(text) }, `Calls of the task ${text}`) },
-    { title: 'End users', hits: callsHit(context, found.subjectAt, { subject: text }, `Calls about the end user ${text}`) },
+    { title: 'End users', hits: endUserHits(context, text, endUsers, found.subjectAt) },
     {
       title: 'Keys',
       hits: keys
@@ -119,16 +126,40 @@ async function find(deps: FindDeps, context: ConsoleContext): Promise<readonly H
 
 function callHit(context: ConsoleContext, { id, startedAt, model, requestedModel, status }: FoundCalls['calls'][number]): Hit {
   const detail = `${formatTimeIn(startedAt, context.zone)}, ${status}`;
-  return { label: `Call of ${model ?? requestedModel}`, detail, href: projectPath(context, `/calls/${id}`) };
+  return { label: `Call of ${model ?? requestedModel}`, detail, href: projectPath(context, `/calls/${id}`), isWhole: true };
 }
 
-/** Links to the calls of the week that ends with the latest one. */
+function refusedHit(context: ConsoleContext, refused: FoundCalls['refused']): readonly Hit[] {
+  if (refused === null) return [];
+  const { id, status, reason } = refused;
+  const detail = `${formatTimeIn(startOfRefused(refused), context.zone)}, ${status}, ${reasonLabels[reason]}`;
+  return [{ label: 'Refused call', detail, href: projectPath(context, `/calls/${id}`), isWhole: true }];
+}
+
+/**
+ * Puts the end user with exactly this id first. We may only know them by the hash in their calls, and people can also
+ * search for that hash.
+ */
+function endUserHits(context: ConsoleContext, text: string, { subjects, stoppedAt }: SubjectList, calledAt: Date | null): readonly Hit[] {
+  const toHit = (subject: string): Hit => ({ label: subject, href: endUserPath(context, subject) });
+  const more: Hit = { label: 'All end users that begin like this', href: projectPath(context, endUsersPath, { q: text }) };
+  const isCut = subjects.length === maxEndUsers || stoppedAt !== null;
+  const others = [...subjects.filter((subject) => subject !== text).map(toHit), ...(isCut ? [more] : [])];
+  const isNamed = subjects.includes(text);
+  if (!isNamed && calledAt === null) return others;
+  const detail = calledAt === null ? 'known to memory' : `latest call ${formatTimeIn(calledAt, context.zone)}`;
+  const href = !isNamed && /^[0-9a-f]{64}$/.test(text) ? endUserPathOfHash(context, text) : endUserPath(context, text);
+  return [{ label: text, detail, href, isWhole: true }, ...others];
+}
+
+/** Links to the calls of the seven days that end with the day of the latest call. */
 function callsHit(context: ConsoleContext, latest: Date | null, filter: Readonly<Record<string, string>>, label: string): readonly Hit[] {
   if (latest === null) return [];
   const { zone } = context;
   const day = startOf('day', zone, latest.getTime());
   const period = periodQuery({ from: addDays(zone, day, -6), to: addDays(zone, day, 1) }, zone);
-  return [{ label, detail: `latest ${formatTimeIn(latest, zone)}`, href: projectPath(context, '/calls', { ...period, ...filter }) }];
+  const href = projectPath(context, '/calls', { ...period, ...filter });
+  return [{ label, detail: `latest ${formatTimeIn(latest, zone)}`, href, isWhole: true }];
 }
 
 function results(groups: readonly HitGroup[], text: string, isCompact: boolean): Html {
@@ -137,7 +168,7 @@ function results(groups: readonly HitGroup[], text: string, isCompact: boolean):
       ? html``
       : emptyState(
           isCompact ? null : 'Nothing found',
-          html`No call, task, request id, end user, key, page or project matches <strong>${text}</strong>. Ids of calls, tasks, requests and end users have to be complete.`,
+          html`This project has no call, task, request id, end user, key or page that matches <strong>${text}</strong>, and there is no project of that name. To find something in another project, switch to it first. Ids of calls, tasks and requests have to be complete, and those of end users need their beginning.`,
         );
   return html`${groups.map(({ title, hits }) => {
     const list = html`<ul class="found">${hits.map(

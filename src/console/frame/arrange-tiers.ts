@@ -2,20 +2,24 @@
  * Applies the command of a button in the fields for tiers to the form: it moves, adds or removes a model or a tier, or
  * copies an inherited tier.
  */
+import { type TierKind, tierKinds } from '../../projects/tiers.ts';
 import { formRows, type InheritedTier, setRows, type TierRow } from './tier-fields.ts';
 
 /**
- * Returns the changed form. The command is such as `up:tiers:0:2`, with the name of the fields, the tier and the model.
- * A command that makes no sense changes nothing, because the form may be older than the page.
+ * Applies the form's `arrange` command and returns the changed form. For example, `up:tiers:0:2` moves a model up,
+ * where `tiers` is the name of the fields, 0 is the tier and 2 is the model. We ignore commands that don't fit the
+ * form.
  */
-export function arrangeTiers(form: URLSearchParams, inherited: (name: string) => readonly InheritedTier[]): URLSearchParams {
+export function arrangeTiers(form: URLSearchParams, inherited: (kind: TierKind) => readonly InheritedTier[]): URLSearchParams {
   const changed = new URLSearchParams(form);
   const [command = '', name = '', ...rest] = (form.get('arrange') ?? '').split(':');
   changed.delete('arrange');
-  const rows = formRows(form, name);
-  const copied = command === 'copy' ? inherited(name).find((tier) => tier.name === rest.join(':')) : undefined;
+  const kind = tierKinds.find((known) => known === name);
+  if (kind === undefined) return changed;
+  const rows = formRows(form, kind);
+  const copied = command === 'copy' ? inherited(kind).find((tier) => tier.name === rest.join(':')) : undefined;
   const arranged = copied ? [...rows, { tier: copied.name, models: copied.models }] : arrange(rows, command, rest.map(Number));
-  if (name !== '') setRows(changed, name, arranged);
+  setRows(changed, kind, arranged);
   return changed;
 }
 

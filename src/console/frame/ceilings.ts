@@ -3,18 +3,18 @@ import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
 import { type Ceiling, type CeilingName, type WindowKind, windowAt } from '../../core/windows.ts';
 import type { FieldErrors } from './field-errors.ts';
 import { meter } from './figures.ts';
-import { selectField, textField } from './form.ts';
+import { fillFields, selectField, textField } from './form.ts';
 import { numberOrNull } from './form-values.ts';
 import { type Html, html } from './html.ts';
 import { formatCompact, formatCount, formatUsd } from './values.ts';
 
-/** A limited ceiling and how much of it was used in the current window. */
+/** Usage of a ceiling in its current window. Unlimited ceilings don't have one. */
 export interface CeilingUse {
   readonly name: CeilingName;
   readonly limit: number;
   readonly window: WindowKind;
   readonly used: number;
-  /** The sum of the upper bounds of calls that are still running. */
+  /** Upper bound for the calls that are still running. */
   readonly reserved: number;
 }
 
@@ -40,7 +40,7 @@ export function countersOf(
 
 const ceilingNames = ['cost', 'calls', 'rpm', 'tpm'] as const;
 
-/** Combines counters with their usage. A counter that isn't in `counted` wasn't used in its window. */
+/** Merges counters with their usage. If `counted` doesn't mention a counter, nothing has been used in its window. */
 export function toUses(
   counters: readonly { readonly key: CounterKey; readonly limit: number }[],
   counted: ReadonlyMap<string, { readonly used: number; readonly reserved: number }>,
@@ -79,17 +79,16 @@ export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): 
 interface CeilingFieldsOptions {
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;
-  /** Adds the ceilings per minute, which only keys have. */
+  /** True for keys, which also have ceilings per minute. */
   readonly withRates: boolean;
 }
 
 export function ceilingFields({ form, errors, withRates }: CeilingFieldsOptions): Html {
+  const filled = fillFields(form, errors);
   const limit = (name: CeilingName, unit: string, step: number | 'any') =>
     textField({
-      name: `ceilings.${name}`,
+      ...filled(`ceilings.${name}`),
       label: labels[name],
-      value: form.get(`ceilings.${name}`),
-      error: errors.of(`ceilings.${name}`),
       ...{ type: 'number', min: 0, step, unit, placeholder: 'Unlimited' },
     });
   const window = (name: 'calls' | 'cost') =>
@@ -110,7 +109,10 @@ export function ceilingFields({ form, errors, withRates }: CeilingFieldsOptions)
 ${withRates ? html`<div class="field-row">${limit('rpm', 'calls', 1)}${limit('tpm', 'tokens', 1)}</div>` : ''}`;
 }
 
-/** Reads a limit in the form that the stores expect. Returns null for an empty field, which means no limit. */
+/**
+ * Returns the limit that was entered, or null if the field is empty, which means that there's no limit. We return
+ * invalid input unchanged, so that the store rejects it.
+ */
 export function readLimit(form: URLSearchParams, name: CeilingName): number | string | null {
   return numberOrNull(form, `ceilings.${name}`);
 }

@@ -3,9 +3,9 @@ import { formatIssues, type Issue } from '../../core/error-messages.ts';
 import { sentence } from './values.ts';
 
 export interface FieldErrors {
-  /** Returns the errors about a field and its members as sentences, or undefined if there are none. */
+  /** Returns all errors about a field or one of its members, formatted as sentences. Undefined if there are none. */
   of(name: string): string | undefined;
-  /** Like `of`, but without the errors about members. */
+  /** Like `of`, but only returns errors about this exact path and ignores errors about its members. */
   at(path: string): string | undefined;
 }
 
@@ -22,5 +22,11 @@ export function createFieldErrors(issues: readonly Issue[]): FieldErrors {
   };
 }
 
-/** For forms that haven't been submitted yet. */
+/** Use this for forms that haven't been submitted. */
 export const noErrors = createFieldErrors([]);
+
+/** A form that is shown again, with the person's input. */
+export interface SubmittedForm {
+  readonly form: URLSearchParams;
+  readonly errors: FieldErrors;
+}

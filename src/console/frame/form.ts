@@ -1,5 +1,6 @@
 /** Renders forms and their fields. Every form that changes something includes the CSRF token. */
 import { gatewayError } from '../../core/errors.ts';
+import type { FieldErrors } from './field-errors.ts';
 import { type Html, html } from './html.ts';
 import type { ConsoleContext } from './route.ts';
 
@@ -12,7 +13,7 @@ export interface FormOptions {
   readonly submit: string;
   readonly danger?: boolean;
   readonly cancelHref?: string;
-  /** Names the form for screen readers if its heading doesn't. */
+  /** For screen readers, if there's no heading that names the form. */
   readonly label?: string;
 }
 
@@ -34,10 +35,10 @@ export interface ActionButtonOptions {
   readonly context: Pick<ConsoleContext, 'csrfToken'>;
   readonly action: string;
   readonly label: string;
-  /** Sent as hidden fields. */
+  /** Hidden fields of the form. */
   readonly values?: Readonly<Record<string, string>>;
   readonly danger?: boolean;
-  /** Added to the label for screen readers, e.g. `key production` after `Revoke`. */
+  /** Read out by screen readers after the label, e.g. `key production` after `Revoke`. */
   readonly about?: string;
 }
 
@@ -50,9 +51,9 @@ export function actionButton({ context, action, label, values = {}, danger = fal
 }
 
 export interface ConfirmationOptions extends FormOptions {
-  /** The text that the person has to type. */
+  /** What people have to type to confirm. */
   readonly confirmation: string;
-  /** Says what will happen and that it can't be undone. */
+  /** Explains what's going to happen, and that it can't be undone. */
   readonly text: Html | string;
 }
 
@@ -76,6 +77,11 @@ export function requireConfirmation(fields: URLSearchParams, confirmation: strin
   throw gatewayError('bad_request', { message: `type ${confirmation} to confirm` });
 }
 
+/** Returns a function that gives a field its name, its value and its error. */
+export function fillFields(form: URLSearchParams, errors: FieldErrors) {
+  return (name: string) => ({ name, value: form.get(name), error: errors.of(name) });
+}
+
 interface FieldBase {
   readonly name: string;
   readonly label: Html | string;
@@ -91,13 +97,13 @@ export interface TextFieldOptions extends FieldBase {
   readonly autocomplete?: string;
   readonly min?: number | string;
   readonly max?: number | string;
-  /** Use `any` to allow decimals. */
+  /** `any` allows decimals. */
   readonly step?: number | 'any';
   readonly maxLength?: number;
   readonly pattern?: string;
-  /** Rendered as a `<datalist>`. */
+  /** Suggestions for the input, shown through a `<datalist>`. */
   readonly suggestions?: readonly string[];
-  /** A unit to show after the input, such as `USD` or `days`. */
+  /** Shown after the input, e.g. `USD` or `days`. */
   readonly unit?: string;
   readonly autofocus?: boolean;
 }
@@ -136,16 +142,16 @@ export function textField(options: TextFieldOptions): Html {
 
 export function textArea(
   options: FieldBase & {
-    readonly value?: string;
+    readonly value?: string | null;
     readonly rows?: number;
     readonly maxLength?: number;
     readonly placeholder?: string;
     readonly code?: boolean;
   },
 ): Html {
-  const { name, value = '', rows = 4, maxLength, placeholder, code } = options;
+  const { name, value, rows = 4, maxLength, placeholder, code } = options;
   const attributes = optionalAttributes({ rows, maxlength: maxLength, placeholder });
-  // Browsers drop the first line feed after the tag, so we add one.
+  // Browsers swallow a line feed right after the tag, so add one for them.
   return field(
     options,
     html`<textarea id="${idOf(name)}" name="${name}"${code ? html` class="code" spellcheck="false"` : ''}${attributes}${states(options)}>
@@ -156,7 +162,7 @@ ${value}</textarea>`,
 export interface Option {
   readonly value: string;
   readonly label: string;
-  /** Options with the same group are listed below it as their heading. */
+  /** Heading above all options of the same group. */
   readonly group?: string;
 }
 

@@ -10,17 +10,19 @@ import type { PageContent } from './route.ts';
 import { csrfTokenOf } from './same-site.ts';
 import type { Visit } from './visit.ts';
 
-/** Larger forms, such as imports, are a file that the person can choose again. */
+/** Only imports get larger, and for those the person can simply pick the file again. */
 export const maxKeptBytes = 256 * 1024;
-/** The page to which people sign in in the other tab. */
+/**
+ * The page that people see after they have signed in in a new tab. It tells them to go back to the tab with their form.
+ */
 export const signedInPath = '/signed-in';
 
-/** Hidden fields that say nothing to a person. */
-const technicalFields: ReadonlySet<string> = new Set(['csrf', 'read', 'key_id', 'next', 'removed', 'confirmed_days']);
+/** Hidden fields that people couldn't make sense of. We don't show these. */
+const technicalFields: ReadonlySet<string> = new Set(['csrf', 'read', 'key_id', 'next', 'removed', 'confirmed_days', 'zone']);
 
 /**
- * Returns the page with the input, or null if there is nothing to keep: the form has no fields, or it has a password,
- * which must not be written into a page.
+ * Returns a page that contains the submitted input. Returns null if the form had no fields, because there's nothing to
+ * keep. Also returns null if it had a password, which must not be written into a page.
  */
 export function keptFormPage(form: URLSearchParams, { url, secrets }: Pick<Visit, 'url' | 'secrets'>): PageContent | null {
   const fields = [...form].filter(([name]) => name !== 'csrf');

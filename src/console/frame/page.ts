@@ -11,17 +11,16 @@ import type { PageContent, Undo } from './route.ts';
 
 export interface Frame {
   readonly person: Person | null;
-  /** Null to use the browser's setting. */
+  /** Null to follow the browser. */
   readonly theme: Preferences['theme'];
-  /** The path and query to which the person returns after changing the theme. */
+  /** Path and query of the page. Changing the theme leads back to it. */
   readonly path: string;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];
-  /** The project of the page. On pages without a project, this is the one that the person visited last. */
+  /** The project that the page belongs to, or else the last one that the person visited. */
   readonly project: { readonly slug: string; readonly name: string } | null;
-  readonly projects: readonly { readonly slug: string; readonly name: string }[];
-  /** The page that the project switcher opens in the other project, such as `/calls`. */
-  readonly projectPage: string;
+  /** What the project switcher offers. Each `href` is this same page in another project. */
+  readonly projects: readonly { readonly slug: string; readonly name: string; readonly href: string }[];
   readonly notice: { readonly text: string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }
 
@@ -92,12 +91,12 @@ function themeSwitch(frame: Frame): Html {
   )}</form>`;
 }
 
-function projectSwitcher({ project, projects, projectPage }: Frame): Html | string {
+function projectSwitcher({ project, projects }: Frame): Html | string {
   if (projects.length === 0) return '';
   return html`<details class="menu projects" name="menu"><summary><span class="hidden">Project: </span><span class="menu-label">${project?.name ?? 'Choose a project'}</span></summary>
 <nav class="menu-items" aria-label="Projects">${projects.map(
-    ({ slug, name }) =>
-      html`<a href="/console/p/${slug}${projectPage}"${slug === project?.slug ? html` aria-current="true"` : ''}>${name}${
+    ({ slug, name, href }) =>
+      html`<a href="${href}"${slug === project?.slug ? html` aria-current="true"` : ''}>${name}${
         name === slug ? '' : html` <span class="muted">${slug}</span>`
       }</a>`,
   )}</nav></details>`;

@@ -11,6 +11,7 @@ import type { Logger } from '../../observability/logger.ts';
 import type { Person, Role } from '../../people/person.ts';
 import { compressHtml } from './compress-html.ts';
 import { sendCsv } from './csv.ts';
+import { endUsersPath } from './end-user.ts';
 import { notice as renderNotice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import type { Navigation } from './nav.ts';
@@ -22,10 +23,6 @@ import type { Visit, VisitedProject } from './visit.ts';
 
 interface ResponderDeps {
   readonly navigation: Navigation;
-  /**
-   * The page that opens when the person switches to another project, unless the current page belongs to a project too.
-   */
-  readonly startPage: string;
   readonly projectsOf: (person: Person) => Promise<readonly { readonly slug: string; readonly name: string; readonly role: Role }[]>;
   readonly logger: Logger;
 }
@@ -39,23 +36,29 @@ export interface Responder {
 const noticeSeconds = 60;
 const lastProjectCookie = 'gateway_project';
 
-export function createResponder({ navigation, startPage, projectsOf, logger }: ResponderDeps): Responder {
+export function createResponder({ navigation, projectsOf, logger }: ResponderDeps): Responder {
   const frameOf = async (visit: Visit, visited: VisitedProject | null, message: Frame['notice']): Promise<Frame> => {
     const { session, cookies, url, secrets, request } = visit;
     const csrfToken = csrfTokenOf(secrets[0]);
-    // Only GET requests have a path to which the browser can return.
+    // A POST has no path that the browser could go back to.
     const path = request.method === 'GET' ? url.pathname + url.search : '/console/account';
     const common = { csrfToken, path, notice: message };
-    if (session === null) return { ...common, person: null, theme: null, nav: [], project: null, projects: [], projectPage: startPage };
-    const projects = await projectsOf(session.person);
+    if (session === null) return { ...common, person: null, theme: null, nav: [], project: null, projects: [] };
+    const known = await projectsOf(session.person);
     const last = cookies[hostCookieName(lastProjectCookie, visit.secure)];
-    const project = visited?.project ?? projects.find(({ slug }) => slug === last) ?? projects[0] ?? null;
-    const role = visited?.role ?? projects.find(({ slug }) => slug === project?.slug)?.role ?? null;
+    const project = visited?.project ?? known.find(({ slug }) => slug === last) ?? known[0] ?? null;
+    const role = visited?.role ?? known.find(({ slug }) => slug === project?.slug)?.role ?? null;
     const nav = navigation.groupsFor({ path: url.pathname, slug: project?.slug ?? null, role, isAdmin: session.person.isAdmin });
-    const prefix = `/console/p/${project?.slug}/`;
-    const current = nav.flatMap(({ links }) => links).find(({ href, isCurrent }) => isCurrent && href.startsWith(prefix));
-    const projectPage = current === undefined ? startPage : current.href.slice(prefix.length - 1);
-    return { ...common, person: session.person, theme: session.preferences.theme, nav, project, projects, projectPage };
+    const prefix = `/console/p/${visited?.project.slug}`;
+    const page = visited !== null && url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : null;
+    // After a submit, the query has nothing to do with the form's values.
+    const query = request.method === 'GET' ? url.searchParams : new URLSearchParams();
+    const pages: Readonly<Record<Role, string>> = {
+      member: navigation.samePage(page, query, 'member'),
+      owner: navigation.samePage(page, query, 'owner'),
+    };
+    const projects = known.map(({ slug, name, role }) => ({ slug, name, href: `/console/p/${slug}${pages[role]}` }));
+    return { ...common, person: session.person, theme: session.preferences.theme, nav, project, projects };
   };
 
   const sendPage: Responder['sendPage'] = async (response, page, visit, visited, message) => {
@@ -99,7 +102,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
           startDownload(response, result.contentType, result.fileName);
           return void response.end(result.body);
         case 'stream':
-          // This keeps nginx from buffering the chunks.
+          // Without this header, nginx would buffer the stream.
           response.setHeader('x-accel-buffering', 'no');
           if (result.fileName !== undefined) {
             startDownload(response, result.contentType, result.fileName);
@@ -115,7 +118,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
       const { status, title, text } = describeError(error);
       if (status >= 500)
         logger.error(
-          { err: error instanceof GatewayError ? (error.cause ?? error) : error, path: visit.url.pathname },
+          { err: error instanceof GatewayError ? (error.cause ?? error) : error, path: loggedPath(visit) },
           'console: request failed',
         );
       if (response.headersSent || response.destroyed) {
@@ -129,6 +132,12 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
       await sendPage(response, { kind: 'page', status, title, content: errorContent(text) }, visit, visited);
     },
   };
+}
+
+/** Leaves out the subject in the address of an end user, because we couldn't erase it from a log. */
+function loggedPath({ url: { pathname } }: Visit): string {
+  const [before = '', subject] = pathname.split(`${endUsersPath}/`, 2);
+  return subject === undefined ? pathname : `${before}${endUsersPath}/:subject`;
 }
 
 /**

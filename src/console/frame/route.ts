@@ -64,6 +64,18 @@ export interface ActionRoute extends RouteBase {
 
 export type ConsoleRoute = PageRoute | ActionRoute;
 
+export function get(path: string, access: Access, handle: PageRoute['handle']): PageRoute {
+  return { method: 'get', path, access, handle };
+}
+
+export function post(
+  path: string,
+  options: Pick<ActionRoute, 'access' | 'action' | 'maxBytes' | 'invalidForm'>,
+  handle: ActionRoute['handle'],
+): ActionRoute {
+  return { method: 'post', path, ...options, handle };
+}
+
 export interface ConsoleContext {
   /**
    * On routes with access `anyone` there may be no session, and then reading this throws. Use `visitor` on those
@@ -77,21 +89,19 @@ export interface ConsoleContext {
   readonly role: Role;
   /** The requested URL. Its query contains the filters and the paging. */
   readonly url: URL;
+  /**
+   * The scheme and host under which people and applications reach the gateway. It's the configured public URL, or else
+   * that of the request.
+   */
+  readonly origin: string;
   readonly params: Readonly<Record<string, string>>;
   /**
    * The IANA name of the person's time zone. If they haven't chosen one, it's the project's reporting time zone, or
    * `UTC` on pages without a project. Every chart and export should show it.
    */
   readonly zone: string;
-  /** For the hidden field that `form()` adds to forms. */
+  /** The CSRF token, which `form()` adds to every form as a hidden field. */
   readonly csrfToken: string;
-  /**
-   * Signs a value with the secret of the session, so that a form can carry it and nobody can change it. `purpose` keeps
-   * a form from sending a value that was signed for another one.
-   */
-  sign(purpose: string, value: string): string;
-  /** Returns the value, or null if this session didn't sign it for the purpose. */
-  readSigned(purpose: string, text: string | null): string | null;
   readonly now: number;
   /** The client's network address. See `src/http/client-address.ts` for how we find it behind proxies. */
   readonly remoteAddress: string;
@@ -105,13 +115,13 @@ export interface ConsoleContext {
 
 export interface PageContent {
   readonly kind: 'page';
-  /** Plain text for the heading and the document title. */
+  /** Used as the heading and the document title, so it's plain text. */
   readonly title: string;
   readonly content: Html;
   readonly status?: number;
-  /** Links or buttons to the right of the heading. */
+  /** Shown to the right of the heading. */
   readonly actions?: Html;
-  /** The pages above this one, starting at the top level. */
+  /** Parent pages, from the top level down. */
   readonly breadcrumbs?: readonly { readonly label: string; readonly href: string }[];
   /** Scripts that only this page loads (with `defer`). Create them with `defineAsset`. */
   readonly scripts?: readonly Asset[];
@@ -146,9 +156,9 @@ export type CsvValue = string | number | bigint | boolean | null;
 
 /** An action that takes back the one that has just run. It's offered as a button next to the notice. */
 export interface Undo {
-  /** The path of the route that the button posts to. */
+  /** The path that the button posts to. */
   readonly action: string;
-  /** Sent as hidden fields. */
+  /** Hidden fields of the form. */
   readonly values?: Readonly<Record<string, string>>;
 }
 
@@ -157,7 +167,7 @@ export interface RedirectResult {
   /** A path on this site. */
   readonly to: string;
   readonly notice?: string;
-  /** Needs a `notice`, which says what would be undone. */
+  /** Undoes this action. The button is next to the `notice`, so set that, too. */
   readonly undo?: Undo;
   readonly setCookies?: readonly Cookie[];
   /**
@@ -169,7 +179,7 @@ export interface RedirectResult {
 
 export type ActionResult =
   | RedirectResult
-  /** A page that can only be shown once, e.g. because it contains a new key. */
+  /** A page that can't be shown again, e.g. because it contains a new key. */
   | { readonly kind: 'page'; readonly page: PageContent; readonly audit?: Readonly<Record<string, unknown>> }
   | { readonly kind: 'fragment'; readonly content: Html; readonly audit?: Readonly<Record<string, unknown>> }
   | {

@@ -2,8 +2,8 @@
  * Serves the routes of the console. It finds the session, checks the role and the CSRF rules, writes the audit row of
  * every action and renders the layout, so the pages don't have to.
  */
-import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
-import { gatewayError } from '../../core/errors.ts';
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response, type Router } from 'express';
+import { type GatewayError, gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import { ClientDisconnectedError } from '../../http/body.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -30,6 +30,7 @@ export interface ConsoleRouterOptions {
   readonly audit: ChangeRecorder['audit'];
   readonly findProject: (slug: string) => Promise<Project | null>;
   readonly zoneOf: (project: Project) => string;
+  readonly publicUrl: () => string | null;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -50,10 +51,10 @@ export function createConsoleRouter(options: ConsoleRouterOptions): Router {
   const { routes, members, logger } = options;
   const startPage = firstPage(routes);
   const navigation = createNavigation(routes);
-  const responder = createResponder({ navigation, startPage: startPage ?? '', projectsOf: members.projectsOf, logger });
+  const responder = createResponder({ navigation, projectsOf: members.projectsOf, logger });
   const router = express.Router({ caseSensitive: true });
   router.use('/console', ({ method }, _response, next) => {
-    // Without this, Express would answer with the allowed methods of the path.
+    // Without this, Express would answer OPTIONS requests with a list of the methods that the path allows.
     if (method === 'OPTIONS') throw gatewayError('not_found');
     next();
   });
@@ -66,7 +67,18 @@ export function createConsoleRouter(options: ConsoleRouterOptions): Router {
   }
   const unknownPage: PageRoute = { method: 'get', path: '', access: 'person', handle: () => Promise.reject(gatewayError('not_found')) };
   router.use('/console', createHandler(unknownPage, options, responder));
+  const invalidPage: PageRoute = { method: 'get', path: '', access: 'anyone', handle: () => Promise.reject(invalidUrl()) };
+  router.use(whenUndecodable(createHandler(invalidPage, options, responder)));
   return router;
+}
+
+function invalidUrl(): GatewayError {
+  return gatewayError('bad_request', { message: 'the URL is invalid' });
+}
+
+/** Handles requests whose path Express can't decode, such as `/console/p/%ff`. */
+function whenUndecodable(handler: RequestHandler): ErrorRequestHandler {
+  return (error, request, response, next) => (error instanceof URIError ? handler(request, response, next) : next(error));
 }
 
 /** Redirects `/console` and `/console/p/{slug}` to the first page of a project. */
@@ -111,9 +123,11 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
       visit = await createVisit(request, { sessions, now });
       if (visit.newCookie && route.access === 'anyone' && route.method === 'get') setCookies(response, [visit.newCookie], visit);
       if (route.access !== 'anyone' && visit.session === null) return await askToSignIn(route, response, visit, responder);
+      if (!visit.isUrlValid) throw invalidUrl();
       visited = await authorize(route.access, visit, options);
       const zone = visit.session?.preferences.timeZone ?? (visited ? options.zoneOf(visited.project) : 'UTC');
-      const context = toContext(visit, visited, zone, abortedByClient(response));
+      const origin = options.publicUrl() ?? visit.url.origin;
+      const context = toContext(visit, { visited, zone, origin, signal: abortedByClient(response) });
       if (route.method === 'get') await responder.send(response, await route.handle(context), visit, visited);
       else await runSubmitted(route, { context, visit, visited, response }, options, responder);
     } catch (error) {
@@ -149,13 +163,21 @@ async function authorize(access: Access, { session, request }: Visit, options: C
   }
 }
 
-/** Shows the input of a submitted form, so that it isn't lost. Redirects to the sign-in page if there is none. */
+/**
+ * Shows the input of a submitted form, so that it isn't lost. Redirects to the sign-in page if there is none. If a script
+ * sent the form, the input is still on its page, so we leave it there.
+ */
 async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit, responder: Responder): Promise<void> {
-  const form = route.method === 'post' && !visit.isPartial ? await readForm(visit.request, maxKeptBytes).catch(() => null) : null;
+  if (route.method === 'post' && visit.isPartial) throw sessionEnded();
+  const form = route.method === 'post' ? await readForm(visit.request, maxKeptBytes).catch(() => null) : null;
   const page = form && keptFormPage(form, visit);
   if (!page) return redirectToSignIn(response, visit);
   if (visit.newCookie) setCookies(response, [visit.newCookie], visit);
   await responder.sendPage(response, page, visit, null);
+}
+
+function sessionEnded(): GatewayError {
+  return gatewayError('forbidden', { status: 401, message: 'your session has ended: send the form, and sign in when you are asked to' });
 }
 
 /**

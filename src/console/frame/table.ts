@@ -4,32 +4,32 @@ import { type Html, html } from './html.ts';
 export interface Column<Row> {
   readonly label: string;
   readonly value: (row: Row) => Html | string | number | null;
-  /** Use `end` for numbers. */
+  /** Aligns the column to the right. Use it for numbers. */
   readonly align?: 'end';
-  /** Hides the column on phones. */
+  /** Leaves the column out on phones. */
   readonly wideOnly?: boolean;
-  /** For long texts. The column wraps and takes the remaining width. */
+  /** For long texts: the column gets all remaining width, and its texts wrap. */
   readonly grow?: boolean;
 }
 
 export interface TableOptions<Row> {
-  /** Says what the table contains. Screen readers get it even if `hideCaption` is set. */
+  /** Says what the table contains. Only screen readers get it, unless `showCaption` is set. */
   readonly caption: string;
-  readonly hideCaption?: boolean;
+  readonly showCaption?: boolean;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   /** Shown if there are no rows. It should say what would be listed and how it gets there. */
-  readonly empty: Html | string;
-  /** Makes the first cell a link, which covers the whole row. */
-  readonly rowHref?: (row: Row) => string;
-  /** The cells of a final row with totals. */
+  readonly empty?: Html | string;
+  /** Makes the first cell a link, which covers the whole row. Rows for which it returns undefined have no link. */
+  readonly rowHref?: (row: Row) => string | undefined;
+  /** The cells of the last row, which contains the totals. */
   readonly footer?: readonly (Html | string | number | null)[];
 }
 
-export function table<Row>({ caption, hideCaption = false, columns, rows, empty, rowHref, footer }: TableOptions<Row>): Html {
-  if (rows.length === 0) return emptyState(hideCaption ? null : caption, empty);
+export function table<Row>({ caption, showCaption = false, columns, rows, empty = '', rowHref, footer }: TableOptions<Row>): Html {
+  if (rows.length === 0) return emptyState(showCaption ? caption : null, empty);
   return html`<div class="table-frame"><table>
-<caption${hideCaption ? html` class="hidden"` : ''}>${caption}</caption>
+<caption${showCaption ? '' : html` class="hidden"`}>${caption}</caption>
 <thead><tr>${columns.map((column) => html`<th scope="col"${classOf(column)}>${column.label}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => renderRow(row, columns, rowHref?.(row)))}</tbody>
 ${footer && html`<tfoot><tr>${footer.map((cell, index) => html`<td${classOf(columns[index])} data-label="${columns[index]?.label ?? ''}"><div>${cell}</div></td>`)}</tr></tfoot>`}

@@ -4,12 +4,19 @@
  */
 import { gatewayError } from '../../core/errors.ts';
 import { sha256 } from '../../core/sha256.ts';
+import type { TierKind } from '../../projects/tiers.ts';
 import type { RoutingFindings } from '../../routing/check-change.ts';
-import { checkModel, type ModelScope, type TierKind } from '../../routing/check-models.ts';
+import { checkModel, type ModelScope } from '../../routing/check-models.ts';
+import type { SubmittedForm } from './field-errors.ts';
 import { badge, notice } from './figures.ts';
 import { checkboxField } from './form.ts';
 import { type Html, html } from './html.ts';
 import { sentence } from './values.ts';
+
+export interface SubmittedTiers extends SubmittedForm {
+  /** The mistakes and warnings that we found in the change. The person has to confirm the warnings. */
+  readonly findings?: RoutingFindings;
+}
 
 const fieldName = 'confirmed';
 
@@ -28,7 +35,10 @@ export function assertSafeChange({ mistakes, warnings }: RoutingFindings, form: 
     throw gatewayError('bad_request', { message: 'nothing was saved yet: read the warnings below, and confirm them if you want to go on' });
 }
 
-/** Lists the warnings with a box to confirm exactly these. Put it at the end of the form. */
+/**
+ * Lists the warnings with a checkbox to confirm them. The confirmation is only valid for exactly these warnings. Show
+ * this at the end of the form.
+ */
 export function confirmationOf({ mistakes, warnings }: RoutingFindings): Html | '' {
   if (warnings.length === 0 || mistakes.length > 0) return '';
   const text = html`It may not be what you want:<ul>${warnings.map(({ message }) => html`<li>${sentence(message)}</li>`)}</ul>`;
@@ -39,7 +49,10 @@ export function confirmationOf({ mistakes, warnings }: RoutingFindings): Html | 
   })}`;
 }
 
-/** A person who changes the form after confirming has to confirm the new warnings. */
+/**
+ * Returns the value that the form sends back to confirm exactly these warnings. If the form changes later so that there
+ * are other warnings, the person has to confirm again.
+ */
 function toConfirmation({ warnings }: Pick<RoutingFindings, 'warnings'>): string {
   return sha256(JSON.stringify(warnings)).toString('hex').slice(0, 16);
 }
@@ -51,7 +64,7 @@ const marks: Readonly<Record<string, string>> = {
   route_not_for_model: 'not a model for this',
 };
 
-/** Marks a model that the project can't use or that the catalog doesn't have. Returns nothing for other models. */
+/** Returns a warning badge if the project may not use the model or the catalog doesn't contain it. */
 export function markModel(scope: ModelScope, kind: TierKind, model: string): Html | '' {
   const { reason, lacks, isListed } = checkModel(scope, kind, model);
   if (reason === 'tags_missing') return badge(`provider lacks ${lacks.join(', ')}`, 'bad');

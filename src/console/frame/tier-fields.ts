@@ -5,61 +5,79 @@
  */
 import type { Tiers } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
+import { type TierKind, type TierSets, tierKinds } from '../../projects/tiers.ts';
+import type { Catalog } from '../../routing/catalog.ts';
+import { configuredTiers, listUsableModels, type ModelScope } from '../../routing/check-models.ts';
 import { type Asset, defineAsset } from './assets.ts';
 import type { FieldErrors } from './field-errors.ts';
 import { splitList } from './form-values.ts';
 import { type Html, html } from './html.ts';
+import { markModel } from './tier-checks.ts';
 
 export const tierScript: Asset = defineAsset(new URL('./tier-fields.js', import.meta.url));
 
-/** A tier that applies unless the form defines a tier of the same name. */
+/**
+ * A tier that the form inherits, e.g. from the configuration file. It applies unless the form has a tier of the same
+ * name.
+ */
 export interface InheritedTier {
   readonly name: string;
   readonly models: readonly string[];
-  /** Where the tier is defined, e.g. `configuration file`. */
+  /** Where the tier comes from, e.g. `configuration file`. */
   readonly origin: string;
 }
 
 export interface TierFieldsOptions {
-  /** The prefix of the field names, which is also the name of the member in the settings. */
-  readonly name: string;
-  readonly legend: string;
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;
-  readonly hint?: Html | string;
+  readonly hint: string;
   readonly arrangePath: string;
-  /** The models that the person can choose from. Others can be typed. */
-  readonly choices: readonly string[];
-  readonly inherited: readonly InheritedTier[];
-  /** Opens the section even if the form has no tier of this kind. */
-  readonly isOpen?: boolean;
-  /** Returns a mark for a model that can't be used or that the catalog doesn't have. */
-  readonly mark: (model: string) => Html | '';
+  readonly scope: ModelScope;
+  readonly inherited: (kind: TierKind) => readonly InheritedTier[];
+  /** True to open the sections of all kinds that inherit tiers. We always open sections that have tiers in the form. */
+  readonly showsInherited?: boolean;
 }
 
-export function tierFields(options: TierFieldsOptions): Html {
-  const { name, legend, form, errors, hint, arrangePath, choices, inherited } = options;
+const legends: Readonly<Record<TierKind, string>> = {
+  tiers: 'Tiers for text',
+  image_tiers: 'Tiers for images',
+  speech_tiers: 'Tiers for speech',
+  transcription_tiers: 'Tiers for transcription',
+};
+
+/** The maximum number of models that we suggest, which keeps the page small. The person can also type any other model. */
+const maxChoices = 300;
+
+/** Renders a section for each kind of tiers. The kind is the prefix of the field names. */
+export function tierFields(options: TierFieldsOptions): readonly Html[] {
+  return tierKinds.map((kind) => tierSection(options, kind));
+}
+
+function tierSection(options: TierFieldsOptions, name: TierKind): Html {
+  const { form, errors, hint, arrangePath, scope, showsInherited = false } = options;
+  const legend = legends[name];
+  const inherited = options.inherited(name);
+  const choices = listUsableModels(scope, name).slice(0, maxChoices);
   const rows = formRows(form, name);
   const error = errors.at(name);
-  const isOpen = options.isOpen || rows.length > 0 || errors.of(name) !== undefined;
+  const isOpen = (showsInherited && inherited.length > 0) || rows.length > 0 || errors.of(name) !== undefined;
   const names = rows.map(({ tier }) => tier);
-  return html`<details${isOpen ? html` open` : ''} id="${name}"><summary>${legend}</summary><fieldset><legend class="hidden">${legend}</legend>${
-    hint === undefined ? '' : html`<p class="hint">${hint}</p>`
-  }${error === undefined ? '' : html`<p class="error" role="alert">${error}</p>`}
+  return html`<details${isOpen ? html` open` : ''} id="${name}"><summary>${legend}</summary><fieldset><legend class="hidden">${legend}</legend><p class="hint">${hint}</p>${
+    error === undefined ? '' : html`<p class="error" role="alert">${error}</p>`
+  }
 <datalist id="models-${name}">${choices.map((id) => html`<option value="${id}">`)}</datalist>
-${rows.map((row, index) => tierBlock(options, row, index))}
+${rows.map((row, index) => tierBlock(options, name, row, index))}
 <div><button class="button small" formaction="${arrangePath}#${name}.${rows.length}" formnovalidate name="arrange" value="add-tier:${name}">Add a tier<span class="hidden"> to ${legend.toLowerCase()}</span></button></div>
-${inherited.length === 0 ? '' : inheritedTiers(options, names)}</fieldset></details>`;
+${inherited.length === 0 ? '' : inheritedSection(options, name, names)}</fieldset></details>`;
 }
 
 /**
- * The form's first submit button, which browsers press when somebody presses Enter in a field. Otherwise that would be a
- * button of a tier.
+ * When somebody presses Enter in a field, browsers press the first submit button of the form. Without this hidden
+ * button, that would be one of the buttons that rearrange the tiers.
  */
 export const defaultButton: Html = html`<button class="hidden" tabindex="-1" aria-hidden="true">Save</button>`;
 
-function tierBlock(options: TierFieldsOptions, { tier, models }: TierRow, row: number): Html {
-  const { name, errors, arrangePath, mark } = options;
+function tierBlock({ errors, arrangePath, scope }: TierFieldsOptions, name: TierKind, { tier, models }: TierRow, row: number): Html {
   const prefix = `${name}.${row}`;
   const label = tier === '' ? `tier ${row + 1}` : `tier ${tier}`;
   const target = `${arrangePath}#${prefix}`;
@@ -73,7 +91,7 @@ function tierBlock(options: TierFieldsOptions, { tier, models }: TierRow, row: n
     const id = `field-${prefix}.models.${index}`;
     return html`<li class="${problem === undefined ? 'tier-model' : 'tier-model invalid'}"><input class="code" id="${id}" name="${prefix}.models" list="models-${name}" value="${model}" placeholder="provider/model" autocomplete="off" spellcheck="false" aria-label="Model ${index + 1} of ${label}"${problem === undefined ? '' : html` aria-invalid="true" aria-describedby="${id}-error"`}>
 <span class="tier-actions">${command(`up:${name}:${row}:${index}`, '↑', `Move model ${index + 1} of ${label} up`)}${command(`down:${name}:${row}:${index}`, '↓', `Move model ${index + 1} of ${label} down`)}${command(`remove:${name}:${row}:${index}`, '✕', `Remove model ${index + 1} of ${label}`)}</span>
-${problem === undefined ? (model === '' ? '' : html`<span class="tier-mark">${mark(model)}</span>`) : html`<p class="error" id="${id}-error">${problem}</p>`}</li>`;
+${problem === undefined ? (model === '' ? '' : html`<span class="tier-mark">${markModel(scope, name, model)}</span>`) : html`<p class="error" id="${id}-error">${problem}</p>`}</li>`;
   };
   return html`<div class="tier" id="${prefix}"><div class="tier-head"><div class="field${error === undefined ? '' : ' invalid'}"><label for="field-${prefix}.name">Tier<span class="hidden"> ${row + 1}</span></label><input id="field-${prefix}.name" name="${prefix}.name" value="${tier}" placeholder="standard" autocomplete="off"${error === undefined ? '' : html` aria-invalid="true" aria-describedby="field-${prefix}.name-error"`}></div>
 <button class="button small" formaction="${arrangePath}#${name}" formnovalidate name="arrange" value="remove-tier:${name}:${row}">Remove<span class="hidden"> ${label}</span></button></div>
@@ -82,19 +100,28 @@ ${error === undefined ? '' : html`<p class="error" id="field-${prefix}.name-erro
 <div><button class="button small plain" formaction="${target}" formnovalidate name="arrange" value="add:${name}:${row}" data-arrange="add">Add a model<span class="hidden"> to ${label}</span></button></div></div>`;
 }
 
-function inheritedTiers({ name, arrangePath, inherited, mark }: TierFieldsOptions, own: readonly string[]): Html {
+/** Returns the tiers of the configuration file, and those of the project if the form is about something inside of it. */
+export function inheritedTiers(catalog: Catalog, kind: TierKind, ofProject: Tiers = {}): InheritedTier[] {
+  return Object.entries({ ...configuredTiers(catalog)[kind], ...ofProject }).map(([name, models]) => ({
+    name,
+    models,
+    origin: Object.hasOwn(ofProject, name) ? 'of the project' : 'in the configuration file',
+  }));
+}
+
+function inheritedSection({ arrangePath, inherited, scope }: TierFieldsOptions, name: TierKind, own: readonly string[]): Html {
   return html`<div class="inherited"><p class="hint">Inherited tiers. To change one here, copy it and edit the copy, which then applies instead.</p>
-<ul class="bare">${inherited.map(
+<ul class="bare">${inherited(name).map(
     (tier) =>
       html`<li><p><code>${tier.name}</code> <span class="muted">${tier.origin}</span> ${
         own.includes(tier.name)
           ? html`<span class="badge">replaced above</span>`
           : html`<button class="button small" formaction="${arrangePath}#${name}.${own.length}" formnovalidate name="arrange" value="copy:${name}:${tier.name}">Copy<span class="hidden"> tier ${tier.name}</span></button>`
-      }</p><ol class="chain">${tier.models.map((model) => html`<li><code>${model}</code> ${mark(model)}</li>`)}</ol></li>`,
+      }</p><ol class="chain">${tier.models.map((model) => html`<li><code>${model}</code> ${markModel(scope, name, model)}</li>`)}</ol></li>`,
   )}</ul></div>`;
 }
 
-/** A tier as it was entered. Its models may be empty texts. */
+/** A tier as it was entered. `models` includes fields that were left empty. */
 export interface TierRow {
   readonly tier: string;
   readonly models: readonly string[];
@@ -110,7 +137,7 @@ export function formRows(form: URLSearchParams, name: string): TierRow[] {
   return rows;
 }
 
-/** Replaces the tiers of a form. */
+/** Makes `rows` the form's only tiers of this kind. */
 export function setRows(form: URLSearchParams, name: string, rows: readonly TierRow[]): void {
   for (const field of new Set(form.keys())) if (field.startsWith(`${name}.`)) form.delete(field);
   for (const [row, { tier, models }] of rows.entries()) {
@@ -119,29 +146,42 @@ export function setRows(form: URLSearchParams, name: string, rows: readonly Tier
   }
 }
 
-export function setTiers(form: URLSearchParams, name: string, tiers: Tiers): void {
-  setRows(
-    form,
-    name,
-    Object.entries(tiers).map(([tier, models]) => ({ tier, models })),
-  );
+export function setTiers(form: URLSearchParams, sets: TierSets): void {
+  for (const kind of tierKinds) {
+    const rows = Object.entries(sets[kind]).map(([tier, models]) => ({ tier, models }));
+    setRows(form, kind, rows);
+  }
 }
 
-/** If several tiers have the same name, the first one is returned. `assertDistinctTiers` rejects such a form. */
-export function readTiers(form: URLSearchParams, name: string): Tiers {
-  return Object.fromEntries(filledRows(form, name).toReversed());
+/**
+ * Parses the tiers of the form. If two of the same kind have the same name, the first one wins, but callers should
+ * reject such forms with `assertDistinctTiers`.
+ */
+export function readTiers(form: URLSearchParams): TierSets {
+  const read = (kind: TierKind): Tiers => Object.fromEntries(filledRows(form, kind).toReversed());
+  return {
+    tiers: read('tiers'),
+    image_tiers: read('image_tiers'),
+    speech_tiers: read('speech_tiers'),
+    transcription_tiers: read('transcription_tiers'),
+  };
 }
 
-/** Throws `bad_request` if two rows have the same name, or if a row has models but no name. */
-export function assertDistinctTiers(form: URLSearchParams, name: string): void {
-  const names = filledRows(form, name).map(([tier]) => tier);
-  if (names.includes('')) throw gatewayError('bad_request', { issues: [{ path: name, message: 'enter a tier name for these models' }] });
-  const repeated = names.find((tier, index) => names.indexOf(tier) < index);
-  if (repeated !== undefined)
-    throw gatewayError('bad_request', { issues: [{ path: name, message: `there are two tiers named ${repeated}` }] });
+/** Throws `bad_request` if two rows of a kind have the same name, or if a row has models but no name. */
+export function assertDistinctTiers(form: URLSearchParams): void {
+  for (const kind of tierKinds) {
+    const names = filledRows(form, kind).map(([tier]) => tier);
+    if (names.includes('')) throw gatewayError('bad_request', { issues: [{ path: kind, message: 'enter a tier name for these models' }] });
+    const repeated = names.find((tier, index) => names.indexOf(tier) < index);
+    if (repeated !== undefined)
+      throw gatewayError('bad_request', { issues: [{ path: kind, message: `there are two tiers named ${repeated}` }] });
+  }
 }
 
-/** Skips empty rows, but keeps rows without a name so that `assertDistinctTiers` rejects them. */
+/**
+ * Returns the rows that aren't empty. A row that has models but no name is included, so that `assertDistinctTiers` can
+ * reject it.
+ */
 function filledRows(form: URLSearchParams, name: string): (readonly [tier: string, models: readonly string[]])[] {
   return formRows(form, name).flatMap(({ tier, models }) => {
     const entered = models.filter((model) => model !== '');

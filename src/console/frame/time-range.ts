@@ -1,5 +1,5 @@
 /** The time range of a view: the picker, links that preserve the range, and labels for units of time. */
-import { type CalendarUnit, offsetOfRepeatedTime } from '../../core/time-zone.ts';
+import { addDays, type CalendarUnit, offsetOfRepeatedTime, startOf } from '../../core/time-zone.ts';
 import { formatLocal, type Period, type Range, type RangePreset } from '../../usage/analytics/range.ts';
 import { type Html, html } from './html.ts';
 import { pageParameter, withQuery } from './navigation.ts';
@@ -53,12 +53,20 @@ export function rangeQuery({ url }: Pick<ConsoleContext, 'url'>): Record<string,
   );
 }
 
-/** Returns the query parameters that select a period. */
 export function periodQuery({ from, to }: Period, zone: string): Record<string, string> {
   return { from: formatLocal(zone, from), to: inclusiveEnd(to, zone) };
 }
 
-/** In a query, an end date without a time includes that day, so we write midnight as the day before. */
+/** Returns the query for the week around a time. */
+export function weekAround(at: number, zone: string): Record<string, string> {
+  const day = startOf('day', zone, at);
+  return periodQuery({ from: addDays(zone, day, -3), to: addDays(zone, day, 4) }, zone);
+}
+
+/**
+ * Returns the end of a period for a query. In queries, an end date without a time includes the whole day. So if the
+ * period ends at midnight, we return the date of the day before.
+ */
 function inclusiveEnd(to: number, zone: string): string {
   const text = formatLocal(zone, to);
   return text.length === 10 ? formatTimeIn(to - 1, zone, 'date') : text;
@@ -80,7 +88,7 @@ export function unitStart(zone: string, at: number): string {
 
 const axisFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns the full label and the axis label of the unit that starts at `at`. */
+/** Labels a unit, once in full and once for the axis. */
 export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
   const minute = formatTimeIn(at, zone, 'minute');
   if (unit === 'minute' || unit === 'hour')

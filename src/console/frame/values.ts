@@ -15,7 +15,7 @@ const counts = new Intl.NumberFormat('en-US');
 const compactCounts = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const percents = new Intl.NumberFormat('en-US', { style: 'percent', maximumFractionDigits: 1 });
 
-/** Shown for unknown and missing values. */
+/** Shown if a value is unknown or missing. */
 export const nothing = '–';
 
 /** Formats USD with as many decimals as the amount needs, e.g. `$12,040`, `$12.40`, `$0.0312` or `$0.00042`. */
@@ -59,7 +59,7 @@ const decimalFormats = new Map<number, Intl.NumberFormat>();
 export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: number | bigint | null) => Html {
   const sizes = amounts.flatMap((nanos) => (nanos === null || Number(nanos) === 0 ? [] : [Math.abs(toUsd(Number(nanos)))]));
   const most = sizes.some((size) => size >= 1) ? 4 : 6;
-  // The smallest amount gets two significant digits.
+  // Enough decimals for two significant digits of the smallest amount.
   const decimals = sizes.length === 0 ? 2 : Math.min(most, Math.max(2, 1 - Math.floor(Math.log10(Math.min(...sizes)))));
   const format = dollarsWith(decimals);
   return (nanos) => {
@@ -150,10 +150,15 @@ export function ago(at: number | Date | null, now: number, zone: string): Html {
   return html`<time datetime="${new Date(at).toISOString()}" title="${formatTimeIn(at, zone)} ${zone}">${text}</time>`;
 }
 
-/** Rounds down to a multiple of the largest unit. */
+/** Rounds down to whole minutes, hours or days, depending on the length of the duration. */
 function coarse(ms: number): number {
   const unit = ms < 3_600_000 ? 60_000 : ms < 86_400_000 ? 3_600_000 : 86_400_000;
   return Math.floor(ms / unit) * unit;
+}
+
+/** Quotes a text, so that a POSIX shell passes it on unchanged. */
+export function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 /** Turns an error message into a sentence, because our messages start in lower case and have no full stop. */
@@ -176,4 +181,12 @@ export function formatSetting(value: unknown): string {
   return Object.entries(value)
     .map(([name, inner]) => `${name} ${formatSetting(inner)}`)
     .join(', ');
+}
+
+const maxLineLength = 220;
+
+/** Joins the lines of a text into one, and truncates it. */
+export function shorten(text: string, maxLength = maxLineLength): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;
 }

@@ -1,27 +1,27 @@
 /** A request to the console, together with its session and cookies. */
 import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
-import { gatewayError } from '../../core/errors.ts';
 import { clientAddress } from '../../http/client-address.ts';
 import { type Cookie, formCookieName, parseCookies, sessionCookieName } from '../../http/cookies.ts';
 import type { Role, Session } from '../../people/person.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { ConsoleContext } from './route.ts';
-import { csrfTokenOf, isSecure, originOf, readSignedText, signText } from './same-site.ts';
+import { csrfTokenOf, isSecure, originOf } from './same-site.ts';
 
 export interface Visit {
   readonly request: Request;
+  /** Falls back to the start page for invalid URLs. */
   readonly url: URL;
+  readonly isUrlValid: boolean;
   readonly now: number;
   readonly secure: boolean;
   readonly cookies: Readonly<Record<string, string>>;
   readonly session: Session | null;
   /**
-   * The secrets from the cookies, which sign forms and notices. The session's secret comes first. There is always at
-   * least one.
+   * Secrets from the visitor's cookies, for signing forms and notices. If there's a session, its secret comes first.
    */
   readonly secrets: readonly [string, ...string[]];
-  /** Set if the visitor had no cookie from which we could derive the CSRF token. */
+  /** Set if the visitor didn't send a cookie to derive the CSRF token from. */
   readonly newCookie: Cookie | null;
   /** True if htmx will replace a part of a page with the response. */
   readonly isPartial: boolean;
@@ -44,9 +44,11 @@ export async function createVisit(
   const known = [session === null ? undefined : sessionSecret, formSecret].filter((secret) => secret !== undefined && secret !== '');
   const [first, ...others] = known;
   const created = randomBytes(32).toString('base64url');
+  const url = urlOf(request);
   return {
     request,
-    url: urlOf(request),
+    url: url ?? new URL('/console', originOf(request)),
+    isUrlValid: url !== null,
     now,
     secure,
     cookies,
@@ -58,7 +60,15 @@ export async function createVisit(
 }
 
 /** Creates the context for a route. Members that the route's access doesn't provide throw when they are read. */
-export function toContext(visit: Visit, visited: VisitedProject | null, zone: string, signal: AbortSignal): ConsoleContext {
+export function toContext(
+  visit: Visit,
+  {
+    visited,
+    ...given
+  }: Pick<ConsoleContext, 'origin' | 'zone' | 'signal'> & {
+    readonly visited: VisitedProject | null;
+  },
+): ConsoleContext {
   const { request, session, url, secrets, now, cookies, secure } = visit;
   return {
     get session() {
@@ -73,17 +83,13 @@ export function toContext(visit: Visit, visited: VisitedProject | null, zone: st
     },
     url,
     params: stringParams(request.params),
-    zone,
+    ...given,
     csrfToken: csrfTokenOf(secrets[0]),
-    sign: (purpose, value) => signText(purpose, value, secrets[0]),
-    readSigned: (purpose, text) =>
-      text === null ? null : (secrets.map((secret) => readSignedText(purpose, text, secret)).find((value) => value !== null) ?? null),
     now,
     remoteAddress: clientAddress(request),
     userAgent: request.headers['user-agent'] ?? '',
     cookies,
     secure,
-    signal,
   };
 }
 
@@ -96,9 +102,9 @@ function stringParams(params: Request['params']): Record<string, string> {
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, Array.isArray(value) ? value.join('/') : String(value)]));
 }
 
-function urlOf(request: Request): URL {
+/** Null for invalid URLs. */
+function urlOf(request: Request): URL | null {
   const text = originOf(request) + request.originalUrl;
   // PostgreSQL can't store NUL, so a URL with a NUL can't match anything.
-  if (!URL.canParse(text) || text.includes('%00')) throw gatewayError('bad_request', { message: 'the URL is invalid' });
-  return new URL(text);
+  return URL.canParse(text) && !text.includes('%00') ? new URL(text) : null;
 }

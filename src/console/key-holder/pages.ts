@@ -25,6 +25,7 @@ import {
   notice,
   pager,
   section,
+  shellQuote,
   stats,
   table,
   textField,
@@ -62,7 +63,7 @@ export interface KeyViewInput {
   readonly record: KeyRecord;
   readonly project: Project;
   readonly zone: string;
-  /** The time at which the view ends because its pass expires. */
+  /** After this time, people have to enter their key again. */
   readonly endsAt: number;
   readonly status: StatusReport;
   readonly month: Figures;
@@ -152,17 +153,15 @@ function facts({ models, requiredTags, expiresAt, createdAt }: KeyRecord, zone: 
   ]);
 }
 
-function curlLine({ url }: ConsoleContext, { models }: KeyRecord): string {
+function curlLine({ origin }: ConsoleContext, { models }: KeyRecord): string {
   const body = JSON.stringify({ model: models?.[0] ?? 'standard', messages: [{ role: 'user', content: 'Hello, gateway!' }] });
-  const shellText = `'${body.replaceAll("'", `'\\''`)}'`;
-  return `curl ${url.origin}/v1/chat/completions -H "authorization: Bearer $GATEWAY_KEY" -H 'content-type: application/json' -d ${shellText}`;
+  return `curl ${origin}/v1/chat/completions -H "authorization: Bearer $GATEWAY_KEY" -H 'content-type: application/json' -d ${shellQuote(body)}`;
 }
 
 function callTable(calls: readonly CallSummary[], zone: string): Html {
   const money = equalUsd(calls.map(({ costNanos }) => costNanos));
   return table({
     caption: 'Calls',
-    hideCaption: true,
     empty: 'No calls with this key yet.',
     rows: calls,
     columns: [

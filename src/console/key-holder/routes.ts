@@ -14,13 +14,22 @@ import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import type { StatusReport } from '../../usage/status.ts';
 import { exactUsd } from '../frame/components.ts';
 import { parsePageId } from '../frame/paging.ts';
-import type { ActionRoute, ConsoleContext, ConsoleRoute, CsvValue, PageContent, PageRoute } from '../frame/route.ts';
+import {
+  type ActionRoute,
+  type ConsoleContext,
+  type ConsoleRoute,
+  type CsvValue,
+  get,
+  type PageContent,
+  type PageRoute,
+  post,
+} from '../frame/route.ts';
 import { keyView, myKeyPath, pasteView } from './pages.ts';
 
 export interface KeyHolderDeps {
   readonly keyring: Pick<Keyring, 'issuePass' | 'findByPass'>;
   readonly attempts: Pick<AttemptLimit, 'count' | 'takeBack'>;
-  readonly findProject: (projectId: string) => Project | Promise<Project>;
+  readonly findProject: (projectId: string) => Promise<Project>;
   /** Returns the response of `GET /status/peek`. */
   readonly getStatus: (caller: KeyOfPass['caller']) => Promise<StatusReport>;
   readonly analytics: Pick<Analytics, 'figures' | 'callPage' | 'streamCalls'>;
@@ -36,7 +45,10 @@ const chartDays = 30;
 export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRoute[] {
   const { keyring, attempts, findProject, getStatus, analytics, readStored } = deps;
 
-  /** Returns null if the browser has no pass. Throws `invalid_key` if the key or the pass is no longer valid. */
+  /**
+   * Returns the key that the browser's pass stands for, or null if the browser has no pass. Throws `invalid_key` if the
+   * key or the pass is no longer valid.
+   */
   const findKey = async (context: ConsoleContext): Promise<KeyOfPass | null> => {
     const pass = context.cookies[cookieName(context)];
     return pass === undefined ? null : keyring.findByPass(pass);
@@ -60,78 +72,60 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
     return keyView({ context, record, project, zone, endsAt, status, month: month.total, days, page });
   };
 
-  const page: PageRoute = {
-    method: 'get',
-    path: myKeyPath,
-    access: 'anyone',
-    async handle(context) {
-      try {
-        const key = await findKey(context);
-        return key === null ? pasteView(context) : await show(context, key);
-      } catch (error) {
-        if (!(error instanceof GatewayError) || error.code !== 'invalid_key') throw error;
-        const ended = 'This view has ended, or the key was revoked or has expired. Paste the key again.';
-        return { ...pasteView(context, ended), setCookies: [endOfPass(context)] };
-      }
-    },
-  };
-
-  const open: ActionRoute = {
-    method: 'post',
-    path: myKeyPath,
-    access: 'anyone',
-    // This doesn't change anything, so we don't audit it.
-    action: null,
-    async handle(context, form) {
-      const address = limitKey('key', networkOf(context.remoteAddress), maxFailuresPerAddress);
-      const until = await attempts.count([address]);
-      if (until !== null) {
-        const minutes = Math.ceil((until - context.now) / 60_000);
-        return { kind: 'page', page: { ...pasteView(context, `Too many failed attempts. Try again in ${minutes} minutes.`), status: 429 } };
-      }
-      try {
-        const pass = await keyring.issuePass((form.get('key') ?? '').trim(), context.now + passMs);
-        await attempts.takeBack(address);
-        const cookie = { name: cookieName(context), value: pass, maxAgeSeconds: passMs / 1_000 };
-        return { kind: 'redirect', to: myKeyPath, setCookies: [cookie] };
-      } catch (error) {
-        if (!(error instanceof GatewayError) || error.code !== 'invalid_key') throw error;
-        return { kind: 'page', page: { ...pasteView(context, 'This key is not valid, or it was revoked or has expired.'), status: 401 } };
-      }
-    },
-  };
-
-  const close: ActionRoute = {
-    method: 'post',
-    path: `${myKeyPath}/close`,
-    access: 'anyone',
-    action: null,
-    handle: async (context) => ({ kind: 'redirect', to: myKeyPath, setCookies: [endOfPass(context)] }),
-  };
-
-  const csv: PageRoute = {
-    method: 'get',
-    path: `${myKeyPath}.csv`,
-    access: 'anyone',
-    async handle(context) {
+  const page: PageRoute = get(myKeyPath, 'anyone', async (context) => {
+    try {
       const key = await findKey(context);
-      if (key === null) throw gatewayError('missing_key', { message: 'paste the key first' });
-      const { record } = key;
-      const selection = {
-        projectId: record.projectId,
-        filter: { key: record.prefix },
-        from: record.createdAt,
-        to: context.now,
-        signal: context.signal,
-      };
-      return {
-        kind: 'csv',
-        fileName: `calls-of-${record.prefix}.csv`,
-        header: ['id', 'started_at (UTC)', 'route', 'source', 'model', 'status', 'outcome', 'tokens_in', 'tokens_out', 'cost_usd', 'ms'],
-        rows: toCsvRows(analytics.streamCalls(selection)),
-      };
-    },
-  };
+      return key === null ? pasteView(context) : await show(context, key);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'invalid_key') throw error;
+      const ended = 'This view has ended, or the key was revoked or has expired. Paste the key again.';
+      return { ...pasteView(context, ended), setCookies: [endOfPass(context)] };
+    }
+  });
+
+  // Opening this view doesn't change anything, so there's nothing to audit.
+  const open: ActionRoute = post(myKeyPath, { access: 'anyone', action: null }, async (context, form) => {
+    const address = limitKey('key', networkOf(context.remoteAddress), maxFailuresPerAddress);
+    const until = await attempts.count([address]);
+    if (until !== null) {
+      const minutes = Math.ceil((until - context.now) / 60_000);
+      return { kind: 'page', page: { ...pasteView(context, `Too many failed attempts. Try again in ${minutes} minutes.`), status: 429 } };
+    }
+    try {
+      const pass = await keyring.issuePass((form.get('key') ?? '').trim(), context.now + passMs);
+      await attempts.takeBack(address);
+      const cookie = { name: cookieName(context), value: pass, maxAgeSeconds: passMs / 1_000 };
+      return { kind: 'redirect', to: myKeyPath, setCookies: [cookie] };
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'invalid_key') throw error;
+      return { kind: 'page', page: { ...pasteView(context, 'This key is not valid, or it was revoked or has expired.'), status: 401 } };
+    }
+  });
+
+  const close: ActionRoute = post(`${myKeyPath}/close`, { access: 'anyone', action: null }, async (context) => ({
+    kind: 'redirect',
+    to: myKeyPath,
+    setCookies: [endOfPass(context)],
+  }));
+
+  const csv: PageRoute = get(`${myKeyPath}.csv`, 'anyone', async (context) => {
+    const key = await findKey(context);
+    if (key === null) throw gatewayError('missing_key', { message: 'paste the key first' });
+    const { record } = key;
+    const selection = {
+      projectId: record.projectId,
+      filter: { key: record.prefix },
+      from: record.createdAt,
+      to: context.now,
+      signal: context.signal,
+    };
+    return {
+      kind: 'csv',
+      fileName: `calls-of-${record.prefix}.csv`,
+      header: ['id', 'started_at (UTC)', 'route', 'source', 'model', 'status', 'outcome', 'tokens_in', 'tokens_out', 'cost_usd', 'ms'],
+      rows: toCsvRows(analytics.streamCalls(selection)),
+    };
+  });
   return [page, open, close, csv];
 }
 

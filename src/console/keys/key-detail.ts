@@ -25,7 +25,7 @@ import { newKeyField } from './key-form.ts';
 import { lastErrorLink, prefixOf, spendLink, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 
 interface KeyPageOptions {
-  /** The configuration file's default for keys and projects that don't choose a policy. */
+  /** What gateway.yaml says for keys and projects without a policy of their own. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly modelStates: ReadonlyMap<string, KeyModelState>;
   readonly form: URLSearchParams;
@@ -66,7 +66,7 @@ export function keyPage(
         ['Time zone', zone],
       ]),
     )}
-${section('Ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC, together with the keys that this one replaced by rotation.' })}
+${section('Ceilings', card(ceilingMeters(uses)), { hint: 'Windows are in UTC. Includes the keys that this one replaced by rotation.' })}
 ${outage(context, record, onBudgetStoreDown)}
 ${context.role === 'owner' && isActive ? ownerActions(context, record, form, errors) : ''}`,
   };
@@ -92,9 +92,10 @@ function models({ models }: KeyRecord, states: ReadonlyMap<string, KeyModelState
     : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code> ${modelBadge(states.get(model))}</li>`)}</ul>`;
 }
 
-/** Marks names that no call can use, and models whose name nobody has checked. */
+/** A badge for unknown names and for models without a catalog entry. */
 function modelBadge(state: KeyModelState = 'known'): Html | string {
   if (state === 'unknown') return badge('neither a tier nor a model', 'bad');
+  if (state === 'not_allowed') return badge('provider not allowed', 'bad');
   return state === 'uncatalogued' ? badge('not in the catalog', 'warning') : '';
 }
 
@@ -133,6 +134,6 @@ function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLS
     confirmation: prefix,
     text: 'Applications that use the key get 401 within a second. This cannot be undone.',
   });
-  return html`${section('Rotate', card(rotation), { hint: 'Issues a new key with the same settings, which shares the use of the ceilings.' })}
+  return html`${section('Rotate', card(rotation), { hint: 'Issues a new key with the same settings. Both keys count against the same ceilings.' })}
 ${section('Revoke', revocation)}`;
 }

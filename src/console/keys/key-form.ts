@@ -1,15 +1,15 @@
 /** Renders the form for a new key or an existing one, and the page that shows a new key once. */
 
-import { isUuid, newId, timeOf } from '../../core/ids.ts';
+import { isNewId, newId, timeOf } from '../../core/ids.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import { formatTime } from '../../core/time.ts';
-import { fromLocalTime } from '../../core/time-zone.ts';
+import { fromLocalTime, isTimeZone } from '../../core/time-zone.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import { type KeyRecord, toKeyInputJson } from '../../keys/key-record.ts';
 import type { IssuedKey } from '../../keys/keyring.ts';
 import type { KeyModelState } from '../../routing/key-models.ts';
 import { ceilingFields, readLimit } from '../frame/ceilings.ts';
-import { codeBlock, fieldset, notice, form as renderForm, section, textArea, textField } from '../frame/components.ts';
+import { codeBlock, fieldset, fillFields, notice, form as renderForm, section, textArea, textField } from '../frame/components.ts';
 import type { FieldErrors } from '../frame/field-errors.ts';
 import { listOf, numberOrNull, textOrNull } from '../frame/form-values.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -24,21 +24,26 @@ import {
   type SettingsEdit,
   settingsField,
 } from '../frame/settings-edit.ts';
-import { formatTimeIn } from '../frame/values.ts';
+import { formatTimeIn, shellQuote } from '../frame/values.ts';
 
 interface NewKeyOptions {
   /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly errors: FieldErrors;
-  /** The key that the form changes, with the settings to compare the form with. Absent for a new key. */
+  /**
+   * The key that is being edited, and the settings with which we compare the form when it's submitted. Absent in the
+   * form for a new key.
+   */
   readonly edited?: { readonly record: KeyRecord; readonly read: Settings; readonly notice: Html | '' };
 }
 
-/** Shows the form for a new key, or for the key that is `edited`. */
+/** Renders the form for a key: a new one, or the one in `edited`. */
 export function newKeyPage(context: ConsoleContext, form: URLSearchParams, options: NewKeyOptions): PageContent {
   const { onBudgetStoreDown, errors, edited } = options;
+  const filled = fillFields(form, errors);
   const path = projectPath(context, '/keys');
   const keyPath = `${path}/${edited?.record.prefix}`;
+  const zone = zoneOf(form, context.zone);
   return {
     kind: 'page',
     title: edited ? `Edit ${edited.record.name}` : 'New key',
@@ -50,32 +55,27 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, optio
       cancelHref: edited ? keyPath : path,
       fields: [
         edited ? settingsField(edited.read) : newKeyField(context, form),
+        html`<input type="hidden" name="zone" value="${zone}">`,
         textField({
-          name: 'name',
+          ...filled('name'),
           label: 'Name',
           hint: 'Where the key is used, such as the name of a service.',
-          value: form.get('name'),
-          error: errors.of('name'),
           required: true,
           maxLength: 200,
           autocomplete: 'off',
           autofocus: !edited,
         }),
         textArea({
-          name: 'models',
+          ...filled('models'),
           label: 'Models and tiers',
           hint: 'One a line: a tier, a model name, or provider/model. Leave empty to allow all.',
-          value: form.get('models') ?? '',
-          error: errors.of('models'),
           rows: 3,
           code: true,
         }),
         textField({
-          name: 'required_tags',
+          ...filled('required_tags'),
           label: 'Required tags',
           hint: 'Only providers with all of these tags get calls of the key, such as eu or zero-retention. Separate them by spaces.',
-          value: form.get('required_tags'),
-          error: errors.of('required_tags'),
         }),
         fieldset(
           'Ceilings',
@@ -83,26 +83,21 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, optio
           `Calls beyond a ceiling are refused with 429. Leave a field empty for no limit.${edited ? ' Usage that was counted before the change still counts. Keys that were rotated share their ceilings, so the new ones also apply to the keys that this one replaced.' : ''}`,
         ),
         outageField({
-          value: form.get('on_budget_store_down'),
-          error: errors.of('on_budget_store_down'),
+          ...filled('on_budget_store_down'),
           inherited: { from: 'project', policy: context.project.settings.onBudgetStoreDown ?? onBudgetStoreDown },
           hint: 'When the database cannot be reached, ceilings cannot be checked. A prepaid key should refuse calls then.',
         }),
         textField({
-          name: 'default_max_output_tokens',
+          ...filled('default_max_output_tokens'),
           label: 'Default output limit',
           hint: 'Sent to the vendor with calls that set no limit of their own. Each call then reserves no more than that of a cost ceiling.',
-          value: form.get('default_max_output_tokens'),
-          error: errors.of('default_max_output_tokens'),
           ...{ type: 'number', min: 1, step: 1, unit: 'tokens', placeholder: 'None' },
         }),
         textField({
-          name: 'expires_at',
-          label: `Expires (${context.zone})`,
+          ...filled('expires_at'),
+          label: `Expires (${zone})`,
           hint: 'Leave empty for a key that does not expire.',
           type: 'datetime-local',
-          value: form.get('expires_at'),
-          error: errors.of('expires_at'),
         }),
       ],
     })}`,
@@ -121,12 +116,13 @@ export function editKeyPage(
   return newKeyPage(context, rejected ?? toForm(current, context.zone), { onBudgetStoreDown, errors, edited });
 }
 
-/** Reads what the editor changed. */
-export function readKeyEdit(form: URLSearchParams, zone: string): SettingsEdit {
+/** Returns what the editor changed in the key's form. `ownZone` is the person's time zone now. */
+export function readKeyEdit(form: URLSearchParams, ownZone: string): SettingsEdit {
   const read = parseSettingsField(form);
-  const submitted = readKeyInput(form, zone);
-  // The field has no seconds, so an unchanged time could differ from the stored one.
-  const isSameTime = form.get('expires_at') === localTimeOf(read.expires_at, zone);
+  const submitted = readKeyInput(form, ownZone);
+  // The form's expiry has no seconds. If the person didn't change it, we keep the stored time, which may be more
+  // precise.
+  const isSameTime = form.get('expires_at') === localTimeOf(read.expires_at, zoneOf(form, ownZone));
   return compareSettings(read, isSameTime ? { ...submitted, expires_at: read.expires_at } : submitted);
 }
 
@@ -141,6 +137,15 @@ function toForm({ expires_at: expiresAt, ...settings }: Settings, zone: string):
   return form;
 }
 
+/**
+ * Returns the zone in which the form's expiry was shown. The person may have chosen another zone since they opened the
+ * form.
+ */
+function zoneOf(form: URLSearchParams, ownZone: string): string {
+  const shown = form.get('zone');
+  return shown !== null && isTimeZone(shown) ? shown : ownZone;
+}
+
 function localTimeOf(instant: unknown, zone: string): string {
   return typeof instant === 'string' ? formatTimeIn(Date.parse(instant), zone, 'minute').replace(' ', 'T') : '';
 }
@@ -153,13 +158,17 @@ export function newKeyField({ now }: ConsoleContext, form: URLSearchParams): Htm
   return html`<input type="hidden" name="key_id" value="${readNewKeyId(form, now) ?? newId(now)}">`;
 }
 
+/**
+ * Returns the id that the form proposes for the new key, or undefined if `newId` can't have created it. For example,
+ * nobody may choose the fixed id under which the gateway records its own calls.
+ */
 export function readNewKeyId(form: URLSearchParams, now: number): string | undefined {
   const id = form.get('key_id') ?? '';
-  return isUuid(id) && timeOf(id) <= now ? id : undefined;
+  return isNewId(id) && timeOf(id) <= now ? id.toLowerCase() : undefined;
 }
 
-/** Converts the form to the body of the API request that issues a key. */
-export function readKeyInput(form: URLSearchParams, zone: string): Record<string, unknown> {
+/** Converts the form to the body of the API request that issues a key. `ownZone` is the person's time zone now. */
+export function readKeyInput(form: URLSearchParams, ownZone: string): Record<string, unknown> {
   const models = listOf(form, 'models');
   const ceilings = {
     calls: readLimit(form, 'calls'),
@@ -176,7 +185,7 @@ export function readKeyInput(form: URLSearchParams, zone: string): Record<string
     windows: Object.fromEntries(windows.map((name) => [name, form.get(`windows.${name}`)])),
     on_budget_store_down: textOrNull(form, 'on_budget_store_down'),
     default_max_output_tokens: numberOrNull(form, 'default_max_output_tokens'),
-    expires_at: toInstant(textOrNull(form, 'expires_at'), zone),
+    expires_at: toInstant(textOrNull(form, 'expires_at'), zoneOf(form, ownZone)),
   };
 }
 
@@ -188,13 +197,16 @@ function toInstant(text: string | null, zone: string): string | null {
   return formatTime(fromLocalTime(zone, { year, month, day, hour, minute }));
 }
 
-/** Renders the only page that ever contains a key. */
+/** The key is only ever shown here. */
 export function issuedKeyPage(
   context: ConsoleContext,
   { secret, record }: IssuedKey,
   states: ReadonlyMap<string, KeyModelState>,
 ): PageContent {
-  const uncatalogued = [...states].filter(([, state]) => state !== 'known').map(([name]) => name);
+  const namesOf = (...wanted: readonly KeyModelState[]): readonly string[] =>
+    [...states].filter(([, state]) => wanted.includes(state)).map(([name]) => name);
+  const uncatalogued = namesOf('uncatalogued', 'unknown');
+  const forbidden = namesOf('not_allowed');
   const path = projectPath(context, '/keys');
   const model = record.models?.[0] ?? 'auto';
   return {
@@ -206,15 +218,27 @@ export function issuedKeyPage(
       uncatalogued.length === 0
         ? ''
         : notice(
-            html`The key may use ${uncatalogued.map((name, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`)}, so check the spelling.`,
+            html`The key may use ${codeList(uncatalogued)}, so check the spelling.`,
             'warning',
             'The catalog does not list every model of this key',
           )
+    }${
+      forbidden.length === 0
+        ? ''
+        : notice(
+            html`The key may use ${codeList(forbidden)}, but the project may not use a provider for it. Allow one under <a href="${projectPath(context, '/routing')}">Routing</a>.`,
+            'warning',
+            'Calls with this key cannot use every model in its list',
+          )
     }
 ${section('Key', codeBlock(secret, 'The key'))}
-${section('Try it', codeBlock(curlLine(context.url.origin, secret, model), 'A call with the key, as a command'), { hint: 'Paste this into a terminal.' })}
-${section('Base URL', html`${codeBlock(`${context.url.origin}/v1`, 'Base URL for SDKs')}`, { hint: 'For OpenAI SDKs. Anthropic SDKs take the URL without /v1.' })}`,
+${section('Try it', codeBlock(curlLine(context.origin, secret, model), 'A call with the key, as a command'), { hint: 'Paste this into a terminal.' })}
+${section('Base URL', html`${codeBlock(`${context.origin}/v1`, 'Base URL for SDKs')}`, { hint: 'For OpenAI SDKs. Anthropic SDKs take the URL without /v1.' })}`,
   };
+}
+
+function codeList(names: readonly string[]): Html {
+  return html`${names.map((name, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`)}`;
 }
 
 function curlLine(origin: string, secret: string, model: string): string {
@@ -222,5 +246,5 @@ function curlLine(origin: string, secret: string, model: string): string {
   return `curl ${origin}/v1/chat/completions \\
   -H 'authorization: Bearer ${secret}' \\
   -H 'content-type: application/json' \\
-  -d '${body.replaceAll("'", "'\\''")}'`;
+  -d ${shellQuote(body)}`;
 }

@@ -39,12 +39,12 @@ export interface KeyListDeps {
   readonly keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => Promise<ReadonlyMap<string, KeyUse>>;
 }
 
-/** A key and how much of its ceilings it has used. */
+/** A key and the usage of its ceilings. */
 export interface UsedKey {
   readonly record: KeyRecord;
   readonly uses: readonly CeilingUse[];
   readonly lastUsedAt: number | null;
-  /** The latest failed call, or null if none has failed. */
+  /** Null if the key has no failed calls. */
   readonly lastError: LastError | null;
   /** What the key has spent in the last 30 days. */
   readonly recent: KeyUse;
@@ -86,9 +86,7 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
   const { now, zone } = context;
   return table<UsedKey>({
     caption: 'Keys',
-    hideCaption: true,
     rows: keys,
-    empty: '',
     rowHref: ({ record }) => projectPath(context, `/keys/${record.prefix}`),
     columns: [
       {
@@ -110,21 +108,24 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
   });
 }
 
-/** Links the amount to the calls that it sums up. */
+/** Shows how much the key has spent recently, with a link to the calls. */
 export function spendLink(context: ConsoleContext, { record, recent }: UsedKey): Html {
   if (recent.calls === 0) return html`<span class="muted">No calls</span>`;
   const href = projectPath(context, '/calls', { key: record.prefix, range: recentRange });
   return html`<a href="${href}">${usd(recent.costNanos)}</a>`;
 }
 
-/** Links the latest failed call, with its code and how long ago it was. */
+/** Renders a link to the latest failed call, with its code and how long ago it was. */
 export function lastErrorLink(context: ConsoleContext, { lastError }: UsedKey): Html {
   if (lastError === null) return html`<span class="muted">None</span>`;
   const { callId, at, status, code } = lastError;
   return html`<a href="${projectPath(context, `/calls/${callId}`)}">${code === null ? status : html`<code>${code}</code>`}</a><br><span class="muted nowrap">${ago(at, context.now, context.zone)}</span>`;
 }
 
-/** Shows how much of the longer windows is used. For the ceilings per minute only the limits are of interest in a list. */
+/**
+ * Shows how much of the daily, monthly and total ceilings has been used. For the ceilings per minute we only show the
+ * limit, because their usage changes too quickly to be useful in a list.
+ */
 function keyCeilings({ record: { ceilings }, uses }: UsedKey): Html {
   const rates = (['rpm', 'tpm'] as const).flatMap((name) => describeCeiling(name, ceilings[name]) ?? []);
   const longer = uses.filter(({ window }) => window !== 'minute');
@@ -168,8 +169,8 @@ async function readKeys(deps: KeyListDeps, context: ConsoleContext, before: stri
 }
 
 /**
- * Adds how much each key has used of its ceilings, which keys that were rotated share with their successors, and what
- * it has spent itself.
+ * Adds the usage of each key: how much of its ceilings is used, and what it has spent. A rotated key shares its
+ * ceilings with its successor, but the spend is its own.
  */
 export async function withUse(deps: KeyListDeps, context: ConsoleContext, records: readonly KeyRecord[]): Promise<UsedKey[]> {
   const { project, now, zone } = context;

@@ -1,6 +1,8 @@
 /** Lets people list, issue, change, rotate and revoke virtual keys. */
 
+import type { Issue } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
+import { asArray } from '../../core/json/narrow.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
 import { assertNotModified } from '../../projects/optimistic-lock.ts';
@@ -10,7 +12,7 @@ import { requireConfirmation } from '../frame/components.ts';
 import { noErrors } from '../frame/field-errors.ts';
 import { numberOrNull } from '../frame/form-values.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ActionResult, ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { type ActionResult, type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { auditOf } from '../frame/settings-edit.ts';
 import { keyPage } from './key-detail.ts';
 import { editKeyPage, issuedKeyPage, newKeyPage, readKeyEdit, readKeyInput, readNewKeyId } from './key-form.ts';
@@ -18,10 +20,15 @@ import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
-  /** The configuration file's default for keys and projects that don't choose a policy. */
+  /** What gateway.yaml says for keys and projects without a policy of their own. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
-  /** Says whether each name in a key's list of models is a tier or a model that the project can use. */
+  /**
+   * Says for each name in a key's list of models whether the project has a tier or a model with this name that it can
+   * use.
+   */
   readonly modelStates: (project: Project, names: readonly string[]) => ReadonlyMap<string, KeyModelState>;
+  /** Returns an issue for each of the names that is neither a tier nor a model, except for those in `accepted`. */
+  readonly findUnknownModels: (project: Project, names: readonly string[], accepted: readonly string[]) => readonly Issue[];
 }
 
 export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
@@ -44,7 +51,21 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
   const issuedPage = (context: ConsoleContext, issued: IssuedKey): PageContent =>
     issuedKeyPage(context, issued, deps.modelStates(context.project, issued.record.models ?? []));
 
-  /** Redirects to the key that the form has issued before. Returns null if it hasn't issued one. */
+  /**
+   * Throws `bad_request` if the input adds a name with a typo. Names that the key has already are kept, so that removing a
+   * tier from the configuration doesn't make its keys impossible to edit.
+   */
+  const assertKnownModels = ({ project }: ConsoleContext, models: unknown, kept: unknown = null): void => {
+    const isText = (name: unknown): name is string => typeof name === 'string';
+    const issues = deps.findUnknownModels(project, asArray(models).filter(isText), asArray(kept).filter(isText));
+    // The form has one field for all names, so the path of an issue doesn't help. Each message quotes its name.
+    if (issues.length > 0) throw gatewayError('bad_request', { issues: issues.map((issue) => ({ ...issue, path: 'models' })) });
+  };
+
+  /**
+   * If the form has already been submitted and has issued its key, this returns a redirect to that key. Otherwise
+   * returns null.
+   */
   const findIssued = async (context: ConsoleContext, form: URLSearchParams): Promise<ActionResult | null> => {
     const id = readNewKeyId(form, context.now);
     const record = id === undefined ? null : await keyring.findById(context.project.id, id);
@@ -59,70 +80,44 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
   };
 
   return [
-    { method: 'get', path: '/keys', access: 'member', handle: (context) => showKeys(deps, context) },
-    { method: 'get', path: '/keys.csv', access: 'member', handle: (context) => exportKeys(deps, context) },
-    { method: 'get', path: '/keys/new', access: 'owner', handle: (context) => showNewKey(context) },
-    { method: 'get', path: '/keys/:prefix', access: 'member', handle: (context) => showKey(context) },
-    {
-      method: 'post',
-      path: '/keys',
-      access: 'owner',
-      action: 'key.issue',
-      async handle(context, form) {
-        const repeated = await findIssued(context, form);
-        if (repeated) return repeated;
-        const input = readKeyInput(form, context.zone);
-        const issued = await keyring.issue(context.project.id, input, readNewKeyId(form, context.now));
-        return { kind: 'page', page: issuedPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
-      },
-      invalidForm: showNewKey,
-    },
-    { method: 'get', path: '/keys/:prefix/edit', access: 'owner', handle: (context) => showKeyForm(context) },
-    {
-      method: 'post',
-      path: '/keys/:prefix/edit',
-      access: 'owner',
-      action: 'key.change',
-      async handle(context, form) {
-        const edit = readKeyEdit(form, context.zone);
-        const to = projectPath(context, `/keys/${prefixOf(context)}`);
-        if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
-        const { after } = await keyring.change(context.project.id, prefixOf(context), edit.change, (current) =>
-          assertNotModified(current, edit.read),
-        );
-        const notice = 'Saved. Calls that start from now on use these settings.';
-        return { kind: 'redirect', to, notice, audit: { name: after.name, changed: auditOf(edit) } };
-      },
-      invalidForm: showKeyForm,
-    },
-    {
-      method: 'post',
-      path: '/keys/:prefix/rotate',
-      access: 'owner',
-      action: 'key.rotate',
-      async handle(context, form) {
-        const repeated = await findIssued(context, form);
-        if (repeated) return repeated;
-        const graceSeconds = numberOrNull(form, 'grace_seconds') ?? 0;
-        const newId = readNewKeyId(form, context.now);
-        const issued = await keyring.rotate(context.project.id, prefixOf(context), { grace_seconds: graceSeconds }, newId);
-        const audit = { prefix: prefixOf(context), new_prefix: issued.record.prefix, grace_seconds: graceSeconds };
-        return { kind: 'page', page: issuedPage(context, issued), audit };
-      },
-      invalidForm: showKey,
-    },
-    {
-      method: 'post',
-      path: '/keys/:prefix/revoke',
-      access: 'owner',
-      action: 'key.revoke',
-      async handle(context, form) {
-        requireConfirmation(form, prefixOf(context));
-        const { name, prefix } = await keyring.revoke(context.project.id, prefixOf(context));
-        return { kind: 'redirect', to: projectPath(context, '/keys'), notice: `The key ${name} is revoked.`, audit: { prefix, name } };
-      },
-      invalidForm: showKey,
-    },
+    get('/keys', 'member', (context) => showKeys(deps, context)),
+    get('/keys.csv', 'member', (context) => exportKeys(deps, context)),
+    get('/keys/new', 'owner', (context) => showNewKey(context)),
+    get('/keys/:prefix', 'member', (context) => showKey(context)),
+    post('/keys', { access: 'owner', action: 'key.issue', invalidForm: showNewKey }, async (context, form) => {
+      const repeated = await findIssued(context, form);
+      if (repeated) return repeated;
+      const input = readKeyInput(form, context.zone);
+      assertKnownModels(context, input.models);
+      const issued = await keyring.issue(context.project.id, input, readNewKeyId(form, context.now));
+      return { kind: 'page', page: issuedPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
+    }),
+    get('/keys/:prefix/edit', 'owner', (context) => showKeyForm(context)),
+    post('/keys/:prefix/edit', { access: 'owner', action: 'key.change', invalidForm: showKeyForm }, async (context, form) => {
+      const edit = readKeyEdit(form, context.zone);
+      const to = projectPath(context, `/keys/${prefixOf(context)}`);
+      if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+      assertKnownModels(context, edit.change.models, edit.read.models);
+      const { after } = await keyring.change(context.project.id, prefixOf(context), edit.change, (current) =>
+        assertNotModified(current, edit.read),
+      );
+      const notice = 'Saved. Calls that start from now on use these settings.';
+      return { kind: 'redirect', to, notice, audit: { name: after.name, changed: auditOf(edit) } };
+    }),
+    post('/keys/:prefix/rotate', { access: 'owner', action: 'key.rotate', invalidForm: showKey }, async (context, form) => {
+      const repeated = await findIssued(context, form);
+      if (repeated) return repeated;
+      const graceSeconds = numberOrNull(form, 'grace_seconds') ?? 0;
+      const newId = readNewKeyId(form, context.now);
+      const issued = await keyring.rotate(context.project.id, prefixOf(context), { grace_seconds: graceSeconds }, newId);
+      const audit = { prefix: prefixOf(context), new_prefix: issued.record.prefix, grace_seconds: graceSeconds };
+      return { kind: 'page', page: issuedPage(context, issued), audit };
+    }),
+    post('/keys/:prefix/revoke', { access: 'owner', action: 'key.revoke', invalidForm: showKey }, async (context, form) => {
+      requireConfirmation(form, prefixOf(context));
+      const { name, prefix } = await keyring.revoke(context.project.id, prefixOf(context));
+      return { kind: 'redirect', to: projectPath(context, '/keys'), notice: `The key ${name} is revoked.`, audit: { prefix, name } };
+    }),
   ];
 }
 

@@ -4,14 +4,17 @@
  * if they add an unknown address, we create the person.
  */
 import { gatewayError } from '../../core/errors.ts';
-import type { Member, RemovedMember } from '../../people/members.ts';
+import { parseJson } from '../../core/json/narrow.ts';
+import type { Member } from '../../people/members.ts';
 import type { People } from '../../people/people.ts';
 import type { Role } from '../../people/person.ts';
+import { signInLinkUrl } from '../../people/sign-in-links.ts';
 import {
   actionButton,
   badge,
   card,
   csvLink,
+  fillFields,
   form as renderForm,
   section,
   selectField,
@@ -22,19 +25,11 @@ import {
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { type ActionRoute, type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
 import { personIdOf } from './person-id.ts';
 import { type IssuedLink, signInLinkPage } from './sign-in-link.ts';
 
-export interface MemberRoutesDeps {
-  readonly people: Pick<People, 'accounts' | 'links' | 'members'>;
-  /** Returns the URL of a sign-in link. `origin` is the origin of the request. */
-  readonly linkUrl: (origin: string, secret: string) => string;
-}
-
-export function createMemberRoutes({ people, linkUrl }: MemberRoutesDeps): readonly ConsoleRoute[] {
-  const { accounts, links, members } = people;
-
+export function createMemberRoutes({ accounts, links, members }: Pick<People, 'accounts' | 'links' | 'members'>): readonly ConsoleRoute[] {
   const showMembers = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> => ({
     kind: 'page',
     title: 'Members',
@@ -42,128 +37,93 @@ export function createMemberRoutes({ people, linkUrl }: MemberRoutesDeps): reado
     content: html`<p class="lead">Members see everything in the project. Owners also change keys, routing, rules and members. Deployment admins act as owners.</p>
 ${memberTable(context, await members.list(context.project.id))}${context.role === 'owner' ? addForm(context, form, errors) : ''}`,
   });
+  const showErrors: ActionRoute['invalidForm'] = (context, _form, errors) => showMembers(context, undefined, errors);
 
   return [
-    { method: 'get', path: '/members', access: 'member', handle: (context) => showMembers(context) },
-    {
-      method: 'get',
-      path: '/members.csv',
-      access: 'member',
-      async handle({ project }) {
-        const list = await members.list(project.id);
-        const rows = list.map(({ email, name, role, isDisabled, createdAt }): CsvValue[] => [
-          email,
-          name,
-          role,
-          isDisabled,
-          new Date(createdAt).toISOString(),
-        ]);
-        return {
-          kind: 'csv',
-          fileName: `members-${project.slug}.csv`,
-          header: ['email', 'name', 'role', 'disabled', 'member_since'],
-          rows,
-        };
-      },
-    },
-    {
-      method: 'post',
-      path: '/members',
-      access: 'owner',
-      action: 'member.add',
-      async handle(context, form) {
-        const email = form.get('email') ?? '';
-        const name = form.get('name')?.trim() || undefined;
-        const role = parseRole(form);
-        const to = projectPath(context, '/members');
-        const showLink = (person: IssuedLink['person'] & { readonly id: string }): Promise<PageContent> =>
-          issueLink(context, person, { label: 'Members', href: to });
-        if (!context.session.person.isAdmin) {
-          const member = await members.invite(context.project.id, { email, name }, role);
-          const audit = { person_id: member.personId, role, created: true };
-          return { kind: 'page', page: await showLink({ ...member, id: member.personId }), audit };
-        }
-        const known = await accounts.findByEmail(email);
-        if (known !== null && (await members.list(context.project.id)).some((member) => member.email === known.email))
-          throw gatewayError('conflict', {
-            issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
-          });
-        const person = known ?? (await accounts.create({ email, ...(name !== undefined && { name }) }));
-        await members.put(context.project.id, person.id, role);
-        const audit = { person_id: person.id, role, created: known === null };
-        if (known !== null) return { kind: 'redirect', to, notice: `${person.name} is now ${withArticle(role)}.`, audit };
-        return { kind: 'page', page: await showLink(person), audit };
-      },
-      invalidForm: showMembers,
-    },
-    {
-      method: 'post',
-      path: '/members/:person/role',
-      access: 'owner',
-      action: 'member.change',
-      async handle(context, form) {
-        const role = parseRole(form);
-        const personId = personIdOf(context);
-        await requireMember(context, personId);
-        const { member, previous } = await members.put(context.project.id, personId, role);
-        const audit = { person_id: personId, role: { from: previous, to: role } };
-        return { kind: 'redirect', to: projectPath(context, '/members'), notice: `${member.name} is now ${withArticle(role)}.`, audit };
-      },
-      invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
-    },
-    {
-      method: 'post',
-      path: '/members/:person/sign-in-link',
-      access: 'owner',
-      action: 'person.sign_in_link',
-      async handle(context) {
-        const member = await requireMember(context, personIdOf(context));
-        if (member.isConfirmed) throw gatewayError('conflict', { message: 'ask a deployment admin for a sign-in link of this person' });
-        const page = await issueLink(
-          context,
-          { ...member, id: member.personId },
-          { label: 'Members', href: projectPath(context, '/members') },
-        );
-        return { kind: 'page', page, audit: { person_id: member.personId } };
-      },
-      invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
-    },
-    {
-      method: 'post',
-      path: '/members/:person/remove',
-      access: 'owner',
-      action: 'member.remove',
-      async handle(context) {
-        const member = await members.remove(context.project.id, personIdOf(context));
-        const { personId, name, role } = member;
-        const isSelf = personId === context.session.person.id && !context.session.person.isAdmin;
-        const audit = { person_id: personId, role };
-        const notice = `${name} is no longer a member.`;
-        // After removing themselves, the person may not add anybody.
-        if (isSelf) return { kind: 'redirect', to: '/console', notice, audit };
-        const undo = { action: projectPath(context, '/members/restore'), values: { removed: signRemoved(context, member) } };
-        return { kind: 'redirect', to: projectPath(context, '/members'), notice, undo, audit };
-      },
-      invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
-    },
-    {
-      method: 'post',
-      path: '/members/restore',
-      access: 'owner',
-      action: 'member.restore',
-      async handle(context, form) {
-        const member = await members.restore(context.project.id, readRemoved(context, form));
-        const audit = { person_id: member.personId, role: member.role };
-        if (!member.isConfirmed) {
-          // The account was deleted with its sessions and links.
-          const back = { label: 'Members', href: projectPath(context, '/members') };
-          return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }, back), audit };
-        }
-        const notice = `${member.name} is ${withArticle(member.role)} again.`;
-        return { kind: 'redirect', to: projectPath(context, '/members'), notice, audit };
-      },
-      invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
-    },
+    get('/members', 'member', (context) => showMembers(context)),
+    get('/members.csv', 'member', async ({ project }) => {
+      const list = await members.list(project.id);
+      const rows = list.map(({ email, name, role, isDisabled, createdAt }): CsvValue[] => [
+        email,
+        name,
+        role,
+        isDisabled,
+        new Date(createdAt).toISOString(),
+      ]);
+      return {
+        kind: 'csv',
+        fileName: `members-${project.slug}.csv`,
+        header: ['email', 'name', 'role', 'disabled', 'member_since'],
+        rows,
+      };
+    }),
+    post('/members', { access: 'owner', action: 'member.add', invalidForm: showMembers }, async (context, form) => {
+      const email = form.get('email') ?? '';
+      const name = form.get('name')?.trim() || undefined;
+      const role = parseRole(form);
+      const to = projectPath(context, '/members');
+      const showLink = (person: IssuedLink['person'] & { readonly id: string }): Promise<PageContent> =>
+        issueLink(context, person, { label: 'Members', href: to });
+      if (!context.session.person.isAdmin) {
+        const member = await members.invite(context.project.id, { email, name }, role);
+        const audit = { person_id: member.personId, role, created: true };
+        return { kind: 'page', page: await showLink({ ...member, id: member.personId }), audit };
+      }
+      const known = await accounts.findByEmail(email);
+      if (known !== null && (await members.list(context.project.id)).some((member) => member.email === known.email))
+        throw gatewayError('conflict', {
+          issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
+        });
+      const person = known ?? (await accounts.create({ email, ...(name !== undefined && { name }) }));
+      await members.put(context.project.id, person.id, role);
+      const audit = { person_id: person.id, role, created: known === null };
+      if (known !== null) return { kind: 'redirect', to, notice: `${person.name} is now ${withArticle(role)}.`, audit };
+      return { kind: 'page', page: await showLink(person), audit };
+    }),
+    post('/members/:person/role', { access: 'owner', action: 'member.change', invalidForm: showErrors }, async (context, form) => {
+      const role = parseRole(form);
+      const personId = personIdOf(context);
+      await requireMember(context, personId);
+      const { member, previous } = await members.put(context.project.id, personId, role);
+      const audit = { person_id: personId, role: { from: previous, to: role } };
+      return { kind: 'redirect', to: projectPath(context, '/members'), notice: `${member.name} is now ${withArticle(role)}.`, audit };
+    }),
+    post('/members/:person/sign-in-link', { access: 'owner', action: 'person.sign_in_link', invalidForm: showErrors }, async (context) => {
+      const member = await requireMember(context, personIdOf(context));
+      if (member.isConfirmed)
+        throw gatewayError('conflict', { message: 'ask a deployment admin to create a sign-in link for this person' });
+      const page = await issueLink(
+        context,
+        { ...member, id: member.personId },
+        { label: 'Members', href: projectPath(context, '/members') },
+      );
+      return { kind: 'page', page, audit: { person_id: member.personId } };
+    }),
+    post('/members/:person/remove', { access: 'owner', action: 'member.remove', invalidForm: showErrors }, async (context) => {
+      const member = await members.remove(context.project.id, personIdOf(context));
+      const { personId, name, role } = member;
+      const isSelf = personId === context.session.person.id && !context.session.person.isAdmin;
+      const audit = { person_id: personId, role };
+      const notice = `${name} is no longer a member.`;
+      // People who have removed themselves can't undo that, because only owners can add members.
+      if (isSelf) return { kind: 'redirect', to: '/console', notice, audit };
+      const { email, isConfirmed, createdAt } = member;
+      const removed = JSON.stringify({ personId, email, name, role, isConfirmed, createdAt });
+      const undo = { action: projectPath(context, '/members/restore'), values: { removed } };
+      return { kind: 'redirect', to: projectPath(context, '/members'), notice, undo, audit };
+    }),
+    post('/members/restore', { access: 'owner', action: 'member.restore', invalidForm: showErrors }, async (context, form) => {
+      const member = await members.restore(context.project.id, parseJson(form.get('removed') ?? ''));
+      const audit = { person_id: member.personId, role: member.role };
+      if (!member.isConfirmed) {
+        // The member's account was unconfirmed, and removing the member also deleted the account with its sign-in
+        // links. `restore` has created a new account, so the person needs a new link.
+        const back = { label: 'Members', href: projectPath(context, '/members') };
+        return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }, back), audit };
+      }
+      const notice = `${member.name} is ${withArticle(member.role)} again.`;
+      return { kind: 'redirect', to: projectPath(context, '/members'), notice, audit };
+    }),
   ];
 
   async function requireMember({ project }: ConsoleContext, personId: string): Promise<Member> {
@@ -178,32 +138,14 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
     back: { readonly label: string; readonly href: string },
   ): Promise<PageContent> {
     const { secret, expiresAt } = await links.issue(person.id);
-    return signInLinkPage(context, { person, url: linkUrl(context.url.origin, secret), expiresAt }, back);
+    return signInLinkPage(context, { person, url: signInLinkUrl(context.origin, secret), expiresAt }, back);
   }
-}
-
-const undoMs = 3_600_000;
-
-/**
- * The member is signed, because an owner may not add an account by its id, or they could find out to whom it belongs.
- */
-function signRemoved(context: ConsoleContext, { personId, email, name, role, isConfirmed, createdAt }: Member): string {
-  const removed: RemovedMember = { personId, email, name, role, isConfirmed, createdAt };
-  return context.sign('restore member', JSON.stringify({ project: context.project.id, until: context.now + undoMs, removed }));
-}
-
-function readRemoved(context: ConsoleContext, form: URLSearchParams): RemovedMember {
-  const text = context.readSigned('restore member', form.get('removed'));
-  const { project, until, removed } = JSON.parse(text ?? '{}') as { project?: string; until?: number; removed?: RemovedMember };
-  if (removed && project === context.project.id && until !== undefined && context.now <= until) return removed;
-  throw gatewayError('bad_request', { message: 'the removal can no longer be undone; add the member again below' });
 }
 
 function memberTable(context: ConsoleContext, members: readonly Member[]): Html {
   const isOwner = context.role === 'owner';
   return table<Member>({
     caption: 'Members',
-    hideCaption: true,
     rows: members,
     empty: 'Only deployment admins can open this project. Add its first owner below.',
     columns: [
@@ -245,6 +187,7 @@ const roleOptions = [
 ];
 
 function addForm(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors): Html {
+  const filled = fillFields(form, errors);
   return section(
     'Add a member',
     card(
@@ -253,20 +196,10 @@ function addForm(context: ConsoleContext, form: URLSearchParams, errors: FieldEr
         action: projectPath(context, '/members'),
         submit: 'Add',
         fields: [
+          textField({ ...filled('email'), label: 'E-mail address', type: 'email', required: true, autocomplete: 'off' }),
           textField({
-            name: 'email',
-            label: 'E-mail address',
-            type: 'email',
-            value: form.get('email'),
-            error: errors.of('email'),
-            required: true,
-            autocomplete: 'off',
-          }),
-          textField({
-            name: 'name',
+            ...filled('name'),
             label: 'Name',
-            value: form.get('name'),
-            error: errors.of('name'),
             maxLength: 200,
             autocomplete: 'off',
             hint: 'Shown to members until the person signs in with an account of their own.',

@@ -5,12 +5,14 @@
 import { gatewayError } from '../../core/errors.ts';
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
+import { signInLinkUrl } from '../../people/sign-in-links.ts';
 import {
   actionButton,
   checkboxField,
   csvLink,
   csvRows,
   cutPage,
+  fillFields,
   pageParameter,
   pager,
   form as renderForm,
@@ -21,28 +23,24 @@ import {
 } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
 import { personBadges, signInMethods } from './person-columns.ts';
 import { personIdOf } from './person-id.ts';
 import { personPage } from './person-page.ts';
 import { signInLinkPage } from './sign-in-link.ts';
 
-export interface PeopleRoutesDeps {
-  readonly people: Pick<People, 'accounts' | 'links' | 'sessions'>;
-  /** Returns the URL of a sign-in link. `origin` is the origin of the request. */
-  readonly linkUrl: (origin: string, secret: string) => string;
-}
-
 const path = '/admin/people';
 const url = `/console${path}`;
 const pageSize = 50;
 
-export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): readonly ConsoleRoute[] {
-  const { accounts, links, sessions } = people;
-
+export function createPeopleRoutes({
+  accounts,
+  links,
+  sessions,
+}: Pick<People, 'accounts' | 'links' | 'sessions'>): readonly ConsoleRoute[] {
   const issueLink = async (context: ConsoleContext, person: PersonRecord): Promise<PageContent> => {
     const { secret, expiresAt } = await links.issue(person.id);
-    return signInLinkPage(context, { person, url: linkUrl(context.url.origin, secret), expiresAt }, { label: 'People', href: url });
+    return signInLinkPage(context, { person, url: signInLinkUrl(context.origin, secret), expiresAt }, { label: 'People', href: url });
   };
   const showPerson = async (context: ConsoleContext): Promise<PageContent> => {
     const person = await accounts.get(personIdOf(context));
@@ -66,101 +64,55 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
   };
 
   return [
-    { method: 'get', path, access: 'admin', handle: (context) => showPeople(context, people) },
-    {
-      method: 'get',
-      path: `${path}.csv`,
-      access: 'admin',
-      handle: async () => ({
-        kind: 'csv',
-        fileName: 'people.csv',
-        header: ['email', 'name', 'admin', 'disabled_at', 'created_at'],
-        rows: csvRows({
-          readPage: (after, limit) => accounts.list({ after: after ?? undefined, limit }),
-          keyOf: ({ email }) => email,
-          toCsv: csvRow,
-        }),
+    get(path, 'admin', (context) => showPeople(context, { accounts })),
+    get(`${path}.csv`, 'admin', async () => ({
+      kind: 'csv',
+      fileName: 'people.csv',
+      header: ['email', 'name', 'admin', 'disabled_at', 'created_at'],
+      rows: csvRows({
+        readPage: (after, limit) => accounts.list({ after: after ?? undefined, limit }),
+        keyOf: ({ email }) => email,
+        toCsv: csvRow,
       }),
-    },
-    { method: 'get', path: `${path}/new`, access: 'admin', handle: async (context) => newPersonPage(context, new URLSearchParams()) },
-    {
-      method: 'post',
-      path,
-      access: 'admin',
-      action: 'person.create',
-      async handle(context, form) {
-        const name = form.get('name')?.trim() ?? '';
-        const admin = form.has('admin');
-        const person = await accounts.create({ email: form.get('email') ?? '', admin, ...(name !== '' && { name }) });
-        return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id, admin } };
-      },
-      invalidForm: async (context, form, errors) => newPersonPage(context, form, errors),
-    },
-    { method: 'get', path: `${path}/:person`, access: 'admin', handle: showPerson },
-    {
-      method: 'post',
-      path: `${path}/:person/confirm`,
-      access: 'admin',
-      action: 'person.confirm',
-      async handle(context) {
-        const { onlyProject } = await accounts.get(personIdOf(context));
-        const { person, isNew } = await accounts.confirm(personIdOf(context));
-        const audit = { person_id: person.id, unconfirmed: personIdOf(context), project: onlyProject };
-        if (isNew) return { kind: 'page', page: await issueLink(context, person), audit };
-        return { kind: 'redirect', to: `${url}/${person.id}`, notice: `${person.name} is confirmed and had an account already.`, audit };
-      },
-      invalidForm: showPerson,
-    },
-    {
-      method: 'post',
-      path: `${path}/:person/admin`,
-      access: 'admin',
-      action: 'person.change',
-      handle: (context, form) => {
-        const admin = form.get('admin') === 'yes';
-        return change(context, { admin }, (name) => `${name} is ${admin ? 'now' : 'no longer'} a deployment admin.`);
-      },
-      invalidForm: showPerson,
-    },
-    {
-      method: 'post',
-      path: `${path}/:person/disabled`,
-      access: 'admin',
-      action: 'person.change',
-      handle: (context, form) => {
-        const disabled = form.get('disabled') === 'yes';
-        return change(context, { disabled }, (name) => `${name} can ${disabled ? 'no longer' : 'now'} sign in.`);
-      },
-      invalidForm: showPerson,
-    },
-    {
-      method: 'post',
-      path: `${path}/:person/sign-in-link`,
-      access: 'admin',
-      action: 'person.sign_in_link',
-      async handle(context) {
-        const person = await accounts.get(personIdOf(context));
-        if (person.disabledAt !== null) throw gatewayError('conflict', { message: 'a disabled person cannot sign in' });
-        return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id } };
-      },
-      invalidForm: showPerson,
-    },
-    {
-      method: 'post',
-      path: `${path}/:person/sessions`,
-      access: 'admin',
-      action: 'session.revoke',
-      async handle(context, form) {
-        const personId = personIdOf(context);
-        const session = form.get('session');
-        const ended =
-          session === null
-            ? await sessions.revokeAll(personId, { except: context.session.id })
-            : Number(await sessions.revoke(personId, session));
-        const notice = ended === 1 ? 'One session was ended.' : `${ended} sessions were ended.`;
-        return { kind: 'redirect', to: `${url}/${personId}`, notice, audit: { person_id: personId, session, ended } };
-      },
-    },
+    })),
+    get(`${path}/new`, 'admin', (context) => newPersonPage(context, new URLSearchParams())),
+    post(path, { access: 'admin', action: 'person.create', invalidForm: newPersonPage }, async (context, form) => {
+      const name = form.get('name')?.trim() ?? '';
+      const admin = form.has('admin');
+      const person = await accounts.create({ email: form.get('email') ?? '', admin, ...(name !== '' && { name }) });
+      return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id, admin } };
+    }),
+    get(`${path}/:person`, 'admin', showPerson),
+    post(`${path}/:person/confirm`, { access: 'admin', action: 'person.confirm', invalidForm: showPerson }, async (context) => {
+      const { onlyProject } = await accounts.get(personIdOf(context));
+      const { person, isNew } = await accounts.confirm(personIdOf(context));
+      const audit = { person_id: person.id, unconfirmed: personIdOf(context), project: onlyProject };
+      if (isNew) return { kind: 'page', page: await issueLink(context, person), audit };
+      return { kind: 'redirect', to: `${url}/${person.id}`, notice: `${person.name} is confirmed and had an account already.`, audit };
+    }),
+    post(`${path}/:person/admin`, { access: 'admin', action: 'person.change', invalidForm: showPerson }, (context, form) => {
+      const admin = form.get('admin') === 'yes';
+      return change(context, { admin }, (name) => `${name} is ${admin ? 'now' : 'no longer'} a deployment admin.`);
+    }),
+    post(`${path}/:person/disabled`, { access: 'admin', action: 'person.change', invalidForm: showPerson }, (context, form) => {
+      const disabled = form.get('disabled') === 'yes';
+      return change(context, { disabled }, (name) => `${name} can ${disabled ? 'no longer' : 'now'} sign in.`);
+    }),
+    post(`${path}/:person/sign-in-link`, { access: 'admin', action: 'person.sign_in_link', invalidForm: showPerson }, async (context) => {
+      const person = await accounts.get(personIdOf(context));
+      if (person.disabledAt !== null) throw gatewayError('conflict', { message: 'a disabled person cannot sign in' });
+      return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id } };
+    }),
+    post(`${path}/:person/sessions`, { access: 'admin', action: 'session.revoke' }, async (context, form) => {
+      const personId = personIdOf(context);
+      const session = form.get('session');
+      const ended =
+        session === null
+          ? await sessions.revokeAll(personId, { except: context.session.id })
+          : Number(await sessions.revoke(personId, session));
+      const notice = ended === 1 ? 'One session was ended.' : `${ended} sessions were ended.`;
+      return { kind: 'redirect', to: `${url}/${personId}`, notice, audit: { person_id: personId, session, ended } };
+    }),
   ];
 }
 
@@ -175,7 +127,6 @@ async function showPeople(context: ConsoleContext, { accounts }: Pick<People, 'a
     actions: html`${csvLink(context)}<a class="button primary" href="${url}/new">New person</a>`,
     content: html`${table<PersonRecord>({
       caption: 'People',
-      hideCaption: true,
       rows: shown,
       empty: 'Nobody has an account.',
       rowHref: ({ id }) => `${url}/${id}`,
@@ -193,9 +144,7 @@ async function showPeople(context: ConsoleContext, { accounts }: Pick<People, 'a
 function unconfirmedSection(context: ConsoleContext, people: readonly PersonRecord[]): Html {
   const list = table<PersonRecord>({
     caption: 'Not confirmed',
-    hideCaption: true,
     rows: people,
-    empty: '',
     rowHref: ({ id }) => `${url}/${id}`,
     columns: [
       { label: 'Name', value: ({ name }) => name },
@@ -214,7 +163,8 @@ function unconfirmedSection(context: ConsoleContext, people: readonly PersonReco
   });
 }
 
-function newPersonPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {
+async function newPersonPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): Promise<PageContent> {
+  const filled = fillFields(form, errors);
   return {
     kind: 'page',
     title: 'New person',
@@ -226,16 +176,14 @@ function newPersonPage(context: ConsoleContext, form: URLSearchParams, errors: F
       cancelHref: url,
       fields: [
         textField({
-          name: 'email',
+          ...filled('email'),
           label: 'E-mail address',
           type: 'email',
-          value: form.get('email'),
-          error: errors.of('email'),
           required: true,
           autocomplete: 'off',
           autofocus: true,
         }),
-        textField({ name: 'name', label: 'Name', value: form.get('name'), error: errors.of('name'), maxLength: 200, autocomplete: 'off' }),
+        textField({ ...filled('name'), label: 'Name', maxLength: 200, autocomplete: 'off' }),
         checkboxField({
           name: 'admin',
           label: 'Deployment admin',

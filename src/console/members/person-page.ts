@@ -1,4 +1,4 @@
-/** Shows a person's account and sessions to admins, and what they can do with them. */
+/** Shows a person's account and sessions to admins, with buttons for the actions that the admin may take. */
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
 import { actionButton, ago, card, definitions, section, table, time } from '../frame/components.ts';
@@ -51,7 +51,6 @@ ${section(
   'Sessions',
   table<SessionRecord>({
     caption: 'Sessions',
-    hideCaption: true,
     rows: sessions,
     empty: 'The person is not signed in.',
     columns: [

@@ -7,6 +7,7 @@ import {
   csvLink,
   cutPage,
   exactUsd,
+  fillFields,
   formatCount,
   meter,
   pageParameter,
@@ -20,7 +21,7 @@ import {
 } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
 
 const path = '/admin/projects';
 const url = `/console${path}`;
@@ -43,7 +44,7 @@ interface ListedProject {
 
 export interface ProjectRoutesDeps {
   readonly projects: Pick<Projects, 'findBySlug' | 'list' | 'put'>;
-  /** Returns the figures of these projects in the same order. */
+  /** Returns the figures of the projects, in the same order as `projects`. */
   readonly readFigures: (
     projects: readonly Project[],
     view: { readonly range: Range; readonly now: number; readonly signal: AbortSignal },
@@ -55,45 +56,33 @@ const days = 30;
 export function createProjectRoutes(deps: ProjectRoutesDeps): readonly ConsoleRoute[] {
   const { projects } = deps;
   return [
-    { method: 'get', path, access: 'admin', handle: (context) => projectsPage(deps, context) },
-    {
-      method: 'get',
-      path: `${path}.csv`,
-      access: 'admin',
-      async handle(context) {
-        return {
-          kind: 'csv',
-          fileName: 'projects.csv',
-          header: [
-            ...['project', 'name', 'may_call', 'monthly_cap_usd', 'created_at'],
-            ...[`calls_${days}_days`, `errors_${days}_days`, `cost_usd_${days}_days`, 'month_to_date_usd'],
-          ],
-          rows: projectRows(deps, context),
-        };
-      },
-    },
-    { method: 'get', path: `${path}/new`, access: 'admin', handle: async (context) => newProjectPage(context, new URLSearchParams()) },
-    {
-      method: 'post',
-      path,
-      access: 'admin',
-      action: 'project.create',
-      async handle(_context, form) {
-        const slug = form.get('project')?.trim() ?? '';
-        const name = form.get('name')?.trim() ?? '';
-        if ((await projects.findBySlug(slug)) !== null)
-          throw gatewayError('conflict', { issues: [{ path: 'project', message: 'exists already' }] });
-        const { project } = await projects.put(slug, name === '' ? {} : { name });
-        const audit = { project_id: project.id, project: slug, name: project.name };
-        return {
-          kind: 'redirect',
-          to: `/console/p/${slug}/members`,
-          notice: `The project ${project.name} exists now. Add its first owner.`,
-          audit,
-        };
-      },
-      invalidForm: async (context, form, errors) => newProjectPage(context, form, errors),
-    },
+    get(path, 'admin', (context) => projectsPage(deps, context)),
+    get(`${path}.csv`, 'admin', async (context) => {
+      return {
+        kind: 'csv',
+        fileName: 'projects.csv',
+        header: [
+          ...['project', 'name', 'may_call', 'monthly_cap_usd', 'created_at'],
+          ...[`calls_${days}_days`, `errors_${days}_days`, `cost_usd_${days}_days`, 'month_to_date_usd'],
+        ],
+        rows: projectRows(deps, context),
+      };
+    }),
+    get(`${path}/new`, 'admin', (context) => newProjectPage(context, new URLSearchParams())),
+    post(path, { access: 'admin', action: 'project.create', invalidForm: newProjectPage }, async (_context, form) => {
+      const slug = form.get('project')?.trim() ?? '';
+      const name = form.get('name')?.trim() ?? '';
+      if ((await projects.findBySlug(slug)) !== null)
+        throw gatewayError('conflict', { issues: [{ path: 'project', message: 'already exists' }] });
+      const { project } = await projects.put(slug, name === '' ? {} : { name });
+      const audit = { project_id: project.id, project: slug, name: project.name };
+      return {
+        kind: 'redirect',
+        to: `/console/p/${slug}/members`,
+        notice: `The project ${project.name} exists now. Add its first owner.`,
+        audit,
+      };
+    }),
   ];
 }
 
@@ -127,7 +116,6 @@ async function projectsPage({ projects, readFigures }: ProjectRoutesDeps, contex
     actions: html`${csvLink(context)}<a class="button" href="/console/admin/overview?range=${days}d">Overview</a><a class="button primary" href="${url}/new">New project</a>`,
     content: html`${table<ListedProject>({
       caption: 'Projects',
-      hideCaption: true,
       rows,
       empty: 'A project has its own keys, routing, memory and members.',
       rowHref: ({ project }) => `/console/p/${project.slug}`,
@@ -153,7 +141,8 @@ function capOf({ project, monthNanos }: ListedProject): Html {
   return meter({ label: `Monthly cap of ${project.name}`, value: Number(monthNanos), max: cap, text });
 }
 
-function newProjectPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {
+async function newProjectPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): Promise<PageContent> {
+  const filled = fillFields(form, errors);
   return {
     kind: 'page',
     title: 'New project',
@@ -165,11 +154,9 @@ function newProjectPage(context: ConsoleContext, form: URLSearchParams, errors: 
       cancelHref: url,
       fields: [
         textField({
-          name: 'project',
+          ...filled('project'),
           label: 'Project',
           hint: 'Identifies the project in URLs and over the API: a-z, 0-9 and "-". It cannot be changed.',
-          value: form.get('project'),
-          error: errors.of('project'),
           required: true,
           maxLength: 63,
           pattern: '[a-z0-9][a-z0-9\\-]{0,62}',
@@ -177,11 +164,9 @@ function newProjectPage(context: ConsoleContext, form: URLSearchParams, errors: 
           autofocus: true,
         }),
         textField({
-          name: 'name',
+          ...filled('name'),
           label: 'Name',
           hint: 'Shown in the console. By default the same as the project.',
-          value: form.get('name'),
-          error: errors.of('name'),
           maxLength: 200,
           autocomplete: 'off',
         }),

@@ -4,9 +4,9 @@ import type { Queries } from '../../db/database.ts';
 import { countFacts, type createGraph, type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
 import { csvLink, filterForm, formatCount, formatTimeIn, table, tabs, textField, time, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get } from '../frame/route.ts';
 import { drawGraph } from './graph-picture.ts';
-import { memoryPath, styles, subjectLabel } from './item-view.ts';
+import { memoryPath, styles, subjectLink } from './item-view.ts';
 
 export interface GraphDeps {
   readonly queries: Queries;
@@ -21,39 +21,29 @@ const maxExported = 10_000;
 
 export function createGraphRoutes({ queries, findFacts }: GraphDeps): readonly ConsoleRoute[] {
   return [
-    {
-      method: 'get',
-      path: '/graph',
-      access: 'member',
-      async handle(context) {
-        const query = readQuery(context.url);
-        const facts = await findFacts(context.project.id, query);
-        const total = facts.length < maxFacts ? facts.length : await countFacts(queries, context.project.id, query, maxCounted);
-        return {
-          kind: 'page',
-          title: 'Graph',
-          styles: [styles],
-          actions: csvLink(context),
-          content: html`<div class="stack">${filters(context)}${views(context)}${
-            isPicture(context) && facts.length > 0 ? picture(context, facts, total) : listing(context, facts, total)
-          }</div>`,
-        };
-      },
-    },
-    {
-      method: 'get',
-      path: '/graph.csv',
-      access: 'member',
-      async handle({ url, project, zone }) {
-        const facts = await findFacts(project.id, { ...readQuery(url), limit: maxExported });
-        return {
-          kind: 'csv',
-          fileName: `facts-${project.slug}.csv`,
-          header: ['id', 'source', 'relation', 'target', 'fact', 'subject', `valid_from (${zone})`, 'memories'],
-          rows: facts.map((fact) => csvRow(fact, zone)),
-        };
-      },
-    },
+    get('/graph', 'member', async (context) => {
+      const query = readQuery(context.url);
+      const facts = await findFacts(context.project.id, query);
+      const total = facts.length < maxFacts ? facts.length : await countFacts(queries, context.project.id, query, maxCounted);
+      return {
+        kind: 'page',
+        title: 'Graph',
+        styles: [styles],
+        actions: csvLink(context),
+        content: html`<div class="stack">${filters(context)}${views(context)}${
+          isPicture(context) && facts.length > 0 ? picture(context, facts, total) : listing(context, facts, total)
+        }</div>`,
+      };
+    }),
+    get('/graph.csv', 'member', async ({ url, project, zone }) => {
+      const facts = await findFacts(project.id, { ...readQuery(url), limit: maxExported });
+      return {
+        kind: 'csv',
+        fileName: `facts-${project.slug}.csv`,
+        header: ['id', 'source', 'relation', 'target', 'fact', 'subject', `valid_from (${zone})`, 'memories'],
+        rows: facts.map((fact) => csvRow(fact, zone)),
+      };
+    }),
   ];
 }
 
@@ -99,7 +89,7 @@ function picture(context: ConsoleContext, facts: readonly Fact[], total: number)
   return html`<p class="hint">${describe(shown.length, nodes, total)}</p>${drawn}`;
 }
 
-/** Returns the facts of the newest `maxNodes` entities. The table lists the others. */
+/** The drawing shows only the facts of the newest `maxNodes` entities. All of them are in the table. */
 function selectFacts(facts: readonly Fact[]): { shown: readonly Fact[]; nodes: number } {
   const ids = new Set<string>();
   const shown = facts.filter(({ sourceId, targetId }) => {
@@ -125,13 +115,12 @@ function factTable(context: ConsoleContext, facts: readonly Fact[]): Html {
   const entity = (name: string) => html`<a class="cut" title="${name}" href="${withQuery(context, { entity: name })}">${name}</a>`;
   return table({
     caption: 'Live facts',
-    hideCaption: true,
     columns: [
       { label: 'Fact', value: ({ fact }: Fact) => fact, grow: true },
       { label: 'From', value: ({ sourceName }: Fact) => entity(sourceName) },
       { label: 'Relation', value: ({ relation }) => html`<code>${relation}</code>` },
       { label: 'To', value: ({ targetName }) => entity(targetName) },
-      { label: 'Subject', value: ({ subject }) => subjectLabel(subject) },
+      { label: 'Subject', value: ({ subject }) => subjectLink(context, subject) },
       { label: 'Since', value: ({ validFrom }) => time(validFrom, context.zone, 'date') },
       { label: 'Memories', value: ({ itemIds }) => itemLinks(context, itemIds) },
     ],

@@ -1,7 +1,8 @@
-/** Contains the parts that several pages about memories share. */
+/** Components that several pages about memories use. */
 import type { Item, ItemKind, ItemOrigin } from '../../memory/records/item-record.ts';
 import { defineAsset } from '../frame/assets.ts';
 import { badge } from '../frame/components.ts';
+import { endUserLink } from '../frame/end-user.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
@@ -22,21 +23,13 @@ export const originLabels: Readonly<Record<ItemOrigin, string>> = {
   person: 'Written by a person',
 };
 
-/** Short forms of `originLabels` that we use in tables. */
+/** Shorter labels than `originLabels`, for use in tables. */
 export const originNames: Readonly<Record<ItemOrigin, string>> = { agent: 'Application', observed: 'Learned', person: 'Person' };
 
 export const importanceOptions = ['1', '2', '3', '4', '5'].map((value) => ({
   value,
   label: { 1: '1 – passing', 3: '3 – normal', 5: '5 – must never be forgotten' }[value] ?? value,
 }));
-
-const maxLineLength = 220;
-
-/** Joins the lines of a text into one, and truncates it. */
-export function shorten(text: string, maxLength = maxLineLength): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;
-}
 
 export function memoryPath(context: Pick<ConsoleContext, 'project'>, id = ''): string {
   return projectPath(context, `/memory${id === '' ? '' : `/${id}`}`);
@@ -53,7 +46,12 @@ export function subjectLabel(subject: string | null): Html | string {
   return subject === null ? html`<span class="muted">Whole project</span>` : html`<span class="cut" title="${subject}">${subject}</span>`;
 }
 
-/** Returns e.g. `2 useful, 1 wrong`. */
+/** Like `subjectLabel`, with a link to the page of the end user. */
+export function subjectLink(context: Pick<ConsoleContext, 'project'>, subject: string | null): Html | string {
+  return subject === null ? subjectLabel(null) : endUserLink(context, subject);
+}
+
+/** Shows how often the memory was rated, e.g. as `2 useful, 1 wrong`. */
 export function ratingsLabel({ useful, wrong }: Pick<Item, 'useful' | 'wrong'>): Html {
   const parts = [useful > 0 && `${useful} useful`, wrong > 0 && `${wrong} wrong`].filter((part) => part !== false);
   return parts.length === 0 ? html`<span class="muted">–</span>` : html`<span class="cut">${parts.join(', ')}</span>`;

@@ -1,4 +1,6 @@
-/** Shows what we know about a memory, and lets people correct, remove or pin it. */
+/**
+ * The page of a memory. It shows everything that we know about the memory, and lets people correct, remove or pin it.
+ */
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
@@ -6,15 +8,27 @@ import type { Queries } from '../../db/database.ts';
 import { type ItemDetails, type ItemSource, readItemDetails } from '../../memory/items/item-details.ts';
 import { correctionBody } from '../../memory/items/item-schemas.ts';
 import type { Writer } from '../../memory/items/items.ts';
+import type { StoredVote } from '../../memory/items/votes.ts';
 import type { Item } from '../../memory/records/item-record.ts';
 import { type Fact, listFactsOfItem } from '../../memory/search/graph.ts';
 import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
-import { actionButton, ago, badge, copyable, definitions, form, section, table, textArea, time } from '../frame/components.ts';
+import { actionButton, ago, badge, copyable, definitions, form, notice, section, table, textArea, time } from '../frame/components.ts';
+import { endUserLink } from '../frame/end-user.ts';
 import { type Html, html } from '../frame/html.ts';
 import { messagesPerPage } from '../frame/paging.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageContent, RedirectResult } from '../frame/route.ts';
-import { kindLabels, memoryPath, originLabels, ratingsLabel, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
+import {
+  type ActionResult,
+  type ActionRoute,
+  type ConsoleContext,
+  type ConsoleRoute,
+  get,
+  type PageContent,
+  post,
+  type RedirectResult,
+} from '../frame/route.ts';
+import { shorten } from '../frame/values.ts';
+import { kindLabels, memoryPath, originLabels, ratingsLabel, stateBadges, styles, subjectLink } from './item-view.ts';
 
 export interface MemoryDetailDeps {
   readonly queries: Queries;
@@ -41,10 +55,12 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
     const facts = await listFactsOfItem(queries, details.item.id, maxFacts);
     const names = await findAuthors(
       findNames,
-      [details.item, ...details.history].map(({ author }) => author),
+      [details.item, ...details.history].flatMap(({ author, closedBy }) => (closedBy === null ? [author] : [author, closedBy])),
     );
     return detailPage(context, { ...details, facts, names, typed });
   };
+
+  const showRejected: ActionRoute['invalidForm'] = (context, fields) => show(context, fields.get('text') ?? undefined);
 
   /**
    * Creates a route that changes a memory. If two people close or restore it at the same time, the second one gets a
@@ -54,12 +70,8 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
     verb: string,
     run: (change: Change) => Promise<ActionResult>,
     conflict = 'the memory was corrected or removed in the meantime',
-  ): ActionRoute => ({
-    method: 'post',
-    path: `/memory/:id/${verb}`,
-    access: 'member',
-    action: `memory_item.${verb}`,
-    async handle(context, fields) {
+  ): ActionRoute =>
+    post(`/memory/:id/${verb}`, { access: 'member', action: `memory_item.${verb}`, invalidForm: showRejected }, async (context, fields) => {
       const { project, params, session } = context;
       const id = idOf(params);
       try {
@@ -69,9 +81,7 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
         await read(context);
         throw gatewayError('conflict', { message: conflict, cause: error });
       }
-    },
-    invalidForm: (context, fields) => show(context, fields.get('text') ?? undefined),
-  });
+    });
   const back = ({ context, id }: Change, notice: string, audit: Record<string, unknown> = {}): RedirectResult => ({
     kind: 'redirect',
     to: memoryPath(context, id),
@@ -80,7 +90,7 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
   });
 
   return [
-    { method: 'get', path: '/memory/:id', access: 'member', handle: (context) => show(context) },
+    get('/memory/:id', 'member', (context) => show(context)),
     action('pin', async (change) => {
       await items.pin(change.projectId, change.id, true, change.writer);
       return back(change, 'The memory is pinned.');
@@ -95,8 +105,8 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
     }),
     action('correct', async (change) => {
       const { text } = parseOrBadRequest(correctionBody, { text: change.fields.get('text') ?? '' });
-      const corrected = await items.correct(change.projectId, change.id, text, change.writer);
-      const replacement = { ...change, id: corrected.id };
+      const written = await items.correct(change.projectId, change.id, text, change.writer);
+      const replacement = { ...change, id: written.id };
       return back(replacement, 'The memory is corrected. The former text remains in its history.', { corrects: change.id });
     }),
     action('remove', async (change) => {
@@ -132,12 +142,12 @@ function idOf({ id = '' }: Readonly<Record<string, string>>): string {
 interface Shown extends ItemDetails {
   readonly facts: readonly Fact[];
   readonly names: ReadonlyMap<string, string>;
-  /** The text of a correction that we rejected. */
+  /** The rejected text, if somebody has just tried to correct the memory. */
   readonly typed: string | undefined;
 }
 
 function detailPage(context: ConsoleContext, shown: Shown): PageContent {
-  const { item, history, source, facts, typed, names } = shown;
+  const { item, history, votes, source, facts, typed, names } = shown;
   const isLive = item.state === 'live';
   return {
     kind: 'page',
@@ -148,8 +158,9 @@ function detailPage(context: ConsoleContext, shown: Shown): PageContent {
     ...(isRemoved(item) && { actions: restoreButton(context, item) }),
     content: html`<div class="stack">
 <div class="card"><p class="text memory-text">${item.text}</p><p>${badge(kindLabels[item.kind])}${stateBadges(item)}</p></div>
-${isLive && !item.inRecall ? leftOut(context, item) : ''}${properties(context, shown)}
+${isLive && !item.inRecall ? leftOut(context, item) : ''}${item.closedAt === null ? '' : closedNotice(context, shown, item.closedAt)}${properties(context, shown)}
 ${source === null ? '' : sourceSection(context, item, source)}
+${votes.length === 0 ? '' : voteSection(context, votes)}
 ${history.length < 2 ? '' : historySection(context, item, history, names)}
 ${facts.length === 0 ? '' : factSection(context, facts)}
 ${isLive ? correction(context, item, typed) : ''}</div>`,
@@ -162,7 +173,10 @@ function buttons(context: ConsoleContext, { id, pinned }: Item): Html {
   return html`${pinned ? button('unpin', 'Unpin') : button('pin', 'Pin')}${button('remove', 'Remove', true)}`;
 }
 
-/** Corrected, merged and restored memories are closed too, but another memory has taken their place. */
+/**
+ * Corrected, merged and restored memories are closed too. But these were superseded by another memory, so they don't
+ * count as removed.
+ */
 function isRemoved({ state, supersededBy }: Item): boolean {
   return state === 'closed' && supersededBy === null;
 }
@@ -177,17 +191,27 @@ function leftOut(context: ConsoleContext, { id, wrong }: Item): Html {
 <p>It was rated wrong ${wrong} times. If it is right, confirm it: recall then uses it again.</p>${confirm}</div>`;
 }
 
+/** Says what closed the memory, who did it and when, with a link to the memory that took its place. */
+function closedNotice(context: ConsoleContext, { item, history, names }: Shown, closedAt: Date): Html {
+  const { verb, successor } = endOf(item, history);
+  // Older versions didn't record who closed a memory. If it was corrected, we know anyway, because the correction has
+  // the same author. That isn't true for restored memories.
+  const author = item.closedBy ?? (verb === corrected ? successor?.author : undefined);
+  const by = author === undefined ? '' : html` by <strong>${authorName(author, names)}</strong>`;
+  const next = successor === undefined ? '' : html` <a href="${memoryPath(context, successor.id)}">See what took its place</a>.`;
+  return notice(html`${verb}${by}, ${time(closedAt, context.zone)}.${next}`);
+}
+
 function properties(context: ConsoleContext, { item, names }: Shown): Html {
   const { zone } = context;
   return definitions([
-    ['Subject', subjectLabel(item.subject)],
+    ['Subject', subjectLink(context, item.subject)],
     ['Importance', `${item.importance} of 5`],
     ['Origin', originLabels[item.origin]],
     ['Author', authorName(item.author, names)],
     ['Ratings', ratingsLabel(item)],
     ['Written', time(item.createdAt, zone)],
     ['Changed', time(item.updatedAt, zone)],
-    ...(item.closedAt === null ? [] : [['Closed', time(item.closedAt, zone)] as const]),
     ['Id', copyable(item.id)],
   ]);
 }
@@ -223,7 +247,6 @@ function highlight(text: string, part: string): Html | string {
 function historySection(context: ConsoleContext, current: Item, history: readonly Item[], names: ReadonlyMap<string, string>): Html {
   const rows = table({
     caption: 'Corrections, merges and restorations',
-    hideCaption: true,
     columns: [
       {
         label: 'Text',
@@ -236,17 +259,50 @@ function historySection(context: ConsoleContext, current: Item, history: readonl
     ],
     rows: history,
     rowHref: ({ id }) => memoryPath(context, id),
-    empty: '',
   });
   return section('History', rows, { hint: 'Corrections, merges and restorations, the oldest first. Nothing is overwritten.' });
 }
 
-function historyState({ id, state, text, supersededBy }: Item, history: readonly Item[]): Html {
-  if (state === 'live') return badge('Live', 'good');
-  if (supersededBy === null) return badge('Removed');
+function historyState(item: Item, history: readonly Item[]): Html {
+  return item.state === 'live' ? badge('Live', 'good') : badge(endOf(item, history).verb);
+}
+
+const corrected = 'Corrected';
+
+/**
+ * Says what became of a closed memory. For a merged one, we may not find the successor, because we don't read the whole
+ * history.
+ */
+function endOf({ id, text, supersededBy }: Item, history: readonly Item[]): { readonly verb: string; readonly successor?: Item } {
+  if (supersededBy === null) return { verb: 'Removed' };
   const successor = history.find(({ supersedes }) => supersedes === id);
-  if (!successor) return badge('Merged');
-  return badge(successor.text === text ? 'Removed, then restored' : 'Corrected');
+  if (successor) return { verb: successor.text === text ? 'Removed, then restored' : corrected, successor };
+  const merged = history.find((item) => item.id === supersededBy);
+  return { verb: 'Merged', ...(merged && { successor: merged }) };
+}
+
+function voteSection(context: ConsoleContext, votes: readonly StoredVote[]): Html {
+  const rows = table<StoredVote>({
+    caption: 'Votes of keys',
+    columns: [
+      { label: 'Vote', value: ({ useful }) => (useful ? badge('Useful', 'good') : badge('Wrong', 'warning')) },
+      {
+        label: 'Counts for',
+        value: ({ subject }) => (subject === null ? 'Everybody who can see it' : endUserLink(context, subject)),
+        grow: true,
+      },
+      {
+        label: 'Recalled in',
+        value: ({ callId }) =>
+          callId === null ? html`<span class="muted">–</span>` : html`<a href="${projectPath(context, `/calls/${callId}`)}">the call</a>`,
+      },
+      { label: 'Time', value: ({ votedAt }) => time(votedAt, context.zone, 'minute') },
+    ],
+    rows: votes,
+  });
+  return section('Votes', rows, {
+    hint: 'The last rating of each key is its vote. Votes move the memory up or down in search and recall, by at most a tenth of its score.',
+  });
 }
 
 function factSection(context: ConsoleContext, facts: readonly Fact[]): Html {
@@ -254,7 +310,6 @@ function factSection(context: ConsoleContext, facts: readonly Fact[]): Html {
     html`<a class="cut" title="${name}" href="${projectPath(context, '/graph', { entity: name })}">${name}</a>`;
   const rows = table({
     caption: 'Facts that cite this memory',
-    hideCaption: true,
     columns: [
       { label: 'Fact', value: ({ fact }: Fact) => fact, grow: true },
       { label: 'From', value: ({ sourceName }) => entity(sourceName) },
@@ -264,7 +319,6 @@ function factSection(context: ConsoleContext, facts: readonly Fact[]): Html {
       { label: 'State', value: ({ validTo }) => (validTo === null ? badge('Live', 'good') : badge('Ended')) },
     ],
     rows: facts,
-    empty: '',
   });
   return section('Facts that cite it', rows);
 }

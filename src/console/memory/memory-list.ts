@@ -24,8 +24,9 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
-import { kindLabels, memoryPath, originNames, ratingsLabel, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent } from '../frame/route.ts';
+import { shorten } from '../frame/values.ts';
+import { kindLabels, memoryPath, originNames, ratingsLabel, stateBadges, styles, subjectLabel } from './item-view.ts';
 
 export interface MemoryListDeps {
   readonly queries: Queries;
@@ -35,7 +36,7 @@ export interface MemoryListDeps {
 }
 
 const pageSize = 50;
-/** The search of the API doesn't return more than this. */
+/** The most that the search API returns. */
 const maxMatches = 50;
 const stateLabels = { live: 'Live', left_out: 'Left out of recall', closed: 'Corrected or removed', all: 'All' } as const;
 
@@ -51,39 +52,29 @@ export function createMemoryListRoutes(deps: MemoryListDeps): readonly ConsoleRo
   };
 
   return [
-    {
-      method: 'get',
-      path: '/memory',
-      access: 'member',
-      async handle(context) {
-        const filter = readFilter(context.url);
-        const query = readQuery(context.url);
-        if (query !== null) return listPage(context, await matchesView(context, await findMatches(context, query, filter), filter));
-        const page = { before: parsePageId(context), limit: pageSize + 1 };
-        const { shown, next } = cutPage(await listItems(queries, context.project.id, filter, page), pageSize, ({ id }) => id);
-        return listPage(context, html`${itemTable(context, shown)}${pager(context, next)}`);
-      },
-    },
-    {
-      method: 'get',
-      path: '/memory.csv',
-      access: 'member',
-      async handle(context) {
-        const filter = readFilter(context.url);
-        const query = readQuery(context.url);
-        const { project, zone } = context;
-        const toCsv = (item: Item) => csvRow(item, zone);
-        const rows =
-          query === null
-            ? csvRows({
-                readPage: (before, limit) => listItems(queries, project.id, filter, { before, limit }),
-                keyOf: ({ id }) => id,
-                toCsv,
-              })
-            : (await findMatches(context, query, filter)).items.map(toCsv);
-        return { kind: 'csv', fileName: `memory-${project.slug}.csv`, header: csvHeader(zone), rows };
-      },
-    },
+    get('/memory', 'member', async (context) => {
+      const filter = readFilter(context.url);
+      const query = readQuery(context.url);
+      if (query !== null) return listPage(context, await matchesView(context, await findMatches(context, query, filter), filter));
+      const page = { before: parsePageId(context), limit: pageSize + 1 };
+      const { shown, next } = cutPage(await listItems(queries, context.project.id, filter, page), pageSize, ({ id }) => id);
+      return listPage(context, html`${itemTable(context, shown)}${pager(context, next)}`);
+    }),
+    get('/memory.csv', 'member', async (context) => {
+      const filter = readFilter(context.url);
+      const query = readQuery(context.url);
+      const { project, zone } = context;
+      const toCsv = (item: Item) => csvRow(item, zone);
+      const rows =
+        query === null
+          ? csvRows({
+              readPage: (before, limit) => listItems(queries, project.id, filter, { before, limit }),
+              keyOf: ({ id }) => id,
+              toCsv,
+            })
+          : (await findMatches(context, query, filter)).items.map(toCsv);
+      return { kind: 'csv', fileName: `memory-${project.slug}.csv`, header: csvHeader(zone), rows };
+    }),
   ];
 }
 
@@ -146,7 +137,6 @@ async function matchesView(context: ConsoleContext, { items, episodes, byTextOnl
     'Conversations',
     table({
       caption: 'Matching conversations',
-      hideCaption: true,
       columns: [
         { label: 'Conversation', value: ({ title }) => title ?? 'Without a title', grow: true },
         { label: 'Excerpt', value: ({ snippet }) => html`<span class="muted">${snippet}</span>`, grow: true },
@@ -154,7 +144,6 @@ async function matchesView(context: ConsoleContext, { items, episodes, byTextOnl
       ],
       rows: episodes,
       rowHref: ({ id }) => projectPath(context, `/conversations/${id}`),
-      empty: '',
     }),
   );
   return html`${filter.state === 'closed' ? notice('Search finds live memories only. Clear the search to list corrected and removed ones.') : ''}
@@ -174,7 +163,6 @@ function itemTable(context: ConsoleContext, items: readonly Item[]): Html {
   const isFiltered = context.url.search !== '';
   return table({
     caption: 'Memories',
-    hideCaption: true,
     columns,
     rows: items,
     rowHref: ({ id }) => memoryPath(context, id),

@@ -6,7 +6,7 @@ import { type Item, itemKinds } from '../../memory/records/item-record.ts';
 import { authorOf } from '../frame/author.ts';
 import { checkboxField, form, selectField, textArea, textField } from '../frame/components.ts';
 import { html } from '../frame/html.ts';
-import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { importanceOptions, kindLabels, memoryPath } from './item-view.ts';
 
 export interface NewMemoryDeps {
@@ -15,25 +15,18 @@ export interface NewMemoryDeps {
 
 export function createNewMemoryRoutes({ writeItem }: NewMemoryDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path: '/memory/new', access: 'member', handle: async (context) => newMemoryPage(context, new URLSearchParams()) },
-    {
-      method: 'post',
-      path: '/memory',
-      access: 'member',
-      action: 'memory_item.write',
-      async handle(context, fields) {
-        const item = parseOrBadRequest(itemBody, readItemFields(fields));
-        const written = await writeItem(context.project.id, item, { origin: 'person', author: authorOf(context.session) });
-        const notice =
-          written.text === item.text ? 'The memory is saved.' : 'The memory is saved. A credential in it was replaced with a placeholder.';
-        return { kind: 'redirect', to: memoryPath(context, written.id), notice, audit: { memory: written.id, pinned: written.pinned } };
-      },
-      invalidForm: async (context, fields) => newMemoryPage(context, fields),
-    },
+    get('/memory/new', 'member', (context) => newMemoryPage(context, new URLSearchParams())),
+    post('/memory', { access: 'member', action: 'memory_item.write', invalidForm: newMemoryPage }, async (context, fields) => {
+      const item = parseOrBadRequest(itemBody, readItemFields(fields));
+      const written = await writeItem(context.project.id, item, { origin: 'person', author: authorOf(context.session) });
+      const notice =
+        written.text === item.text ? 'The memory is saved.' : 'The memory is saved. A credential in it was replaced with a placeholder.';
+      return { kind: 'redirect', to: memoryPath(context, written.id), notice, audit: { memory: written.id, pinned: written.pinned } };
+    }),
   ];
 }
 
-function newMemoryPage(context: ConsoleContext, given: URLSearchParams): PageContent {
+async function newMemoryPage(context: ConsoleContext, given: URLSearchParams): Promise<PageContent> {
   const content = form({
     context,
     action: memoryPath(context),
@@ -54,7 +47,7 @@ function newMemoryPage(context: ConsoleContext, given: URLSearchParams): PageCon
         label: 'Subject',
         value: given.get('subject'),
         maxLength: 256,
-        hint: 'The end user whom it is about. Empty: it is about the whole project.',
+        hint: 'The end user that the memory is about. Leave empty if it is about the whole project.',
       }),
       selectField({
         name: 'kind',

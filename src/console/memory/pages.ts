@@ -14,9 +14,10 @@ import {
   textField,
   time,
 } from '../frame/components.ts';
+import { endUserPath } from '../frame/end-user.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent } from '../frame/route.ts';
 import { styles } from './item-view.ts';
 
 export interface PagesDeps {
@@ -28,19 +29,14 @@ const path = '/pages';
 
 export function createPagesRoutes({ queries }: PagesDeps): readonly ConsoleRoute[] {
   return [
-    {
-      method: 'get',
-      path,
-      access: 'member',
-      async handle(context): Promise<PageContent> {
-        const { project, url } = context;
-        const subject = url.searchParams.get('subject');
-        if (subject) return profilePage(context, subject, await findPage(queries, project.id, subject));
-        const knowledge = await findPage(queries, project.id, null);
-        const rows = await listProfiles(queries, project.id, { after: url.searchParams.get(pageParameter), limit: profilesPerPage + 1 });
-        return overviewPage(context, knowledge, rows);
-      },
-    },
+    get(path, 'member', async (context): Promise<PageContent> => {
+      const { project, url } = context;
+      const subject = url.searchParams.get('subject');
+      if (subject) return profilePage(context, subject, await findPage(queries, project.id, subject));
+      const knowledge = await findPage(queries, project.id, null);
+      const rows = await listProfiles(queries, project.id, { after: url.searchParams.get(pageParameter), limit: profilesPerPage + 1 });
+      return overviewPage(context, knowledge, rows);
+    }),
   ];
 }
 
@@ -50,7 +46,6 @@ function overviewPage(context: ConsoleContext, knowledge: StoredPage | null, row
   const { shown, next } = cutPage(rows, profilesPerPage, ({ subject }) => subject);
   const profiles = table({
     caption: 'Profile pages',
-    hideCaption: true,
     columns: [
       { label: 'Subject', value: ({ subject }: Profile) => subject, grow: true },
       { label: 'Characters', value: ({ length }) => formatCount(length), align: 'end' },
@@ -90,7 +85,7 @@ function profilePage(context: ConsoleContext, subject: string, page: StoredPage 
     title: `Profile of ${subject}`,
     styles: [styles],
     breadcrumbs: [{ label: 'Pages', href: projectPath(context, path) }],
-    actions: html`<a class="button" href="${memories}">Memories of this subject</a>`,
+    actions: html`<a class="button" href="${memories}">Memories of this subject</a><a class="button" href="${endUserPath(context, subject)}">End user</a>`,
     content: page === null ? noPage() : pageText(context, page),
   };
 }

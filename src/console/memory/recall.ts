@@ -8,8 +8,9 @@ import type { FoundMemory } from '../../memory/recall/find-memories.ts';
 import type { OmittedMemory, RecallExplanation } from '../../memory/recall/recall.ts';
 import { type Column, codeBlock, filterForm, formatDuration, notice, section, table, textField } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
-import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
-import { memoryPath, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent } from '../frame/route.ts';
+import { shorten } from '../frame/values.ts';
+import { memoryPath, stateBadges, styles, subjectLabel } from './item-view.ts';
 
 export interface RecallPageDeps {
   /** Runs the dry run of `POST /v1/memory/recall` on behalf of the project. */
@@ -18,26 +19,20 @@ export interface RecallPageDeps {
 
 export function createRecallRoutes({ explainRecall }: RecallPageDeps): readonly ConsoleRoute[] {
   return [
-    {
-      method: 'get',
-      path: '/memory/recall',
-      access: 'member',
-      async handle(context): Promise<PageContent> {
-        const { url, project } = context;
-        const text = url.searchParams.get('q')?.trim() ?? '';
-        const request = { text, subject: url.searchParams.get('subject') || null, dry_run: true };
-        const result =
-          text === '' ? '' : describe(context, await explainRecall(project.id, parseOrBadRequest(dryRunRequestSchema, request)));
-        return {
-          kind: 'page',
-          title: 'What would recall find',
-          styles: [styles],
-          breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
-          content: html`<p class="lead">Searches as a call with <code>x-gateway-memory: recall</code> does, without a call of chat. Its embedding is charged as those of learning are.</p>
+    get('/memory/recall', 'member', async (context): Promise<PageContent> => {
+      const { url, project } = context;
+      const text = url.searchParams.get('q')?.trim() ?? '';
+      const request = { text, subject: url.searchParams.get('subject') || null, dry_run: true };
+      const result = text === '' ? '' : describe(context, await explainRecall(project.id, parseOrBadRequest(dryRunRequestSchema, request)));
+      return {
+        kind: 'page',
+        title: 'What would recall find',
+        styles: [styles],
+        breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
+        content: html`<p class="lead">Searches as a call with <code>x-gateway-memory: recall</code> does, without a call of chat. Its embedding is charged as those of learning are.</p>
 <div class="stack">${messageForm(context)}${result}</div>`,
-        };
-      },
-    },
+      };
+    }),
   ];
 }
 
@@ -69,9 +64,10 @@ function describeSearch({ vector, isReranked, durationMs }: Pick<RecallExplanati
 }
 
 const reasonLabels: Readonly<Record<OmittedMemory['reason'], string>> = {
-  near_duplicate: 'It nearly repeats a better match',
+  near_duplicate: 'It nearly repeats a better or a newer match',
   unsafe: 'It reads like an instruction, or has no text but markup',
   limit: 'The block is full',
+  weak_match: 'It matches much worse than the best one',
   rated_wrong: 'Two ratings say that it is wrong',
 };
 
@@ -80,12 +76,13 @@ const partLabels: Readonly<Record<string, string>> = {
   terms: 'terms',
   time: 'named time',
   neighbours: 'same conversation',
+  ratings: 'ratings',
   relevance: 'relevance',
 };
 
 const partsHint =
   'Similarity of the vectors; share of the terms of the message, weighted by rarity; what the named time and other memories of the ' +
-  'same conversation add to the score; relevance by the model of memory-rerank.';
+  'same conversation add to the score; what ratings add or take away; relevance by the model of memory-rerank.';
 
 function memoryTable<Memory extends FoundMemory>(
   context: ConsoleContext,
@@ -95,7 +92,6 @@ function memoryTable<Memory extends FoundMemory>(
 ): Html {
   return table<Memory>({
     caption,
-    hideCaption: true,
     columns: [
       { label: 'Memory', value: ({ item }) => html`${shorten(item.text)}${stateBadges(item)}`, grow: true },
       { label: 'Subject', value: ({ item }) => subjectLabel(item.subject) },
@@ -109,7 +105,7 @@ function memoryTable<Memory extends FoundMemory>(
   });
 }
 
-/** Returns e.g. `similarity 0.71, terms 0.40`. */
+/** Describes the parts of the score, e.g. as `similarity 0.71, terms 0.40`. */
 function describeParts(parts: FoundMemory['parts']): string {
   const named = Object.entries(parts).flatMap(([name, value]) => (value ? [`${partLabels[name] ?? name} ${value.toFixed(2)}`] : []));
   return named.join(', ');

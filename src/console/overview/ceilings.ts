@@ -6,16 +6,16 @@ import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../ceilings/counters.ts';
 import { type Forecast, forecastCeiling } from '../../ceilings/forecast.ts';
 import { hourMs } from '../../core/time.ts';
-import type { KeyRecord } from '../../keys/key-record.ts';
+import { type KeyRecord, noCeilings } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { amountOf } from '../frame/window-counters.ts';
 
 export interface CeilingUse {
   readonly counter: LimitedCounter;
-  /** The name of the key or the application. */
+  /** Name of the key or application that has the ceiling. */
   readonly holder: string;
-  /** The amount that settled calls have used. Null if no call was counted since the ceiling was set. */
+  /** What settled calls have used so far. Null if no call has been counted since the ceiling was set. */
   readonly used: number | null;
   readonly reserved: number;
   readonly forecast: Forecast;
@@ -31,9 +31,6 @@ export interface CeilingsDeps {
  * hour.
  */
 const maxSpanMs = 7 * 24 * hourMs;
-
-const unlimited = { limit: null, window: 'month' } as const;
-const noKeyCeilings: Limits['key'] = { calls: unlimited, cost: unlimited, rpm: unlimited, tpm: unlimited };
 
 /**
  * Returns the fullest ceilings first. We leave out per-minute ceilings, because their minute is over before anybody has
@@ -79,14 +76,14 @@ function listCounters(project: Project, keys: readonly KeyRecord[], now: number)
     countersFor(limitsOf('', quotaKeyId, ceilings), now).map((counter) => ({ counter, holder: name })),
   );
   const bySource = [...settings.applications.keys()].flatMap((source) =>
-    countersFor(limitsOf(source, '', noKeyCeilings), now).map((counter) => ({ counter, holder: source })),
+    countersFor(limitsOf(source, '', noCeilings), now).map((counter) => ({ counter, holder: source })),
   );
   const all = [
-    ...countersFor(limitsOf('', '', noKeyCeilings), now).map((counter) => ({ counter, holder: project.name })),
+    ...countersFor(limitsOf('', '', noCeilings), now).map((counter) => ({ counter, holder: project.name })),
     ...byKey,
     ...bySource,
   ];
   const lasting = all.filter(({ counter }) => counter.key.window !== 'minute');
-  // Remove duplicates, because rotated keys share counters, and each list contains the project's counters.
+  // There are duplicates: rotated keys share counters, and each list includes those of the project.
   return [...new Map(lasting.map((entry) => [formatCounterKey(entry.counter.key), entry])).values()];
 }

@@ -10,17 +10,17 @@ import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { codeBlock, formatCount } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
 
-/** What the steps of a project depend on. */
+/** What we need to know about a project to tell which of the first steps are done. */
 export interface ProjectSetup {
   /** The providers that the project may use. */
   readonly providers: readonly string[];
-  /** Whether one of them is the demo vendor. */
+  /** True if `providers` includes the demo vendor. */
   readonly hasDemo: boolean;
-  /** The tiers with a chat model that can be called. */
+  /** Tiers that have at least one chat model that would work. */
   readonly tiers: readonly string[];
-  /** The number of keys that are valid now. */
+  /** Keys that work right now. */
   readonly keys: number;
   readonly calls: number;
   /** How many of the calls had more than one attempt. */
@@ -37,30 +37,27 @@ export interface GettingStartedDeps {
 }
 
 const path = '/getting-started';
-/** The overview of a project that is older than this doesn't mention the steps that are left. */
+/** Once a project is older than this, its overview no longer lists the remaining steps. */
 const newDays = 30;
 
 export function createGettingStartedRoutes(deps: GettingStartedDeps): readonly ConsoleRoute[] {
   return [
-    {
-      method: 'get',
-      path,
-      access: 'member',
-      async handle(context) {
-        const steps = await deps.readStored(() => readSteps(deps, context));
-        return { kind: 'page', title: 'Getting started', content: html`<p class="lead">${progressOf(steps)}</p>${stepList(steps)}` };
-      },
-    },
+    get(path, 'member', async (context) => {
+      const steps = await deps.readStored(() => readSteps(deps, context));
+      return { kind: 'page', title: 'Getting started', content: html`<p class="lead">${progressOf(steps)}</p>${stepList(steps)}` };
+    }),
   ];
 }
 
-/** Shown instead of the overview of a project without calls. */
+/** Renders what a project without calls shows instead of its overview. */
 export async function emptyProject(deps: GettingStartedDeps, context: ConsoleContext): Promise<Html> {
   const steps = await readSteps(deps, context);
   return html`<p class="lead">No calls in ${context.project.name} yet. Spend, latency and errors appear here with the first one. ${progressOf(steps)}</p>${stepList(steps)}`;
 }
 
-/** Returns a line about the steps that are left, or an empty string if there are none or the project isn't new. */
+/**
+ * Renders a line about the steps that are left. Returns an empty string if all steps are done or the project isn't new.
+ */
 export async function stepsLeft(deps: GettingStartedDeps, context: ConsoleContext): Promise<Html | string> {
   const { project, now } = context;
   if (now - project.createdAt > newDays * dayMs) return '';
@@ -89,7 +86,7 @@ async function readSteps({ analytics, listKeys, readSetup }: GettingStartedDeps,
 interface Step {
   readonly title: string;
   readonly isDone: boolean;
-  /** One sentence about the state if the step is done, and otherwise what to do. */
+  /** Describes the result once the step is done, and what to do before that. */
   readonly text: Html | string;
   readonly actions?: readonly StepAction[];
   readonly code?: { readonly label: string; readonly text: string };
@@ -101,7 +98,7 @@ interface StepAction {
 }
 
 function stepsOf(context: ConsoleContext, setup: ProjectSetup): readonly Step[] {
-  const { role, url } = context;
+  const { role, origin } = context;
   const isOwner = role === 'owner';
   const page = (label: string, path: string): StepAction => ({ label, href: projectPath(context, path) });
   const forOwners = (action: StepAction): Pick<Step, 'actions'> => (isOwner ? { actions: [action] } : {});
@@ -143,7 +140,7 @@ function stepsOf(context: ConsoleContext, setup: ProjectSetup): readonly Step[] 
           ? html`The project has made <a href="${projectPath(context, '/calls')}">calls</a>.`
           : 'Use the playground, or a key of the project. SDKs of OpenAI and Anthropic work too if you change their address.',
       actions: [page('Playground', '/playground')],
-      ...(calls === 0 && { code: { label: 'A first call with curl', text: curl(url.origin) } }),
+      ...(calls === 0 && { code: { label: 'A first call with curl', text: curl(origin) } }),
     },
     {
       title: 'See a failover',

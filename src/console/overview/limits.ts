@@ -3,6 +3,7 @@ import type { BreakerReport } from '../../failover/breaker.ts';
 import { badge, formatCount, formatTimeIn, formatUsd, meter, table, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { healthBadge, type ProviderHealth } from '../frame/provider-health.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 import type { CeilingUse } from './ceilings.ts';
@@ -17,7 +18,6 @@ export function ceilingTable(context: ConsoleContext, ceilings: readonly Ceiling
   const more = ceilings.length > shown ? html`<p class="hint">${ceilings.length - shown} more ceilings: see ${links}.</p>` : '';
   return html`${table<CeilingUse>({
     caption: ceilings.length === 0 ? 'No ceilings' : 'Ceilings with their use',
-    hideCaption: true,
     rows: ceilings.slice(0, shown),
     empty: html`Nothing limits what the project spends. Set a monthly cap in the settings of the project, or limits for ${links}.`,
     columns: [
@@ -65,18 +65,23 @@ function forecastOf({ forecast }: CeilingUse, zone: string): Html | string {
   }
 }
 
-export function breakerTable(context: ConsoleContext, breakers: readonly BreakerReport[]): Html {
+export function breakerTable(
+  context: ConsoleContext,
+  breakers: readonly BreakerReport[],
+  healthOf: (provider: string) => ProviderHealth,
+): Html {
   const { zone } = context;
-  const states = { closed: badge('healthy', 'good'), open: badge('open', 'bad'), half_open: badge('probing', 'warning') } as const;
+  const states = { closed: badge('closed'), open: badge('open', 'bad'), half_open: badge('probing', 'warning') } as const;
   return table<BreakerReport>({
     caption: breakers.length === 0 ? 'No providers' : 'Providers',
-    hideCaption: true,
     rows: breakers,
     empty: 'The project may not use any provider that is configured. Allow some under Routing.',
     columns: [
       { label: 'Provider', value: ({ provider }) => provider },
+      // `provider` is `<name>/<member>` if there's a pool.
+      { label: 'Health', value: ({ provider }) => healthBadge(healthOf(provider.split('/', 1)[0] ?? '')) },
       {
-        label: 'Breaker',
+        label: 'Breaker of the project',
         value: ({ state, cooling_until: coolingUntil = null }) =>
           state === 'closed' && coolingUntil !== null ? badge('cooldown', 'warning') : states[state],
       },

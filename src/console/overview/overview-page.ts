@@ -31,8 +31,9 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { ownCallsLine, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { healthRule, type ReadHealth } from '../frame/provider-health.ts';
 import { refusedLine } from '../frame/refused-line.ts';
-import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
 import { createGettingStartedRoutes, emptyProject, type GettingStartedDeps, stepsLeft } from './getting-started.ts';
@@ -42,7 +43,8 @@ import { breakerTable, ceilingTable } from './limits.ts';
 export interface OverviewDeps extends CeilingsDeps, GettingStartedDeps {
   readonly analytics: Analytics;
   readonly readBreakers: ReadBreakers;
-  /** Returns the names of the circuit breakers of the project's providers and of the members of their pools. */
+  readonly readHealth: ReadHealth;
+  /** Returns the names of all circuit breakers that the project's providers and pool members have. */
   readonly breakersOf: (project: Project) => readonly string[];
 }
 
@@ -59,14 +61,14 @@ const shown = 5;
 
 export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path: '/overview', access: 'member', handle: (context) => deps.readStored(() => showOverview(deps, context)) },
-    { method: 'get', path: '/overview.csv', access: 'member', handle: (context) => deps.readStored(() => exportOverview(deps, context)) },
+    get('/overview', 'member', (context) => deps.readStored(() => showOverview(deps, context))),
+    get('/overview.csv', 'member', (context) => deps.readStored(() => exportOverview(deps, context))),
     ...createGettingStartedRoutes(deps),
   ];
 }
 
 async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promise<PageResult> {
-  const { analytics, listKeys, readBreakers, breakersOf } = deps;
+  const { analytics, listKeys, readBreakers, readHealth, breakersOf } = deps;
   const { project, now, signal } = context;
   const view = readView(context);
   const everything = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
@@ -77,20 +79,22 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   }
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
-  const [current, previous, own, chart, models, applications, tasks, keys, breakers, left, refused, refusedBefore] = await Promise.all([
-    analytics.figures({ ...selection, zone, costly }),
-    analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
-    readOwnFigures(analytics, { ...selection, zone }),
-    analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
-    analytics.top({ ...selection, top: shown }, 'model'),
-    analytics.top({ ...selection, top: shown }, 'source'),
-    analytics.top({ ...selection, top: shown, isNamed: true }, 'task'),
-    listKeys(project.id),
-    readBreakers(project.id, breakersOf(project)),
-    stepsLeft(deps, context),
-    analytics.refusedCounts(selection),
-    analytics.refusedCounts({ ...selection, ...view.range.previous }),
-  ]);
+  const [current, previous, own, chart, models, applications, tasks, keys, breakers, healthOf, left, refused, refusedBefore] =
+    await Promise.all([
+      analytics.figures({ ...selection, zone, costly }),
+      analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
+      readOwnFigures(analytics, { ...selection, zone }),
+      analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
+      analytics.top({ ...selection, top: shown }, 'model'),
+      analytics.top({ ...selection, top: shown }, 'source'),
+      analytics.top({ ...selection, top: shown, isNamed: true }, 'task'),
+      listKeys(project.id),
+      readBreakers(project.id, breakersOf(project)),
+      readHealth(now),
+      stepsLeft(deps, context),
+      analytics.refusedCounts(selection),
+      analytics.refusedCounts({ ...selection, ...view.range.previous }),
+    ]);
   const ceilings = await readCeilings(deps, { project, keys, now });
   const content = html`${left}${rangePicker(context, view.range)}
 ${stats(statsOf(context, current.total, previous.total, { current: refused.calls, previous: refusedBefore.calls }))}
@@ -99,8 +103,8 @@ ${ownCallsLine(context, own)}
 ${unknownPrices(context, current.total)}
 ${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
 <div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', tasks)}</div>
-${section('Ceilings', ceilingTable(context, ceilings), { hint: 'Forecasts assume the rate of the last seven days, or since the project was created.' })}
-${section('Providers', breakerTable(context, breakers), { hint: 'Circuit breakers, each in the worst state that a process has seen.' })}`;
+${section('Ceilings', ceilingTable(context, ceilings), { hint: 'Forecasts use the average of the last seven days, or of the time since the project was created.' })}
+${section('Providers', breakerTable(context, breakers, healthOf), { hint: `${healthRule} Breakers are those of the project, each in the worst state in any process.` })}`;
   return { kind: 'page', title: 'Overview', content };
 }
 

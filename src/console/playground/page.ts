@@ -43,21 +43,20 @@ interface PlaygroundView {
   readonly input: PlaygroundInput;
   readonly choice: ModelChoice;
   readonly results: readonly RunResult[];
-  readonly origin: string;
   /** A notice above the form. */
   readonly hint?: Html;
 }
 
 const noResult: RunResult = { model: '', text: '', toolCalls: [], end: null };
 
-export function playgroundPage(context: ConsoleContext, { input, choice, results, origin, hint }: PlaygroundView): PageContent {
+export function playgroundPage(context: ConsoleContext, { input, choice, results, hint }: PlaygroundView): PageContent {
   const { tiers, models } = choice;
   if (tiers.length + models.length === 0 && input.model === '')
     return { kind: 'page', title: 'Playground', content: noModels(context), styles: [styles] };
   const chosen = { ...input, model: input.model || (tiers.includes('standard') ? 'standard' : (tiers[0] ?? models[0] ?? '')) };
   const content = html`${hint ?? ''}${playgroundForm(context, chosen, choice, results)}
 <template id="result">${resultCard(noResult)}</template>
-${section('Code', html`<div id="code" class="stack">${codeBlocks(chosen, origin)}</div>`, {
+${section('Code', html`<div id="code" class="stack">${codeBlocks(chosen, context.origin)}</div>`, {
   hint: 'The same call from an application. Put a virtual key into GATEWAY_KEY.',
 })}`;
   return { kind: 'page', title: 'Playground', content, scripts: [script], styles: [styles] };
@@ -87,7 +86,8 @@ function playgroundForm(context: ConsoleContext, input: PlaygroundInput, choice:
   const path = projectPath(context, '/playground');
   const edit = `${path}/edit`;
   const hasTurns = input.turns.length > 0;
-  // The first button is the one that the Enter key presses, so `Run` has to precede the buttons of the turns.
+  // When somebody presses Enter in a field, browsers press the first submit button. So a hidden `Run` button has to
+  // precede the buttons of the turns.
   return html`<form class="playground" id="playground" method="post" action="${path}" data-stream="${path}/stream"
 hx-post="${path}/code" hx-trigger="input delay:300ms" hx-target="#code" hx-sync="this:replace">
 ${csrfField(context)}<button class="hidden" tabindex="-1" aria-hidden="true">Run</button>
@@ -180,7 +180,7 @@ function options({ tiers, models }: ModelChoice, chosen: string): Option[] {
     : [...known, { value: chosen, label: chosen, group: 'Others' }];
 }
 
-/** The hidden fields let the form continue the conversation with this response. */
+/** These hidden fields contain the response, so that the person can continue the conversation with it. */
 function resultCard({ model, text, toolCalls, end }: RunResult, action = '', index = 0): Html {
   const hasAnswer = text !== '' || toolCalls.length > 0;
   return html`<article class="card result"><h2 class="result-model">${model === '' ? 'Response' : model}</h2>

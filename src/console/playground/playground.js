@@ -1,5 +1,5 @@
-// Streams the responses of one or two models into the page, and attaches image files. Without this script, the form
-// only shows the responses once they're complete, and images need an address.
+// Streams the responses of one or two models into the page, and lets people attach image files. Without this script,
+// responses only appear once they're complete, and people have to enter the URL of an image.
 {
   const form = document.querySelector('#playground');
   const stop = document.querySelector('#stop');
@@ -11,7 +11,7 @@
   let running = null;
 
   form?.addEventListener('submit', async (event) => {
-    // The other buttons change the conversation, which the server does.
+    // `do` buttons edit the conversation, which is up to the server. So let the form submit normally.
     if (event.submitter?.name === 'do') return;
     event.preventDefault();
     running?.abort();
@@ -32,7 +32,7 @@
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
 
-  /** The values of the form, without the responses that are on the page. */
+  /** Reads the form, leaving out responses that are on the page already. */
   function readFields() {
     const fields = new URLSearchParams(new FormData(form));
     for (const name of ['answer_text', 'answer_calls']) fields.delete(name);
@@ -56,7 +56,7 @@
     card.setAttribute('aria-busy', 'true');
     try {
       const response = await fetch(form.dataset.stream, { method: 'POST', body, signal, headers: { 'hx-request': 'true' } });
-      if (response.headers.has('hx-redirect')) location.assign(response.headers.get('hx-redirect'));
+      if (response.status === 401) signInAgain();
       else if (!response.ok) showError(card, new DOMParser().parseFromString(await response.text(), 'text/html').body.textContent.trim());
       else
         for await (const event of readEvents(response.body)) {
@@ -71,6 +71,12 @@
       else showError(card, 'The connection was lost.');
     }
     card.removeAttribute('aria-busy');
+  }
+
+  /** Sends the whole form, which the server then keeps until the person has signed in. It doesn't keep large images. */
+  function signInAgain() {
+    for (const field of form.querySelectorAll('[name="image"], [name="turn_images"]')) if (field.value.length > 50_000) field.value = '';
+    form.submit();
   }
 
   async function* readEvents(stream) {
@@ -89,7 +95,10 @@
     }
   }
 
-  /** Keeps the response in hidden fields, so that the form can continue the conversation with it. */
+  /**
+   * Stores the response in the hidden fields of its card. If the person continues the conversation, these are submitted
+   * with the form.
+   */
   function keepAnswer(card, text) {
     const field = card.querySelector('[name="answer_text"]');
     field.value = text;
@@ -170,7 +179,8 @@
   }
   for (const item of pictures?.children ?? []) addRemove(item);
 
-  // The code shows a placeholder for image files, so it doesn't need their bytes after each key press.
+  // The form is sent on every key press to update the code. Leave out image files, because the code only shows a
+  // placeholder for them.
   form?.addEventListener('htmx:config:request', ({ detail }) => {
     const body = detail.ctx?.request?.body;
     if (!(body instanceof FormData)) return;

@@ -7,11 +7,11 @@ import { type PlaygroundInput, readInput } from './input.ts';
 
 export interface Prefill {
   readonly input: PlaygroundInput;
-  /** What the form lacks in comparison with the call. */
+  /** Sentences that say which parts of the call the form doesn't contain. */
   readonly gaps: readonly string[];
 }
 
-/** `text` is null if the text of the call isn't stored. */
+/** Converts a stored call to the input of the playground. `text` is null if we haven't stored the text of the call. */
 export function prefillFrom({ requestedModel, route }: Pick<CallDetail, 'requestedModel' | 'route'>, text: CallText | null): Prefill {
   const empty = { ...readInput(new URLSearchParams()), model: requestedModel };
   if (text === null) return { input: empty, gaps: [`No text of this ${route} call is stored, so only the model was filled in.`] };
@@ -26,7 +26,7 @@ export function prefillFrom({ requestedModel, route }: Pick<CallDetail, 'request
   const gaps = [
     hasOlder && 'The oldest messages of the call are missing.',
     hasMoreExtras && 'Some system prompts, tools or tool results of the call are missing.',
-    prompt.some((message) => message.textLength > message.text.length) && 'Long messages are cut off.',
+    [...prompt, ...extras].some((part) => part.isCut) && 'Long texts are cut off.',
     known.length < tools.length && 'Tools that the vendor runs are missing, because the playground has no field for them.',
     unanswered && 'Some tool results are not stored, so their turns are empty.',
     binaries > 0 && 'Images and files are missing, because the gateway does not store them.',
@@ -49,8 +49,8 @@ export function prefillFrom({ requestedModel, route }: Pick<CallDetail, 'request
 }
 
 /**
- * Tool results are stored apart from the messages, but in the order of the calls. So we give each call the next result.
- * If there are fewer results than calls, we can't tell which ones are missing, so all results stay empty.
+ * We store tool results apart from the messages, but in the order of the calls. So we give each call the next result.
+ * If there are fewer results than calls, we can't tell which ones are missing, so we leave all of them empty.
  */
 function toTurns(messages: CallText['messages'], results: readonly string[]): { turns: PlaygroundTurn[]; unanswered: boolean } {
   let called = 0;
@@ -68,7 +68,7 @@ function toTurns(messages: CallText['messages'], results: readonly string[]): { 
   return { turns, unanswered: calledTools > 0 && !areComplete };
 }
 
-/** A tool that the vendor runs, such as `{"type": "web_search"}`. */
+/** True for tools that the vendor runs, e.g. `{"type": "web_search"}`. */
 function isHosted(tool: unknown): boolean {
   const { type, function: definition, input_schema: inputSchema, parameters } = asObject(tool);
   return definition === undefined && inputSchema === undefined && parameters === undefined && type !== 'custom';

@@ -7,7 +7,7 @@ import type { CallText } from '../../memory/conversations/read-call-text.ts';
 import type { Project } from '../../projects/projects.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { editConversation } from './edit-conversation.ts';
 import { maxFormBytes, type PlaygroundInput, parseInput, readInput } from './input.ts';
 import { codeBlocks, type ModelChoice, playgroundPage, type RunResult } from './page.ts';
@@ -19,74 +19,47 @@ export interface PlaygroundDeps extends RunDeps {
   readonly listModels: (project: Project) => ModelChoice;
   /** Returns the prompt of a stored call, or null if its text isn't stored. */
   readonly readText: (projectId: string, callId: string) => Promise<CallText | null>;
-  /** Returns the public URL of the gateway. If it's null, we use the origin of the request. */
-  readonly publicUrl: () => string | null;
 }
 
 const path = '/playground';
 const action = 'playground.run';
-const form = { method: 'post', access: 'member', maxBytes: maxFormBytes } as const;
+const form = { access: 'member', maxBytes: maxFormBytes } as const;
 
 export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRoute[] {
-  const originFor = ({ url }: ConsoleContext) => deps.publicUrl()?.replace(/\/$/, '') ?? url.origin;
   const page = (context: ConsoleContext, input: PlaygroundInput, results: readonly RunResult[] = [], hint?: Html): PageContent =>
     playgroundPage(context, {
-      ...{ input, results, choice: deps.listModels(context.project), origin: originFor(context) },
+      ...{ input, results, choice: deps.listModels(context.project) },
       ...(hint !== undefined && { hint }),
     });
 
   return [
-    {
-      method: 'get',
-      path,
-      access: 'member',
-      async handle(context) {
-        const { searchParams } = context.url;
-        const from = searchParams.get('from');
-        return from === null || from === '' ? page(context, readInput(searchParams)) : prefilled(context, from);
-      },
-    },
-    {
-      ...form,
-      path,
-      action,
-      async handle(context, fields) {
-        const parsed = parseInput(fields);
-        const models = modelsOf(parsed.input);
-        const results = await Promise.all(models.map((model) => runToEnd(context, parsed, model)));
-        return { kind: 'page', page: page(context, parsed.input, results), audit: { models } };
-      },
-      invalidForm: async (context, fields) => page(context, readInput(fields)),
-    },
-    {
-      // Runs one model and streams its response as server-sent events. These are `text` events while it responds, a
-      // `tools` event if it calls tools, and then an `end` event.
-      ...form,
-      path: `${path}/stream`,
-      action,
-      async handle(context, fields) {
-        const parsed = parseInput(fields);
-        return {
-          kind: 'stream',
-          contentType: 'text/event-stream',
-          chunks: toEvents(context, parsed),
-          audit: { models: [parsed.input.model] },
-        };
-      },
-    },
-    {
-      // Changes the conversation, which only exists in the form.
-      ...form,
-      path: `${path}/edit`,
-      action: null,
-      handle: async (context, fields) => ({ kind: 'page', page: page(context, editConversation(fields)) }),
-    },
-    {
-      ...form,
-      path: `${path}/code`,
-      action: null,
-      handle: async (context, fields) => ({ kind: 'fragment', content: codeBlocks(readInput(fields), originFor(context)) }),
-    },
+    get(path, 'member', async (context) => {
+      const { searchParams } = context.url;
+      const from = searchParams.get('from');
+      return from === null || from === '' ? page(context, readInput(searchParams)) : prefilled(context, from);
+    }),
+    post(path, { ...form, action, invalidForm: async (context, fields) => page(context, readInput(fields)) }, async (context, fields) => {
+      const parsed = parseInput(fields);
+      const models = modelsOf(parsed.input);
+      const results = await Promise.all(models.map((model) => runToEnd(context, parsed, model)));
+      return { kind: 'page', page: page(context, parsed.input, results), audit: { models } };
+    }),
+    // Runs one model and streams its response as server-sent events. These are `text` events while it responds, a
+    // `tools` event if it calls tools, and then an `end` event.
+    post(`${path}/stream`, { ...form, action }, async (context, fields) => {
+      const parsed = parseInput(fields);
+      const audit = { models: [parsed.input.model] };
+      return { kind: 'stream', contentType: 'text/event-stream', chunks: toEvents(context, parsed), audit };
+    }),
+    // Edits the conversation. There's nothing to audit, because the conversation only exists in the form.
+    post(`${path}/edit`, { ...form, action: null }, async (context, fields) => ({
+      kind: 'page',
+      page: page(context, editConversation(fields)),
+    })),
+    post(`${path}/code`, { ...form, action: null }, async (context, fields) => ({
+      kind: 'fragment',
+      content: codeBlocks(readInput(fields), context.origin),
+    })),
   ];
 
   /** Fills the form with a stored call. Throws `not_found` if the project has no such call. */

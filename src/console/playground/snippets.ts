@@ -1,5 +1,6 @@
 /** Turns the playground's call into code that people can copy. The key is a placeholder. */
 import { chatMembers, type PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
+import { shellQuote } from '../frame/values.ts';
 import { isDataUrl, type PlaygroundInput, toPrompt } from './input.ts';
 
 const keyVariable = 'GATEWAY_KEY';
@@ -10,10 +11,13 @@ export interface Snippet {
   readonly text: string;
 }
 
-/** `origin` is the scheme and host of the gateway. Throws `bad_request` if tools or schema aren't valid. */
+/**
+ * Creates the snippets for a call of the gateway at `origin`. Throws `bad_request` if the tools or the schema are
+ * invalid.
+ */
 export function snippetsOf(input: PlaygroundInput, origin: string): readonly Snippet[] {
   const prompt = toPrompt(shorten(input));
-  // While the form is empty, the code shows where the message belongs.
+  // If the form is still empty, we add a placeholder message.
   const turns = prompt.turns.length > 0 ? prompt.turns : [emptyMessage];
   const request: Request = { origin, body: { model: input.model, ...chatMembers({ ...prompt, turns }) }, headers: headersOf(input) };
   return [
@@ -35,7 +39,7 @@ function headersOf({ recalls, subject }: PlaygroundInput): Record<string, string
   return { ...(recalls && { 'x-gateway-memory': 'recall' }), ...(subject !== '' && { 'x-gateway-memory-subject': subject }) };
 }
 
-/** Nobody wants to copy the bytes of an image, so the code only says where they belong. */
+/** An image can have megabytes of base64, so we replace it by a placeholder. */
 function shorten(input: PlaygroundInput): PlaygroundInput {
   const cut = (images: readonly string[]) => images.map((url) => (isDataUrl(url) ? `${url.slice(0, url.indexOf(',') + 1)}<BASE64>` : url));
   return { ...input, images: cut(input.images), turns: input.turns.map((turn) => ({ ...turn, images: cut(turn.images) })) };
@@ -85,7 +89,7 @@ for chunk in stream:
 `;
 }
 
-/** A JSON string is also a valid Python string, and so are lists, dictionaries and numbers. */
+/** Formats JSON as Python. Strings, lists, dictionaries and numbers look the same in both. */
 function toPython(value: unknown): string {
   return JSON.stringify(value, null, 4).replaceAll(/"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b/g, (token) => pythonWords[token] ?? token);
 }
@@ -94,10 +98,6 @@ const pythonWords: Readonly<Record<string, string>> = { true: 'True', false: 'Fa
 
 function isEmpty(record: object): boolean {
   return Object.keys(record).length === 0;
-}
-
-function shellQuote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 function indent(text: string, by: number): string {

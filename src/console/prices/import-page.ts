@@ -7,19 +7,19 @@ import { gatewayError } from '../../core/errors.ts';
 import { isObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
 import { defineAsset } from '../frame/assets.ts';
-import { badge, definitions, notice, form as renderForm, section, table, textArea } from '../frame/components.ts';
+import { badge, definitions, fillFields, notice, form as renderForm, section, table, textArea } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { type PricedModel, priceColumns } from './price-columns.ts';
 import { pricesPath } from './price-list.ts';
 
-/** The rows for the configured providers, and the entries that we couldn't convert. */
+/** Price rows for the configured providers, plus the entries of the file that we couldn't convert. */
 export interface ConvertedPrices {
   /** The rows by `<provider>/<model>`, in the format of gateway.yaml. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
-  /** The number of entries whose vendor isn't configured. */
+  /** Entries of the table that we left out because no provider uses their vendor. */
   readonly unmatched: number;
 }
 
@@ -31,13 +31,14 @@ export interface PricePreview {
 
 const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
-/** The maximum size of the rows after decompression. */
+/** After decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** The page lists at most this many entries and only counts the rest. */
+/** If there are more entries, the page only says how many. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 
-export function importPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {
+export async function importPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): Promise<PageContent> {
+  const filled = fillFields(form, errors);
   return {
     kind: 'page',
     title: 'Import prices',
@@ -52,21 +53,17 @@ ${renderForm({
   fields: [
     html`<div class="field" data-file-for="field-table" hidden><label for="field-file">File</label><input id="field-file" type="file" accept=".json,application/json"></div>`,
     textArea({
-      name: 'table',
+      ...filled('table'),
       label: 'Price table',
       hint: 'JSON: one member per model.',
-      value: form.get('table') ?? '',
-      error: errors.of('table'),
       rows: 12,
       code: true,
       required: true,
     }),
     textArea({
-      name: 'as',
+      ...filled('as'),
       label: 'Names of vendors in the table',
       hint: html`One a line, as <code>name in the table=provider</code>, for providers whose host is not known.`,
-      value: form.get('as') ?? '',
-      error: errors.of('as'),
       rows: 2,
       code: true,
       placeholder: 'openai=proxy',
@@ -124,9 +121,7 @@ function changeTable(title: string, ids: readonly string[], before: PricePreview
     title,
     table<Side>({
       caption: title,
-      hideCaption: true,
       rows,
-      empty: '',
       columns: [
         { label: 'Model', value: ({ id }) => html`<code>${id}</code>`, grow: true },
         ...(rows.length > ids.length
@@ -146,9 +141,7 @@ function skippedTable({ skipped }: ConvertedPrices): Html | '' {
     'Not usable',
     table({
       caption: 'Entries without a row',
-      hideCaption: true,
       rows: skipped.slice(0, maxListed),
-      empty: '',
       columns: [
         { label: 'Entry', value: ({ entry }) => html`<code>${entry}</code>` },
         { label: 'Why', value: ({ reason }) => reason, grow: true },
@@ -168,5 +161,5 @@ export function parseRows(form: URLSearchParams): JsonObject {
   } catch {
     // Throw the same error as for JSON that isn't an object.
   }
-  throw gatewayError('bad_request', { message: 'the form is incomplete: show the changes again' });
+  throw gatewayError('bad_request', { message: 'the form is incomplete: go back and select "Show changes" again' });
 }

@@ -51,7 +51,6 @@ ${filterForm(context, [
   selectField({ name: 'kind', label: 'Kind', value: query.get('kind'), options: withAny(all.map(({ kind }) => kind)) }),
 ])}${table<PricedModel>({
   caption: 'Models',
-  hideCaption: true,
   rows: shown,
   empty: all.length === 0 ? 'The catalog is empty.' : 'No model matches the filters.',
   rowHref: ({ id }) => modelPath(id),
@@ -142,7 +141,6 @@ export async function showModel(deps: PriceListDeps, context: ConsoleContext): P
       'Price history',
       table<PricePeriod>({
         caption: 'Price history',
-        hideCaption: true,
         rows: history,
         empty: 'No price was ever known: calls of the model cost an unknown amount.',
         columns: [

@@ -1,6 +1,6 @@
 /** Serves the pages about prices. Everybody can read prices, but only deployment admins can import them. */
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
-import type { ConsoleRoute } from '../frame/route.ts';
+import { type ConsoleRoute, get, post } from '../frame/route.ts';
 import { type ConvertedPrices, importPage, type PricePreview, parseRows, previewPage } from './import-page.ts';
 import { exportHistory, exportPrices, modelPath, type PriceListDeps, pricesPath, showModel, showPrices } from './price-list.ts';
 
@@ -12,58 +12,45 @@ export interface PriceRoutesDeps extends PriceListDeps {
   readonly convertTable: (text: string, as: readonly string[]) => ConvertedPrices;
   /** Returns what an import would change. Throws a `bad_request` that lists every mistake. */
   readonly preview: (models: unknown) => PricePreview;
-  /** Imports the rows. A row of null removes an imported row. Throws the same errors as `preview`. */
+  /** Imports these rows, or removes those that are null. Fails like `preview`. */
   readonly importModels: (models: unknown) => Promise<ImportReceipt>;
 }
 
 const path = '/admin/prices';
-/** The public table is about 2 MB long, and forms encode some of its characters. */
+/** Enough for the public table, which has about 2 MB, even though forms encode some of its characters. */
 const maxBytes = 16 * 1024 * 1024;
 
 export function createPriceRoutes(deps: PriceRoutesDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path, access: 'person', handle: (context) => showPrices(deps, context) },
-    { method: 'get', path: `${path}.csv`, access: 'person', handle: (context) => exportPrices(deps, context) },
-    { method: 'get', path: `${path}/model`, access: 'person', handle: (context) => showModel(deps, context) },
-    { method: 'get', path: `${path}/model.csv`, access: 'person', handle: (context) => exportHistory(deps, context) },
-    { method: 'get', path: `${path}/import`, access: 'admin', handle: async (context) => importPage(context, new URLSearchParams()) },
-    {
-      method: 'post',
-      path: `${path}/preview`,
-      access: 'admin',
-      action: null,
-      maxBytes,
-      async handle(context, form) {
-        const as = (form.get('as') ?? '').split(/\s+/).filter((line) => line !== '');
-        const converted = deps.convertTable(form.get('table') ?? '', as);
-        return { kind: 'page', page: previewPage(context, converted, deps.preview(converted.models)) };
+    get(path, 'person', (context) => showPrices(deps, context)),
+    get(`${path}.csv`, 'person', (context) => exportPrices(deps, context)),
+    get(`${path}/model`, 'person', (context) => showModel(deps, context)),
+    get(`${path}/model.csv`, 'person', (context) => exportHistory(deps, context)),
+    get(`${path}/import`, 'admin', (context) => importPage(context, new URLSearchParams())),
+    post(`${path}/preview`, { access: 'admin', action: null, maxBytes, invalidForm: importPage }, async (context, form) => {
+      const as = (form.get('as') ?? '').split(/\s+/).filter((line) => line !== '');
+      const converted = deps.convertTable(form.get('table') ?? '', as);
+      return { kind: 'page', page: previewPage(context, converted, deps.preview(converted.models)) };
+    }),
+    post(
+      `${path}/import`,
+      {
+        access: 'admin',
+        action: 'prices.import',
+        maxBytes,
+        invalidForm: importPage,
       },
-      invalidForm: async (context, form, errors) => importPage(context, form, errors),
-    },
-    {
-      method: 'post',
-      path: `${path}/import`,
-      access: 'admin',
-      action: 'prices.import',
-      maxBytes,
-      async handle(_context, form) {
+      async (_context, form) => {
         const { added, changed } = await deps.importModels(parseRows(form));
         const notice = `${added.length} new models, ${changed.length} changed. Calls that start from now on use these prices.`;
         return { kind: 'redirect', to: pricesPath, notice, audit: { added, changed } };
       },
-      invalidForm: async (context, form, errors) => importPage(context, form, errors),
-    },
-    {
-      method: 'post',
-      path: `${path}/remove`,
-      access: 'admin',
-      action: 'prices.remove',
-      async handle(_context, form) {
-        const model = form.get('model') ?? '';
-        const { removed } = await deps.importModels({ [model]: null });
-        const notice = removed.length === 0 ? 'There was no imported row.' : 'The imported row is removed.';
-        return { kind: 'redirect', to: modelPath(model), notice, audit: { model } };
-      },
-    },
+    ),
+    post(`${path}/remove`, { access: 'admin', action: 'prices.remove' }, async (_context, form) => {
+      const model = form.get('model') ?? '';
+      const { removed } = await deps.importModels({ [model]: null });
+      const notice = removed.length === 0 ? 'There was no imported row.' : 'The imported row is removed.';
+      return { kind: 'redirect', to: modelPath(model), notice, audit: { model } };
+    }),
   ];
 }

@@ -5,8 +5,7 @@
 import { type Caller, internalKeyId, textRoutes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
-import type { KeyRecord } from '../../keys/key-record.ts';
-import { noCeilings } from '../../keys/key-record.ts';
+import { type KeyRecord, noCeilings } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import type { DryRunRequest, RunDry } from '../../pipeline/call/dry-run.ts';
 import { filterForm, formatCount, selectField, textField } from '../frame/components.ts';
@@ -23,7 +22,7 @@ export interface DryRunPageDeps {
   readonly tierNames: () => readonly string[];
 }
 
-/** The number of keys that people can choose from. For other keys, you have to put the prefix into the URL. */
+/** How many keys the form offers. For other keys, put the prefix into the URL. */
 const maxKeys = 200;
 const maxInputBytes = 1024 * 1024;
 

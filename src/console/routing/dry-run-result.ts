@@ -5,7 +5,7 @@ import type { DryRun, DryRunCandidate, DryRunCeiling, DryRunRequest } from '../.
 import { describeCeiling } from '../frame/ceilings.ts';
 import { badge, definitions, formatCount, formatPercent, formatUsd, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
-import { explainSkip } from './skip-reasons.ts';
+import { explainSkip } from '../frame/skip-reasons.ts';
 
 interface DryRunResult {
   readonly run: DryRun;
@@ -55,7 +55,6 @@ function tierLine({ tier, canary, classifier }: DryRun, requestedModel: string):
 function candidateTable({ candidates }: DryRun): Html {
   return table<{ readonly position: number; readonly candidate: DryRunCandidate }>({
     caption: 'Candidates',
-    hideCaption: true,
     rows: candidates.map((candidate, index) => ({ position: index + 1, candidate })),
     empty: 'No model of the chain can serve the call.',
     columns: [
@@ -77,9 +76,7 @@ function notes({ isFilled, isRetired, isHealthy }: DryRunCandidate): Html {
 function skippedTable({ skipped }: DryRun, request: DryRunRequest): Html {
   return table({
     caption: 'Skipped models',
-    hideCaption: true,
     rows: skipped,
-    empty: '',
     columns: [
       { label: 'Model', value: ({ model }) => html`<code>${model}</code>` },
       { label: 'Why', value: ({ skipped: reason, model, lacks }) => explainSkip(reason ?? '', model, request.route, lacks), grow: true },
@@ -92,7 +89,6 @@ const holders: Readonly<Record<CounterKey['scope'], string>> = { key: 'Key', sou
 function ceilingTable({ ceilings, candidates }: DryRun): Html {
   return table<DryRunCeiling>({
     caption: 'Ceilings',
-    hideCaption: true,
     rows: ceilings,
     empty: candidates.length === 0 ? 'The call ends before ceilings are checked.' : 'No ceiling applies to the call.',
     columns: [

@@ -15,17 +15,18 @@ import {
   checkboxField,
   definitions,
   fieldset,
+  fillFields,
   formatDuration,
   form as renderForm,
   section,
   textField,
 } from '../frame/components.ts';
-import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
+import { noErrors, type SubmittedForm } from '../frame/field-errors.ts';
 import { numberOrNull, textOrNull } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
 import { describeOutage, outageField } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import {
   auditOf,
   compareSettings,
@@ -45,22 +46,23 @@ export interface ProjectSettingsDeps {
 
 export function createProjectSettingsRoutes(deps: ProjectSettingsDeps): readonly ConsoleRoute[] {
   return [
-    { method: 'get', path: '/project', access: 'member', handle: (context) => showProject(deps, context) },
-    { method: 'get', path: '/project/edit', access: 'owner', handle: async (context) => projectForm(deps, context) },
-    {
-      method: 'post',
-      path: '/project/edit',
-      access: 'owner',
-      action: 'project.change',
-      async handle(context, form) {
+    get('/project', 'member', (context) => showProject(deps, context)),
+    get('/project/edit', 'owner', async (context) => projectForm(deps, context)),
+    post(
+      '/project/edit',
+      {
+        access: 'owner',
+        action: 'project.change',
+        invalidForm: async (context, form, errors) => projectForm(deps, context, { form, errors }),
+      },
+      async (context, form) => {
         const edit = editOf(form);
         const to = projectPath(context, '/project');
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
         await deps.projects.put(context.project.slug, edit.change, edit.read);
         return { kind: 'redirect', to, notice: 'Saved.', audit: { changed: auditOf(edit) } };
       },
-      invalidForm: async (context, form, errors) => projectForm(deps, context, { form, errors }),
-    },
+    ),
   ];
 }
 
@@ -116,22 +118,17 @@ function cacheSummary({ enabled, ttlMs, sampled }: ProjectSettings['cache']): st
   return `On, responses are kept for ${formatDuration(ttlMs)}${sampled ? ', also sampled ones' : ''}`;
 }
 
-/** Returns the settings that the form can change. */
+/** Returns what this form can change. */
 function settingsOf({ project }: ConsoleContext): Settings {
   const { time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes } = toSettingsJson(project.settings);
   return { name: project.name, time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes };
 }
 
-interface RejectedForm {
-  readonly form: URLSearchParams;
-  readonly errors: FieldErrors;
-}
-
-function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: ConsoleContext, rejected?: RejectedForm): PageContent {
+function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: ConsoleContext, rejected?: SubmittedForm): PageContent {
   const current = settingsOf(context);
   const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(context);
-  const errors = rejected?.errors ?? noErrors;
+  const filled = fillFields(form, rejected?.errors ?? noErrors);
   const path = projectPath(context, '/project');
   return {
     kind: 'page',
@@ -144,21 +141,11 @@ function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: Consol
       cancelHref: path,
       fields: [
         settingsField(rebased.read),
+        textField({ ...filled('name'), label: 'Name', required: true, maxLength: 200, autocomplete: 'off' }),
         textField({
-          name: 'name',
-          label: 'Name',
-          value: form.get('name'),
-          error: errors.of('name'),
-          required: true,
-          maxLength: 200,
-          autocomplete: 'off',
-        }),
-        textField({
-          name: 'time_zone',
+          ...filled('time_zone'),
           label: 'Time zone of reports',
           hint: 'Days of charts and lists are days of this zone. Windows of ceilings are in UTC.',
-          value: form.get('time_zone'),
-          error: errors.of('time_zone'),
           required: true,
           suggestions: ['UTC', ...Intl.supportedValuesOf('timeZone')],
           autocomplete: 'off',
@@ -171,15 +158,12 @@ function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: Consol
             hint: 'When off, every call is refused with 402.',
           }),
           textField({
-            name: 'monthly_cap',
+            ...filled('monthly_cap'),
             label: 'Monthly cap',
-            value: form.get('monthly_cap'),
-            error: errors.of('monthly_cap'),
             ...{ type: 'number', min: 0, step: 'any', unit: 'USD', placeholder: 'unlimited' },
           }),
           outageField({
-            value: form.get('on_budget_store_down'),
-            error: errors.of('on_budget_store_down'),
+            ...filled('on_budget_store_down'),
             inherited: { from: 'deployment', policy: onBudgetStoreDown() },
             hint: 'When the database cannot be reached, ceilings cannot be checked. A key may choose otherwise.',
           }),
@@ -187,7 +171,7 @@ function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: Consol
             name: 'error_codes',
             label: "Errors have the vendor's code where it names one",
             checked: form.has('error_codes'),
-            hint: 'For clients that only look at code, for example for context_length_exceeded.',
+            hint: "For clients that otherwise don't notice that a prompt is too long.",
           }),
         ]),
         fieldset('Response cache', [
@@ -197,10 +181,8 @@ function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: Consol
             checked: form.has('cache.enabled'),
           }),
           textField({
-            name: 'cache.ttl_seconds',
+            ...filled('cache.ttl_seconds'),
             label: 'Responses are kept for',
-            value: form.get('cache.ttl_seconds'),
-            error: errors.of('cache.ttl_seconds'),
             required: true,
             ...{ type: 'number', min: 1, max: 86_400, step: 1, unit: 'seconds' },
           }),

@@ -2,10 +2,11 @@
 import { parseProjectChange } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleRoute } from '../frame/route.ts';
+import { type ConsoleRoute, get, post } from '../frame/route.ts';
 import { auditOf } from '../frame/settings-edit.ts';
+import { assertDistinctTiers } from '../frame/tier-fields.ts';
 import { type DryRunPageDeps, showDryRun } from './dry-run-page.ts';
-import { arrangedForm, assertRouting, assertTiers, editOf, rejectedForm, routingForm } from './routing-form.ts';
+import { arrangedForm, assertRouting, editOf, rejectedForm, routingForm } from './routing-form.ts';
 import { exportTiers, type RoutingPageDeps, showRouting } from './routing-page.ts';
 
 export interface RoutingRoutesDeps extends RoutingPageDeps, Omit<DryRunPageDeps, 'tierNames'> {
@@ -15,17 +16,20 @@ export interface RoutingRoutesDeps extends RoutingPageDeps, Omit<DryRunPageDeps,
 export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRoute[] {
   const tierNames = (): string[] => [...deps.catalog().tiers.keys()];
   return [
-    { method: 'get', path: '/routing', access: 'member', handle: (context) => showRouting(deps, context) },
-    { method: 'get', path: '/routing.csv', access: 'member', handle: (context) => exportTiers(deps, context) },
-    { method: 'get', path: '/routing/dry-run', access: 'member', handle: (context) => showDryRun({ ...deps, tierNames }, context) },
-    { method: 'get', path: '/routing/edit', access: 'owner', handle: async (context) => routingForm(deps, context) },
-    {
-      method: 'post',
-      path: '/routing/edit',
-      access: 'owner',
-      action: 'project.change',
-      async handle(context, form) {
-        assertTiers(form);
+    get('/routing', 'member', (context) => showRouting(deps, context)),
+    get('/routing.csv', 'member', (context) => exportTiers(deps, context)),
+    get('/routing/dry-run', 'member', (context) => showDryRun({ ...deps, tierNames }, context)),
+    get('/routing/edit', 'owner', async (context) => routingForm(deps, context)),
+    post(
+      '/routing/edit',
+      {
+        access: 'owner',
+        action: 'project.change',
+        // Show the project's current state, because somebody else may have changed it in the meantime.
+        invalidForm: async (context, form, errors) => rejectedForm(deps, context, form, errors),
+      },
+      async (context, form) => {
+        assertDistinctTiers(form);
         const edit = editOf(form);
         const to = projectPath(context, '/routing');
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
@@ -39,15 +43,10 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
           audit: { changed: auditOf(edit) },
         };
       },
-      // Show the project's current state, because somebody else may have changed it in the meantime.
-      invalidForm: async (context, form, errors) => rejectedForm(deps, context, form, errors),
-    },
-    {
-      method: 'post',
-      path: '/routing/edit/arrange',
-      access: 'owner',
-      action: null,
-      handle: async (context, form) => ({ kind: 'page', page: arrangedForm(deps, context, form) }),
-    },
+    ),
+    post('/routing/edit/arrange', { access: 'owner', action: null }, async (context, form) => ({
+      kind: 'page',
+      page: arrangedForm(deps, context, form),
+    })),
   ];
 }

@@ -1,38 +1,21 @@
 /** Renders and parses the form of the project's routing settings. */
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
+import type { TierSets } from '../../projects/tiers.ts';
 import { checkProjectChange, type RoutingFindings } from '../../routing/check-change.ts';
-import { configuredTiers, listUsableModels, type ModelScope, type TierKind, type TierSets } from '../../routing/check-models.ts';
+import type { ModelScope } from '../../routing/check-models.ts';
 import { arrangeTiers } from '../frame/arrange-tiers.ts';
-import { checkboxField, fieldset, form as renderForm, selectField, textArea, textField } from '../frame/components.ts';
+import { checkboxField, fieldset, fillFields, form as renderForm, selectField, textArea, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { listOf } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
-import { assertSafeChange, confirmationOf, markModel } from '../frame/tier-checks.ts';
-import {
-  assertDistinctTiers,
-  defaultButton,
-  type InheritedTier,
-  readTiers,
-  setTiers,
-  tierFields,
-  tierScript,
-} from '../frame/tier-fields.ts';
+import { assertSafeChange, confirmationOf, type SubmittedTiers } from '../frame/tier-checks.ts';
+import { defaultButton, inheritedTiers, readTiers, setTiers, tierFields, tierScript } from '../frame/tier-fields.ts';
 import type { RoutingPageDeps } from './routing-page.ts';
 
-const kinds = [
-  ['tiers', 'Tiers for text'],
-  ['image_tiers', 'Tiers for images'],
-  ['speech_tiers', 'Tiers for speech'],
-  ['transcription_tiers', 'Tiers for transcription'],
-] as const;
-
 type RoutingSettings = Pick<StoredSettings, 'providers' | 'required_tags' | 'retired' | 'catalog_fill'> & TierSets;
-
-/** The maximum number of models to choose from, which keeps the page small. */
-const maxChoices = 300;
 
 /** Returns the project's settings that this form can change. */
 function routingOf(settings: StoredSettings): RoutingSettings {
@@ -40,23 +23,17 @@ function routingOf(settings: StoredSettings): RoutingSettings {
   return { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill };
 }
 
-interface RejectedForm {
-  readonly form: URLSearchParams;
-  readonly errors: FieldErrors;
-  /** The person has to confirm the warnings. */
-  readonly findings?: RoutingFindings;
-}
-
-export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, rejected?: RejectedForm): PageContent {
+export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, rejected?: SubmittedTiers): PageContent {
   const current = routingOf(toSettingsJson(context.project.settings));
   const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(current);
   const { providers, required_tags: requiredTags } = readRouting(form);
   const scope: ModelScope = { catalog: deps.catalog(), project: { providers, requiredTags } };
   const errors = rejected?.errors ?? noErrors;
+  const filled = fillFields(form, errors);
   const chosen = form.getAll('providers');
-  // List the chosen providers first. If the choice doesn't change, the browser then sends them in the order in which
-  // they're stored.
+  // List the chosen providers first, in their stored order. Browsers send the checked boxes in the order of the page,
+  // so an unchanged choice is then submitted unchanged.
   const names = [...new Set([...chosen, ...deps.listProviders().map(({ name }) => name)])];
   const path = projectPath(context, '/routing');
   return {
@@ -71,20 +48,11 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
       fields: [
         defaultButton,
         settingsField(rebased.read),
-        ...kinds.map(([name, legend]) =>
-          tierFields({
-            name,
-            legend,
-            form,
-            errors,
-            hint: 'Models are tried from top to bottom. A tier replaces the one of the same name in the configuration file.',
-            arrangePath: `${path}/edit/arrange`,
-            choices: listUsableModels(scope, name).slice(0, maxChoices),
-            inherited: inheritedTiers(deps, name),
-            isOpen: inheritedTiers(deps, name).length > 0,
-            mark: (model) => markModel(scope, name, model),
-          }),
-        ),
+        ...tierFields({
+          ...{ form, errors, scope, arrangePath: `${path}/edit/arrange`, showsInherited: true },
+          hint: 'Models are tried from top to bottom. A tier replaces the one of the same name in the configuration file.',
+          inherited: (kind) => inheritedTiers(deps.catalog(), kind),
+        }),
         fieldset(
           'Providers',
           [
@@ -101,28 +69,22 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
             }),
             html`<div class="checks">${names.map((name) => checkboxField({ name: 'providers', value: name, label: name, checked: chosen.includes(name) }))}</div>`,
             textField({
-              name: 'required_tags',
+              ...filled('required_tags'),
               label: 'Required tags',
               hint: 'Only providers with all of these tags get calls of the project, such as eu or zero-retention. Separate them by spaces.',
-              value: form.get('required_tags'),
-              error: errors.of('required_tags'),
             }),
           ],
           'The project may use no other provider.',
         ),
         textArea({
-          name: 'retired',
+          ...filled('retired'),
           label: 'Retired models and providers',
           hint: 'One a line: provider/model, or the name of a provider. They are called only after all others.',
-          value: form.get('retired') ?? '',
-          error: errors.of('retired'),
           code: true,
         }),
         selectField({
-          name: 'catalog_fill',
+          ...filled('catalog_fill'),
           label: 'Catalog fill',
-          value: form.get('catalog_fill'),
-          error: errors.of('catalog_fill'),
           required: true,
           options: [
             { value: 'configured', label: `As in the configuration (${deps.catalogFill() ? 'on' : 'off'})` },
@@ -137,18 +99,10 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
   };
 }
 
-function inheritedTiers(deps: RoutingPageDeps, name: TierKind): InheritedTier[] {
-  return Object.entries(configuredTiers(deps.catalog())[name]).map(([tier, models]) => ({
-    name: tier,
-    models,
-    origin: 'in the configuration file',
-  }));
-}
-
 /** Returns the form again after a button has moved, added or removed a model or a tier. */
 export function arrangedForm(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): PageContent {
-  const inherited = (wanted: string) => kinds.flatMap(([name]) => (name === wanted ? inheritedTiers(deps, name) : []));
-  return routingForm(deps, context, { form: arrangeTiers(form, inherited), errors: noErrors });
+  const arranged = arrangeTiers(form, (kind) => inheritedTiers(deps.catalog(), kind));
+  return routingForm(deps, context, { form: arranged, errors: noErrors });
 }
 
 export function rejectedForm(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams, errors: FieldErrors): PageContent {
@@ -165,7 +119,10 @@ function findingsOf(deps: RoutingPageDeps, context: ConsoleContext, form: URLSea
   const { change } = editOf(form);
   const submitted = readRouting(form);
   const current = routingOf(toSettingsJson(settings));
-  /** Someone else may have changed the other members in the meantime. */
+  /**
+   * Returns the submitted value if the editor changed this member, and the current value otherwise. Somebody else may
+   * have changed the other members in the meantime.
+   */
   const changed = <Name extends keyof RoutingSettings>(name: Name): RoutingSettings[Name] =>
     Object.hasOwn(change, name) ? submitted[name] : current[name];
   return checkProjectChange({ catalog: deps.catalog(), catalogFill: deps.catalogFill() }, settings, {
@@ -180,11 +137,6 @@ function findingsOf(deps: RoutingPageDeps, context: ConsoleContext, form: URLSea
   });
 }
 
-/** Throws `bad_request` if two tiers have the same name, because the settings can't express that. */
-export function assertTiers(form: URLSearchParams): void {
-  for (const [name] of kinds) assertDistinctTiers(form, name);
-}
-
 export function editOf(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), readRouting(form));
 }
@@ -197,7 +149,7 @@ function toForm({ providers, required_tags, retired, catalog_fill, ...tiers }: R
     catalog_fill: catalog_fill === null ? 'configured' : catalog_fill ? 'on' : 'off',
   });
   for (const name of providers ?? []) form.append('providers', name);
-  for (const [name] of kinds) setTiers(form, name, tiers[name]);
+  setTiers(form, tiers);
   return form;
 }
 
@@ -208,9 +160,6 @@ function readRouting(form: URLSearchParams): RoutingSettings {
     required_tags: listOf(form, 'required_tags'),
     retired: listOf(form, 'retired'),
     catalog_fill: fill === 'on' ? true : fill === 'off' ? false : null,
-    tiers: readTiers(form, 'tiers'),
-    image_tiers: readTiers(form, 'image_tiers'),
-    speech_tiers: readTiers(form, 'speech_tiers'),
-    transcription_tiers: readTiers(form, 'transcription_tiers'),
+    ...readTiers(form),
   };
 }

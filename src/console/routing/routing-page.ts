@@ -5,13 +5,15 @@
 
 import type { Tiers } from '../../core/call.ts';
 import type { Breakers } from '../../failover/breaker.ts';
+import type { TierKind } from '../../projects/tiers.ts';
 import type { Canary, Catalog } from '../../routing/catalog.ts';
-import { isUsableTier, type ModelScope, type TierKind } from '../../routing/check-models.ts';
+import { isUsableTier, type ModelScope } from '../../routing/check-models.ts';
 import { breakerKeys } from '../../routing/pools.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import { badge, csvLink, emptyState, formatPercent, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { healthBadge, healthRule, type ReadHealth } from '../frame/provider-health.ts';
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
 import { markModel } from '../frame/tier-checks.ts';
 
@@ -21,7 +23,7 @@ export interface ProviderSummary {
   readonly host: string;
   readonly dialect: string;
   readonly serves: readonly string[];
-  /** Null for the local embedder, which meets every requirement. */
+  /** Null for the local embedder, which is allowed whatever tags are required. */
   readonly tags: readonly string[] | null;
 }
 
@@ -30,6 +32,7 @@ export interface RoutingPageDeps {
   readonly listProviders: () => readonly ProviderSummary[];
   readonly breakers: Pick<Breakers, 'isHealthy'>;
   readonly readBreakers: ReadBreakers;
+  readonly readHealth: ReadHealth;
   /** Returns the default for projects that don't have their own setting. */
   readonly catalogFill: () => boolean;
 }
@@ -39,7 +42,10 @@ interface TierRow {
   readonly name: string;
   readonly models: readonly string[];
   readonly origin: 'project' | 'configuration';
-  /** The chain of the configuration file if the project replaces it. Null otherwise. */
+  /**
+   * If the project defines the tier, this is the chain in the configuration file that it replaces. Null if there is
+   * none.
+   */
   readonly replaced: readonly string[] | null;
   readonly member: TierKind;
   readonly canary: Canary | null;
@@ -60,9 +66,9 @@ export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext
     content: html`${settings.mayCall ? '' : notice('Every call of this project is refused with 402: may_call is off.', 'bad')}
 ${unusableNotice(unusable, fill)}
 ${section('Tiers', tierTable(scope, tiers), { hint: 'Models are tried in this order. A call names a tier as its model; auto lets the gateway choose one.' })}
-${section('Providers', html`${requiredTagsLine(settings.requiredTags)}${await providerTable(deps, context)}`, { hint: 'Each breaker is in the worst state that a process has seen. An open breaker moves models to the end of a plan; it removes none.' })}
-${section('Retired', retiredList(settings.retired), { hint: 'Retired models and providers are called only after all others.' })}
-${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : 'neutral')} ${settings.catalogFill === null ? 'as in the configuration' : 'set for this project'}</p>`, { hint: 'When on, models of the same kind replace a tier none of whose models a provider of the project serves.' })}`,
+${section('Providers', html`${requiredTagsLine(settings.requiredTags)}${await providerTable(deps, context)}`, { hint: `${healthRule} Breakers are those of the project, each in the worst state in any process. An open breaker moves models to the end of the plan but doesn’t remove them.` })}
+${section('Retired', retiredList(settings.retired), { hint: 'Retired models and providers are only called after all others have failed.' })}
+${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : 'neutral')} ${settings.catalogFill === null ? 'as in the configuration' : 'set for this project'}</p>`, { hint: 'If this is on, a tier without a usable model gets other models of the same kind.' })}`,
   };
 }
 
@@ -86,7 +92,7 @@ function tierRows(catalog: Catalog, settings: ConsoleContext['project']['setting
   ];
 }
 
-/** Names the tiers that calls can't use, because their models are all missing or forbidden. */
+/** Warns about tiers that calls can't use, because all of their models are missing or forbidden. */
 function unusableNotice(tiers: readonly TierRow[], fill: boolean): Html | '' {
   if (tiers.length === 0) return '';
   const names = tiers.map(({ name }, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`);
@@ -101,7 +107,6 @@ function unusableNotice(tiers: readonly TierRow[], fill: boolean): Html | '' {
 function tierTable(scope: ModelScope, rows: readonly TierRow[]): Html {
   return table<TierRow>({
     caption: 'Tiers in force',
-    hideCaption: true,
     rows,
     empty: 'Neither the configuration nor the project defines a tier.',
     columns: [
@@ -133,24 +138,21 @@ function modelChain(models: readonly string[], mark: (model: string) => Html | '
   return html`<ol class="chain">${models.map((model) => html`<li><code>${model}</code> ${mark(model)}</li>`)}</ol>`;
 }
 
-async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<Html> {
+async function providerTable(deps: RoutingPageDeps, { project, now }: ConsoleContext): Promise<Html> {
   const { providers, retired, requiredTags } = project.settings;
   const rows = deps.listProviders();
   const catalog = deps.catalog();
-  const reports = await deps.readBreakers(
-    project.id,
-    rows.flatMap(({ name }) => breakerKeys(catalog, name)),
-  );
+  const keys = rows.flatMap(({ name }) => breakerKeys(catalog, name));
+  const [reports, healthOf] = await Promise.all([deps.readBreakers(project.id, keys), deps.readHealth(now)]);
   const breakers = new Map(reports.map((report) => [report.provider, report]));
-  const health = (key: string): Html => {
+  const breakerOf = (key: string): Html => {
     const { state = 'closed', failures = 0 } = breakers.get(key) ?? {};
     if (state !== 'closed')
       return html`${badge(state === 'open' ? 'open' : 'probing', state === 'open' ? 'bad' : 'warning')} ${failures} failures in a row`;
-    return deps.breakers.isHealthy(project.id, key) ? badge('healthy', 'good') : badge('cooldown', 'warning');
+    return deps.breakers.isHealthy(project.id, key) ? badge('closed') : badge('cooldown', 'warning');
   };
   return table<ProviderSummary>({
     caption: 'Providers',
-    hideCaption: true,
     rows,
     empty: 'No provider is configured.',
     columns: [
@@ -172,12 +174,13 @@ async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext)
           return retired.includes(name) ? badge('retired', 'warning') : badge('allowed', 'good');
         },
       },
+      { label: 'Health', value: ({ name }) => healthBadge(healthOf(name)) },
       {
-        label: 'Breaker',
+        label: 'Breaker of the project',
         value: ({ name }) => {
           const members = catalog.pools.get(name)?.members;
-          if (!members) return health(name);
-          return html`${members.map((member) => html`<div>${member.name} ${health(member.key)}</div>`)}`;
+          if (!members) return breakerOf(name);
+          return html`${members.map((member) => html`<div>${member.name} ${breakerOf(member.key)}</div>`)}`;
         },
       },
     ],

@@ -6,7 +6,7 @@ import { type RuleUse, ruleHitsDays } from '../../projects/rule-hits.ts';
 import { actionButton, badge, type Column, csvLink, emptyState, formatCount, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
 import { classLabels, describeRule, editRuleForm, readRule, readRuleEdit, ruleForm } from './rule-form.ts';
 import { type RuleHitsPageDeps, ruleHitsPage } from './rule-hits-page.ts';
 import { ruleTest } from './rule-test.ts';
@@ -34,7 +34,7 @@ export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] 
               'Rules find personal data, credentials and your own expressions in prompts and responses, and block or observe them.',
               add,
             )
-          : table<ContentRule>({ caption: 'Rules', hideCaption: true, rows: rules, empty: '', columns: columns(context, uses) })
+          : table<ContentRule>({ caption: 'Rules', rows: rules, columns: columns(context, uses) })
       }${rules.length === 0 ? '' : await ruleTest(context, rules, tested)}`,
     };
   };
@@ -45,63 +45,51 @@ export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] 
   };
 
   return [
-    { method: 'get', path: '/rules', access: 'member', handle: (context) => showRules(context, null) },
-    {
-      method: 'get',
-      path: '/rules.csv',
-      access: 'member',
-      async handle({ project }) {
-        const [rules, uses] = await Promise.all([contentRules.find(project.id), ruleHits.count(project.id)]);
-        const rows = rules.map((rule): CsvValue[] => {
-          const { place, class: ruleClass, action, expression = null } = rule;
-          return [place, ruleClass, action, expression, uses.get(ruleIdOf(rule))?.hits ?? 0];
-        });
-        return {
-          kind: 'csv',
-          fileName: `rules-${project.slug}.csv`,
-          header: ['place', 'class', 'action', 'expression', `hits_${ruleHitsDays}_days`],
-          rows,
-        };
+    get('/rules', 'member', (context) => showRules(context, null)),
+    get('/rules.csv', 'member', async ({ project }) => {
+      const [rules, uses] = await Promise.all([contentRules.find(project.id), ruleHits.count(project.id)]);
+      const rows = rules.map((rule): CsvValue[] => {
+        const { place, class: ruleClass, action, expression = null } = rule;
+        return [place, ruleClass, action, expression, uses.get(ruleIdOf(rule))?.hits ?? 0];
+      });
+      return {
+        kind: 'csv',
+        fileName: `rules-${project.slug}.csv`,
+        header: ['place', 'class', 'action', 'expression', `hits_${ruleHitsDays}_days`],
+        rows,
+      };
+    }),
+    post('/rules/test', { access: 'member', action: null }, async (context, form) => ({
+      kind: 'page',
+      page: await showRules(context, form),
+    })),
+    get('/rules/:rule/hits', 'member', (context) => ruleHitsPage(deps, context)),
+    get('/rules/new', 'owner', async (context) =>
+      ruleForm(context, { action: '/rules', form: new URLSearchParams({ action: 'observe' }) }),
+    ),
+    post(
+      '/rules',
+      {
+        access: 'owner',
+        action: 'rules.change',
+        invalidForm: async (context, form, errors) => ruleForm(context, { action: '/rules', form, errors }),
       },
-    },
-    {
-      method: 'post',
-      path: '/rules/test',
-      access: 'member',
-      action: null,
-      handle: async (context, form) => ({ kind: 'page', page: await showRules(context, form) }),
-    },
-    { method: 'get', path: '/rules/:rule/hits', access: 'member', handle: (context) => ruleHitsPage(deps, context) },
-    {
-      method: 'get',
-      path: '/rules/new',
-      access: 'owner',
-      handle: async (context) => ruleForm(context, { action: '/rules', form: new URLSearchParams({ action: 'observe' }) }),
-    },
-    {
-      method: 'post',
-      path: '/rules',
-      access: 'owner',
-      action: 'rules.change',
-      async handle(context, form) {
+      async (context, form) => {
         const position = form.has('position') ? Number(form.get('position')) : undefined;
         const rule = await contentRules.add(context.project.id, readRule(form), position);
         return { kind: 'redirect', to: projectPath(context, '/rules'), notice: `The rule is added. ${saved}`, audit: { added: rule } };
       },
-      invalidForm: async (context, form, errors) => ruleForm(context, { action: '/rules', form, errors }),
-    },
-    {
-      method: 'get',
-      path: '/rules/:rule/edit',
-      access: 'owner',
-      handle: async (context) => editRuleForm(context, { id: ruleOf(context), rule: await find(context) }),
-    },
-    {
-      method: 'post',
-      path: '/rules/:rule/edit',
-      access: 'owner',
-      action: 'rules.change',
-      async handle(context, form) {
+    ),
+    get('/rules/:rule/edit', 'owner', async (context) => editRuleForm(context, { id: ruleOf(context), rule: await find(context) })),
+    post(
+      '/rules/:rule/edit',
+      {
+        access: 'owner',
+        action: 'rules.change',
+        invalidForm: async (context, form, errors) =>
+          editRuleForm(context, { id: ruleOf(context), rule: await find(context), rejected: form, errors }),
+      },
+      async (context, form) => {
         await find(context);
         const edit = readRuleEdit(form);
         const to = projectPath(context, '/rules');
@@ -109,15 +97,11 @@ export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] 
         const { before, after } = await contentRules.change(context.project.id, ruleOf(context), edit.change, edit.read);
         return { kind: 'redirect', to, notice: `The rule is saved. ${saved}`, audit: { changed: { rule: { from: before, to: after } } } };
       },
-      invalidForm: async (context, form, errors) =>
-        editRuleForm(context, { id: ruleOf(context), rule: await find(context), rejected: form, errors }),
-    },
-    {
-      method: 'post',
-      path: '/rules/:rule/remove',
-      access: 'owner',
-      action: 'rules.change',
-      async handle(context) {
+    ),
+    post(
+      '/rules/:rule/remove',
+      { access: 'owner', action: 'rules.change', invalidForm: (context) => showRules(context, null) },
+      async (context) => {
         const { rule, position } = await contentRules.remove(context.project.id, ruleOf(context));
         const to = projectPath(context, '/rules');
         return {
@@ -128,8 +112,7 @@ export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] 
           audit: { removed: rule },
         };
       },
-      invalidForm: (context) => showRules(context, null),
-    },
+    ),
   ];
 }
 

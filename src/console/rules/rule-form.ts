@@ -1,6 +1,6 @@
 /** Renders and parses the form of a content rule. */
 import { type ContentRule, ruleClasses } from '../../guardrails/content-rule.ts';
-import { type Option, form as renderForm, selectField, textField } from '../frame/components.ts';
+import { fillFields, type Option, form as renderForm, selectField, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -33,15 +33,19 @@ const actionOptions: readonly Option[] = [
 ];
 
 interface RuleFormOptions {
-  /** The path that the form posts to, relative to the project. */
+  /** Where the form posts to, relative to the project. */
   readonly action: string;
   readonly form: URLSearchParams;
   readonly errors?: FieldErrors;
-  /** The rule to compare the form with, and a notice about changes by others. Absent for a new rule. */
+  /**
+   * For an existing rule: the version that the editor saw, to compare with on submit, and a notice about what others
+   * have changed since.
+   */
   readonly edited?: { readonly read: Settings; readonly notice: Html | '' };
 }
 
 export function ruleForm(context: ConsoleContext, { action, form, errors = noErrors, edited }: RuleFormOptions): PageContent {
+  const filled = fillFields(form, errors);
   const path = projectPath(context, '/rules');
   const classes = ruleClasses.map((value) => ({ value, label: classLabels[value] }));
   return {
@@ -56,39 +60,16 @@ export function ruleForm(context: ConsoleContext, { action, form, errors = noErr
         cancelHref: path,
         fields: [
           edited ? settingsField(edited.read) : html``,
-          selectField({
-            name: 'class',
-            label: 'Looks for',
-            value: form.get('class'),
-            error: errors.of('class'),
-            required: true,
-            options: classes,
-          }),
+          selectField({ ...filled('class'), label: 'Looks for', required: true, options: classes }),
           textField({
-            name: 'expression',
+            ...filled('expression'),
             label: 'Expression',
             hint: html`Only if the rule looks for an expression, in the <a href="https://github.com/google/re2/wiki/Syntax" rel="noreferrer">syntax of RE2</a>.`,
-            value: form.get('expression'),
-            error: errors.of('expression'),
             maxLength: 500,
             autocomplete: 'off',
           }),
-          selectField({
-            name: 'place',
-            label: 'In',
-            value: form.get('place'),
-            error: errors.of('place'),
-            required: true,
-            options: placeOptions,
-          }),
-          selectField({
-            name: 'action',
-            label: 'Action',
-            value: form.get('action'),
-            error: errors.of('action'),
-            required: true,
-            options: actionOptions,
-          }),
+          selectField({ ...filled('place'), label: 'In', required: true, options: placeOptions }),
+          selectField({ ...filled('action'), label: 'Action', required: true, options: actionOptions }),
         ],
       },
     )}`,
@@ -97,7 +78,7 @@ export function ruleForm(context: ConsoleContext, { action, form, errors = noErr
 
 /** Converts the form to the JSON of a rule. */
 export function readRule(form: URLSearchParams): Readonly<Record<string, string>> {
-  // Don't trim this, because a space is part of an expression.
+  // Don't trim the expression, because leading and trailing spaces are part of it.
   const expression = form.get('expression') ?? '';
   return {
     class: form.get('class') ?? '',
@@ -107,7 +88,7 @@ export function readRule(form: URLSearchParams): Readonly<Record<string, string>
   };
 }
 
-/** Shows the form for an existing rule. If `rejected` is set, it contains the input that was rejected. */
+/** Renders the form for an existing rule, with the submitted values if `rejected` is set. */
 export function editRuleForm(
   context: ConsoleContext,
   {

@@ -13,8 +13,16 @@ import { describeRule } from './rule-form.ts';
 export interface RuleHitsPageDeps {
   readonly contentRules: { find(projectId: string): Promise<readonly ContentRule[]> };
   readonly ruleHits: Pick<RuleHits, 'count' | 'listCalls'>;
-  /** Returns the calls with these ids that reached a vendor or the cache. Calls that were refused before are missing. */
+  /**
+   * Returns the calls with these ids that reached a vendor or the cache. The result doesn't contain calls that we
+   * refused earlier than that.
+   */
   readonly readCalls: (projectId: string, callIds: readonly string[]) => Promise<ReadonlyMap<string, HitCall>>;
+  /**
+   * Returns those of the calls that were refused and recorded. If a flood of calls is refused, we only record some of
+   * them.
+   */
+  readonly findRecorded: (projectId: string, callIds: readonly string[]) => Promise<ReadonlySet<string>>;
 }
 
 export type HitCall = Pick<CallSummary, 'source' | 'requestedModel' | 'status' | 'outcome'>;
@@ -35,7 +43,7 @@ export async function ruleHitsPage(deps: RuleHitsPageDeps, context: ConsoleConte
   const before = parsePageId(context);
   const ids = (await deps.ruleHits.listCalls(project.id, id, { before, limit: pageSize + 1 })).filter(isUuid);
   const { shown, next } = cutPage(ids, pageSize, (callId) => callId);
-  const calls = await deps.readCalls(project.id, shown);
+  const [calls, refused] = await Promise.all([deps.readCalls(project.id, shown), deps.findRecorded(project.id, shown)]);
   const hits = counted?.hits ?? 0;
   return {
     kind: 'page',
@@ -46,10 +54,9 @@ export async function ruleHitsPage(deps: RuleHitsPageDeps, context: ConsoleConte
     } At most the newest ${maxCallsPerHour} calls of an hour are listed. Times are in ${zone}.</p>
 ${table<Row>({
   caption: 'Calls, newest first',
-  hideCaption: true,
   rows: shown.map((callId) => ({ id: callId, call: calls.get(callId) })),
   empty: `Calls in which the rule matches are listed here for ${ruleHitsDays} days.`,
-  rowHref: (row) => projectPath(context, `/calls/${row.id}`),
+  rowHref: (row) => (row.call || refused.has(row.id) ? projectPath(context, `/calls/${row.id}`) : undefined),
   columns: [
     { label: 'Time', value: (row) => time(timeOf(row.id), zone) },
     { label: 'Result', value: ({ call }) => resultOf(call) },

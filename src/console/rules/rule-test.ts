@@ -10,13 +10,13 @@ import { classLabels, placeOptions } from './rule-form.ts';
 
 interface RuleResult {
   readonly rule: ContentRule;
-  /** Null if we didn't test this rule because the rules before it took too long. */
+  /** Null if it wasn't tested, because earlier rules had used up the time. */
   readonly isMatch: boolean | null;
 }
 
 const maxTextLength = 10_000;
 
-/** `form` contains the text that somebody sent, or is null if the form should be empty. */
+/** `form` is the submitted form, or null to show an empty one. */
 export async function ruleTest(context: ConsoleContext, rules: readonly ContentRule[], form: URLSearchParams | null): Promise<Html> {
   const place = form?.get('place') === 'output' ? 'output' : 'input';
   const text = form?.get('text') ?? '';
@@ -84,6 +84,7 @@ function resultsOf(results: readonly RuleResult[], place: ContentRule['place']):
           )
   }${table<RuleResult>({
     caption: `Rules on the ${place}`,
+    showCaption: true,
     rows: results,
     empty: `There is no rule on the ${place}.`,
     columns: [

@@ -17,7 +17,7 @@ import {
 import { assertNotModified } from '../../projects/optimistic-lock.ts';
 import { html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { compareSettings, parseSettingsField, rebaseSettings, type Settings, type SettingsEdit } from '../frame/settings-edit.ts';
 import { formatSenders, parseSenders } from './sender-list.ts';
 import {
@@ -36,7 +36,7 @@ export interface SettingsPageDeps {
   readonly previewRetention: (projectId: string, rule: StricterRule, at: number) => Promise<RetentionPreview>;
   /** Counts conversations that we keep past the deletion period because memory hasn't learned from them. */
   readonly countKeptUnlearned: (projectId: string) => Promise<number>;
-  /** Reports whether any of the project's memory tiers has a model. */
+  /** Checks whether any of the project's memory tiers has a model. */
   readonly hasMemoryModel: (projectId: string) => Promise<boolean>;
 }
 
@@ -51,43 +51,41 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
     return settingsPage(context, { fields, read, notices: html`${conflict}${describePending(context, current)}${warning}` });
   };
   return [
-    {
-      method: 'get',
-      path: '/settings',
-      access: 'member',
-      async handle(context) {
-        const current = await settings.read(context.project.id);
-        return showSettings(context, current);
+    get('/settings', 'member', async (context) => {
+      const current = await settings.read(context.project.id);
+      return showSettings(context, current);
+    }),
+    post('/settings/cancel-deletion', { access: 'member', action: 'memory.cancel_deletion' }, async (context) => {
+      const { previous } = await settings.change(context.project.id, { pending_deletion: null });
+      return {
+        kind: 'redirect',
+        to: projectPath(context, '/settings'),
+        notice: previous.pending_deletion ? 'The deletion is cancelled.' : 'No deletion was planned.',
+        audit: { cancelled: previous.pending_deletion },
+      };
+    }),
+    post(
+      '/settings',
+      {
+        access: 'member',
+        action: 'memory.update',
+        invalidForm: async (context, fields) => {
+          const before = await settings.read(context.project.id);
+          const rule = newRuleOf(before, fields);
+          if (rule === null) return showSettings(context, before, fields);
+          const effectiveAt = context.now + deletionNoticeMs;
+          const preview = await previewRetention(context.project.id, rule, effectiveAt);
+          return confirmationPage(context, fields, { before, rule, effectiveAt, preview });
+        },
       },
-    },
-    {
-      method: 'post',
-      path: '/settings/cancel-deletion',
-      access: 'member',
-      action: 'memory.cancel_deletion',
-      async handle(context) {
-        const { previous } = await settings.change(context.project.id, { pending_deletion: null });
-        return {
-          kind: 'redirect',
-          to: projectPath(context, '/settings'),
-          notice: previous.pending_deletion ? 'The deletion is cancelled.' : 'No deletion was planned.',
-          audit: { cancelled: previous.pending_deletion },
-        };
-      },
-    },
-    {
-      method: 'post',
-      path: '/settings',
-      access: 'member',
-      action: 'memory.update',
-      async handle(context, fields) {
+      async (context, fields) => {
         const { id } = context.project;
         const before = await settings.read(id);
         const edit = editOf(fields);
         assertNotModified(before, edit.read);
         const rule = newRule(before, edit.change);
         if (rule !== null && fields.get('confirmed_days') !== confirmationOf(rule))
-          throw gatewayError('bad_request', { message: 'nothing is changed yet: confirm the deletion period' });
+          throw gatewayError('bad_request', { message: 'nothing has changed yet: confirm the deletion period' });
         const { previous, settings: next } = await settings.change(id, edit.change, (current) => assertNotModified(current, edit.read));
         const changed = changedMembers(previous, next);
         return {
@@ -97,19 +95,11 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
           audit: { changed },
         };
       },
-      async invalidForm(context, fields) {
-        const before = await settings.read(context.project.id);
-        const rule = newRuleOf(before, fields);
-        if (rule === null) return showSettings(context, before, fields);
-        const effectiveAt = context.now + deletionNoticeMs;
-        const preview = await previewRetention(context.project.id, rule, effectiveAt);
-        return confirmationPage(context, fields, { before, rule, effectiveAt, preview });
-      },
-    },
+    ),
   ];
 }
 
-/** Returns the fields of the form as text. */
+/** Converts the settings to the fields of the form. */
 function toFields(settings: MemorySettings): URLSearchParams {
   const {
     enabled,
@@ -118,6 +108,7 @@ function toFields(settings: MemorySettings): URLSearchParams {
     delete_unlearned: unlearned,
     batch_of: batch,
     at_least_every_minutes: minutes,
+    recall_budget_tokens: budget,
   } = settings;
   return new URLSearchParams({
     ...(enabled && { enabled: 'on' }),
@@ -126,51 +117,59 @@ function toFields(settings: MemorySettings): URLSearchParams {
     ...(unlearned && { delete_unlearned: 'on' }),
     batch_of: String(batch),
     at_least_every_minutes: String(minutes),
+    recall_budget_tokens: budget === null ? '' : String(budget),
   });
 }
 
-/** Returns the settings as the form remembers them. A planned deletion is one of them, because a new period replaces it. */
+/**
+ * Returns the settings that the form keeps, so that we notice changes by others. This includes a planned deletion,
+ * because a new deletion period would replace it.
+ */
 function toSettings(settings: ShownMemorySettings): Settings {
   return { ...settings };
 }
 
 /** Reads what the editor changed. */
 function editOf(fields: URLSearchParams): SettingsEdit {
-  const days = fields.get('delete_conversations_after_days')?.trim() ?? '';
+  const toOptionalNumber = (name: string): number | null => (fields.get(name)?.trim() ? toNumber(fields.get(name)) : null);
   const read = parseSettingsField(fields);
   const edit = compareSettings(read, {
     enabled: fields.has('enabled'),
     only_senders: parseSenders(fields.get('only_senders') ?? ''),
-    delete_conversations_after_days: days === '' ? null : Number(days),
+    delete_conversations_after_days: toOptionalNumber('delete_conversations_after_days'),
     delete_unlearned: fields.has('delete_unlearned'),
     batch_of: toNumber(fields.get('batch_of')),
     at_least_every_minutes: toNumber(fields.get('at_least_every_minutes')),
+    recall_budget_tokens: toOptionalNumber('recall_budget_tokens'),
   });
   const changesRule = 'delete_conversations_after_days' in edit.change || 'delete_unlearned' in edit.change;
   return changesRule ? { ...edit, read: { ...edit.read, pending_deletion: read.pending_deletion ?? null } } : edit;
 }
 
-/** Returns NaN for an empty field, which the settings then reject. */
+/** Returns NaN for an empty field. The validation of the settings then rejects it. */
 function toNumber(text: string | null): number {
   return text === null || text.trim() === '' ? Number.NaN : Number(text);
 }
 
 /**
- * Returns the new rule if the change deletes more than before. Returns null for other changes, and if the same rule
- * is already pending. Throws `bad_request`.
+ * Returns the new deletion rule if it deletes more than the current one. Returns null for any other change, and if
+ * exactly this rule is already pending. Throws `bad_request` if the change is invalid.
  */
 function newRule(before: ShownMemorySettings, change: Settings): StricterRule | null {
   const { stricter } = parseMemorySettingsChange(change)(before);
   return stricter && !(before.pending_deletion && isSameRule(before.pending_deletion, stricter)) ? stricter : null;
 }
 
-/** Works like `newRule` for a form, but also returns null if the form is invalid or somebody else changed the settings. */
+/**
+ * Returns the new rule of a submitted form, like `newRule` does for a change. Also returns null if the form is invalid
+ * or somebody else has changed the settings.
+ */
 function newRuleOf(before: ShownMemorySettings, fields: URLSearchParams): StricterRule | null {
   try {
     const { change, read } = editOf(fields);
     assertNotModified(before, read);
     return newRule(before, change);
   } catch {
-    return null; // The page shows the reason above the form.
+    return null; // The reason is already above the form.
   }
 }

@@ -21,7 +21,10 @@ import { type Settings, settingsField } from '../frame/settings-edit.ts';
 
 export type StricterRule = NonNullable<ParsedSettingsChange['stricter']>;
 
-/** Returns what the form has to repeat to confirm the rule. */
+/**
+ * Returns a value that identifies this rule. The form sends it back as confirmation, so nobody can confirm one rule and
+ * get another.
+ */
 export function confirmationOf({ delete_conversations_after_days: days, delete_unlearned: unlearned }: StricterRule): string {
   return unlearned ? `${days} unlearned` : String(days);
 }
@@ -31,7 +34,10 @@ export function describeSaved({ zone }: ConsoleContext, changed: object, { pendi
   return `The settings are saved. The new deletion period takes effect at ${formatTimeIn(Date.parse(pending.effective_at), zone, 'minute')} (${zone}), unless a member cancels it.`;
 }
 
-/** Describes the pending deletion. We show this to every member, because any of them can cancel it. */
+/**
+ * Describes the pending deletion, with a button to cancel it. Every member sees this, because every member may cancel
+ * it.
+ */
 export function describePending(context: ConsoleContext, { pending_deletion: pending }: ShownMemorySettings): Html | string {
   if (pending === null) return '';
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, conversations, effective_at: at } = pending;
@@ -51,7 +57,7 @@ interface Unlearned {
 }
 
 /**
- * Explains that conversations outlive the deletion period until memory has learned from them, because people don't
+ * Explains that conversations are kept beyond the deletion period until memory has learned from them. People don't
  * expect this.
  */
 export function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
@@ -74,7 +80,7 @@ export function describeUnlearned(context: ConsoleContext, { current, kept, hasM
 
 interface SettingsView {
   readonly fields: URLSearchParams;
-  /** The settings to compare the next submission with. */
+  /** The stored settings, with which we compare the form when it's submitted. */
   readonly read: Settings;
   readonly notices: Html;
 }
@@ -142,6 +148,19 @@ export function settingsPage(context: ConsoleContext, { fields, read, notices }:
         ],
         'A batch starts when this many messages wait, or when the oldest has waited this long. The time must be shorter than the deletion period.',
       ),
+      fieldset('Recall', [
+        textField({
+          name: 'recall_budget_tokens',
+          label: 'Budget per call',
+          type: 'number',
+          min: 100,
+          max: 16_000,
+          unit: 'tokens',
+          value: fields.get('recall_budget_tokens'),
+          placeholder: 'Ten memories',
+          hint: 'How much recall may add to a prompt, where four bytes of text count as a token. You pay for these tokens in every call with recall. Empty adds up to ten memories with 4,000 characters.',
+        }),
+      ]),
     ],
   });
   return { kind: 'page', title: 'Memory settings', content: html`<div class="stack">${notices}<div class="card">${content}</div></div>` };

@@ -5,27 +5,30 @@
 import { GatewayError } from '../../core/errors.ts';
 import type { People } from '../../people/people.ts';
 import { signInLinkPath } from '../../people/sign-in-links.ts';
-import type { ActionRoute, ConsoleRoute, PageRoute } from '../frame/route.ts';
+import { type ActionRoute, type ConsoleRoute, get, type PageRoute, post } from '../frame/route.ts';
 import { linkView, unusableLink } from './pages.ts';
 import type { StartSession } from './start-session.ts';
 
 export function createLinkRoutes({ links }: Pick<People, 'links'>, startSession: StartSession): readonly ConsoleRoute[] {
-  const page: PageRoute = {
-    method: 'get',
-    path: signInLinkPath,
-    access: 'anyone',
-    async handle(context) {
-      const token = context.url.searchParams.get('token') ?? '';
-      const link = await links.find(token);
-      return link ? linkView(context, { token, person: link.person }) : unusableLink();
+  const page: PageRoute = get(signInLinkPath, 'anyone', async (context) => {
+    const token = context.url.searchParams.get('token') ?? '';
+    const link = await links.find(token);
+    return link ? linkView(context, { token, person: link.person }) : unusableLink();
+  });
+  const use: ActionRoute = post(
+    signInLinkPath,
+    {
+      access: 'anyone',
+      action: null,
+      invalidForm: async (context, form) => {
+        const token = form.get('token') ?? '';
+        const link = await links.find(token);
+        if (!link) return unusableLink();
+        const entered = { email: form.get('email') ?? '', name: form.get('name') ?? '' };
+        return linkView(context, { token, person: link.person, entered });
+      },
     },
-  };
-  const use: ActionRoute = {
-    method: 'post',
-    path: signInLinkPath,
-    access: 'anyone',
-    action: null,
-    async handle(context, form) {
+    async (context, form) => {
       const [email, name, password] = [form.get('email') ?? '', form.get('name') ?? '', form.get('password') ?? ''];
       const person = await links.use(form.get('token') ?? '', { email, name, password }).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === 'not_found') return null;
@@ -34,13 +37,6 @@ export function createLinkRoutes({ links }: Pick<People, 'links'>, startSession:
       if (!person) return { kind: 'page', page: unusableLink() };
       return { kind: 'redirect', to: '/console', setCookies: await startSession(context, person, 'link') };
     },
-    async invalidForm(context, form) {
-      const token = form.get('token') ?? '';
-      const link = await links.find(token);
-      if (!link) return unusableLink();
-      const entered = { email: form.get('email') ?? '', name: form.get('name') ?? '' };
-      return linkView(context, { token, person: link.person, entered });
-    },
-  };
+  );
   return [page, use];
 }

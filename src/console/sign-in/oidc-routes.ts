@@ -1,10 +1,13 @@
-/** Redirects people to the identity provider and handles their return. */
+/**
+ * Handles sign-ins with the identity provider. We redirect people to the provider, and handle the callback when they
+ * return.
+ */
 
 import { gatewayError } from '../../core/errors.ts';
 import { hostCookieName } from '../../http/cookies.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { People } from '../../people/people.ts';
-import type { ConsoleRoute, PageContent, PageRoute } from '../frame/route.ts';
+import { type ConsoleRoute, get, type PageContent, type PageRoute } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { decodeTransaction, encodeTransaction, type OidcClient, type OidcSettings } from './oidc.ts';
 import { failure, oidcPath } from './pages.ts';
@@ -29,49 +32,39 @@ export function createOidcRoutes({ people, oidc, oidcClient, startSession, logge
     if (!configured) throw gatewayError('not_found');
     return configured;
   };
-  const begin: PageRoute = {
-    method: 'get',
-    path: oidcPath,
-    access: 'anyone',
-    async handle({ url, secure }) {
-      const { settings, publicUrl } = requireOidc();
-      const next = safePath(url.searchParams.get('next'));
-      const started = await oidcClient.begin(settings, publicUrl + callbackPath, next).catch((err: unknown) => {
-        logger.warn({ err }, 'identity provider unavailable');
-        return null;
-      });
-      if (!started) return failure(502, 'The identity provider does not respond', 'Try again in a moment, or sign in with a password.');
-      const value = encodeTransaction(started.transaction);
-      const cookie = { name: hostCookieName('gateway_oidc', secure), value, maxAgeSeconds: transactionSeconds };
-      return { kind: 'redirect', to: started.url, external: true, setCookies: [cookie] };
-    },
-  };
-  const callback: PageRoute = {
-    method: 'get',
-    path: callbackPath,
-    access: 'anyone',
-    async handle(context) {
-      const { settings, publicUrl } = requireOidc();
-      const cookie = hostCookieName('gateway_oidc', context.secure);
-      const end = [{ name: cookie, value: '', maxAgeSeconds: 0 }];
-      const refuse = (status: number, title: string, text: string): PageContent => ({ ...failure(status, title, text), setCookies: end });
-      const transaction = decodeTransaction(context.cookies[cookie]);
-      if (!transaction)
-        return refuse(400, 'The sign-in has expired', 'It was not completed within ten minutes, or began in another browser.');
-      const callbackUrl = new URL(callbackPath + context.url.search, publicUrl);
-      const identity = await oidcClient.complete(settings, callbackUrl, transaction).catch((err: unknown) => {
-        logger.warn({ err }, 'sign-in by identity provider failed');
-        return null;
-      });
-      if (!identity) return refuse(400, 'The sign-in failed', 'The identity provider refused it, or its response was not valid.');
-      const person = await people.signIn.withOidc(identity, settings.allowedDomains);
-      if (!person) {
-        const account = identity.verifiedEmail ?? 'this account, whose e-mail address the provider has not verified';
-        return refuse(403, 'You have no access', `The gateway does not admit ${account}. Ask its operator to add you.`);
-      }
-      const cookies = await startSession(context, person, 'oidc');
-      return { kind: 'redirect', to: safePath(transaction.next), setCookies: [...cookies, ...end] };
-    },
-  };
+  const begin: PageRoute = get(oidcPath, 'anyone', async ({ url, secure }) => {
+    const { settings, publicUrl } = requireOidc();
+    const next = safePath(url.searchParams.get('next'));
+    const started = await oidcClient.begin(settings, publicUrl + callbackPath, next).catch((err: unknown) => {
+      logger.warn({ err }, 'identity provider unavailable');
+      return null;
+    });
+    if (!started) return failure(502, 'The identity provider does not respond', 'Try again in a moment, or sign in with a password.');
+    const value = encodeTransaction(started.transaction);
+    const cookie = { name: hostCookieName('gateway_oidc', secure), value, maxAgeSeconds: transactionSeconds };
+    return { kind: 'redirect', to: started.url, external: true, setCookies: [cookie] };
+  });
+  const callback: PageRoute = get(callbackPath, 'anyone', async (context) => {
+    const { settings, publicUrl } = requireOidc();
+    const cookie = hostCookieName('gateway_oidc', context.secure);
+    const end = [{ name: cookie, value: '', maxAgeSeconds: 0 }];
+    const refuse = (status: number, title: string, text: string): PageContent => ({ ...failure(status, title, text), setCookies: end });
+    const transaction = decodeTransaction(context.cookies[cookie]);
+    if (!transaction)
+      return refuse(400, 'The sign-in has expired', 'It was not completed within ten minutes, or began in another browser.');
+    const callbackUrl = new URL(callbackPath + context.url.search, publicUrl);
+    const identity = await oidcClient.complete(settings, callbackUrl, transaction).catch((err: unknown) => {
+      logger.warn({ err }, 'sign-in with identity provider failed');
+      return null;
+    });
+    if (!identity) return refuse(400, 'The sign-in failed', 'The identity provider refused it, or its response was not valid.');
+    const person = await people.signIn.withOidc(identity, settings.allowedDomains);
+    if (!person) {
+      const account = identity.verifiedEmail ?? 'this account, whose e-mail address the provider has not verified';
+      return refuse(403, 'You have no access', `The gateway does not admit ${account}. Ask its operator to add you.`);
+    }
+    const cookies = await startSession(context, person, 'oidc');
+    return { kind: 'redirect', to: safePath(transaction.next), setCookies: [...cookies, ...end] };
+  });
   return [begin, callback];
 }

@@ -5,7 +5,7 @@ import type { Audit } from '../../people/audit.ts';
 import type { People } from '../../people/people.ts';
 import { html } from '../frame/html.ts';
 import { signedInPath } from '../frame/kept-form.ts';
-import type { ActionRoute, ConsoleContext, ConsoleRoute, PageRoute } from '../frame/route.ts';
+import { type ActionRoute, type ConsoleContext, type ConsoleRoute, get, type PageRoute, post } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { createLinkRoutes } from './link-routes.ts';
 import type { OidcClient, OidcSettings } from './oidc.ts';
@@ -30,26 +30,17 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     signInView(context, {
       ...options,
       provider: oidc()?.settings.issuer ?? null,
-      // On a fresh installation, nobody can sign in yet.
+      // On a fresh installation there are no accounts yet, so the page explains how to create the first one.
       nobodyExists: await people.accounts.isEmpty(),
     });
 
-  const page: PageRoute = {
-    method: 'get',
-    path: signInPath,
-    access: 'anyone',
-    async handle(context) {
-      const next = safePath(context.url.searchParams.get('next'));
-      return context.visitor ? { kind: 'redirect', to: next } : view(context, { next });
-    },
-  };
-  const submit: ActionRoute = {
-    method: 'post',
-    path: signInPath,
-    access: 'anyone',
-    // The session starter writes the audit row, because we don't know who is signing in until then.
-    action: null,
-    async handle(context, form) {
+  const page: PageRoute = get(signInPath, 'anyone', async (context) => {
+    const next = safePath(context.url.searchParams.get('next'));
+    return context.visitor ? { kind: 'redirect', to: next } : view(context, { next });
+  });
+  const submit: ActionRoute = // The router can't audit this action, because nobody has signed in yet. `startSession` writes the audit row
+    // instead.
+    post(signInPath, { access: 'anyone', action: null }, async (context, form) => {
       const next = safePath(form.get('next'));
       const [email, password] = [form.get('email') ?? '', form.get('password') ?? ''];
       const result = await people.signIn.withPassword({ email, password, address: context.remoteAddress });
@@ -64,28 +55,16 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
               error: `Too many failed attempts. Try again in ${Math.ceil((result.until - context.now) / 60_000)} minutes, or use a sign-in link.`,
             };
       return { kind: 'page', page: await view(context, { next, email, ...failure }) };
-    },
-  };
-  const signedIn: PageRoute = {
-    method: 'get',
-    path: signedInPath,
-    access: 'person',
-    handle: async () => ({
-      kind: 'page',
-      title: 'You are signed in',
-      content: html`<p class="lead">You can close this tab. Go back to the tab with your form and send it again there.</p>`,
-    }),
-  };
-  const signOut: ActionRoute = {
-    method: 'post',
-    path: '/sign-out',
-    access: 'person',
-    action: 'session.end',
-    async handle({ cookies, secure }) {
-      const name = sessionCookieName(secure);
-      await people.sessions.end(cookies[name] ?? '');
-      return { kind: 'redirect', to: signInPath, setCookies: [{ name, value: '', maxAgeSeconds: 0 }] };
-    },
-  };
+    });
+  const signedIn: PageRoute = get(signedInPath, 'person', async () => ({
+    kind: 'page',
+    title: 'You are signed in',
+    content: html`<p class="lead">You can close this tab. Go back to the tab with your form and send it again there.</p>`,
+  }));
+  const signOut: ActionRoute = post('/sign-out', { access: 'person', action: 'session.end' }, async ({ cookies, secure }) => {
+    const name = sessionCookieName(secure);
+    await people.sessions.end(cookies[name] ?? '');
+    return { kind: 'redirect', to: signInPath, setCookies: [{ name, value: '', maxAgeSeconds: 0 }] };
+  });
   return [page, submit, signedIn, signOut, ...createLinkRoutes(people, startSession), ...createOidcRoutes({ ...deps, startSession })];
 }

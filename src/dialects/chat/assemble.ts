@@ -6,7 +6,7 @@ import { expectArray, expectKnownObject, expectString, isSameJson } from '../jso
 
 export const contentFields = ['content', 'refusal'] as const;
 export const reasoningFields = ['reasoning_content', 'reasoning'] as const;
-/** The text fields of a message that vendors stream in parts. */
+/** Text that streams deliver in pieces. */
 export const messageTextFields = [...contentFields, ...reasoningFields];
 
 const choiceMembers = new Set(['index', 'delta', 'finish_reason']);
@@ -54,14 +54,15 @@ export function assembleChat(chunks: readonly unknown[]): JsonObject {
 }
 
 /**
- * Merges a top-level member of a chunk. Such a member has the same value in all chunks that carry it, but some vendors
- * send it empty in the first chunk, and some send a new `created` in each.
+ * Merges a top-level field of a chunk. These fields should be the same in every chunk, but some vendors send them empty
+ * in the first chunk, and some send a new `created` in each.
  */
 function mergeHead(head: Map<string, unknown>, name: string, value: unknown): void {
   const existing = head.get(name);
   const isEmpty = (member: unknown): boolean => member === undefined || member === null || member === '';
   if (isEmpty(existing) || (name === 'created' && existing === 0)) head.set(name, value);
-  else if (!isEmpty(value) && name !== 'created' && !isSameJson(existing, value)) rejectUntranslatable('the chunks do not agree');
+  else if (!isEmpty(value) && name !== 'created' && !isSameJson(existing, value))
+    rejectUntranslatable('a field has different values in two chunks');
 }
 
 function addChoice(choices: Map<number, OpenChoice>, chunk: unknown): void {
@@ -86,17 +87,20 @@ function addChoice(choices: Map<number, OpenChoice>, chunk: unknown): void {
   if (isLosslessObject(legacyCall)) choice.legacyCall = appendToFunction(choice.legacyCall ?? { name: '', arguments: '' }, legacyCall);
 }
 
-/** Accepts only complete entries, because each vendor has its own way of joining the parts of an entry. */
+/**
+ * Adds an entry of `reasoning_details`. We reject entries that are split across chunks, because vendors don't agree on
+ * how to join the pieces.
+ */
 function addDetail({ details }: OpenChoice, detail: unknown): void {
   const { index } = isLosslessObject(detail) ? detail : {};
-  if (typeof index !== 'number' || details.has(index)) rejectUntranslatable('reasoning_details are in parts');
+  if (typeof index !== 'number' || details.has(index)) rejectUntranslatable('an entry of reasoning_details is split across chunks');
   details.set(index, detail);
 }
 
 function addCall({ calls }: OpenChoice, delta: unknown): void {
   const { index, id, type, function: fn } = expectKnownObject(delta, 'a tool call', callMembers);
   if (typeof index !== 'number') rejectUntranslatable('a tool call delta has no index');
-  if (type !== undefined && type !== null && type !== 'function') rejectUntranslatable('a tool call is of an unknown type');
+  if (type !== undefined && type !== null && type !== 'function') rejectUntranslatable('a tool call has an unknown type');
   const call = calls.get(index) ?? { id: '', name: '', arguments: '' };
   calls.set(index, { id: mergeOnce(call.id, id), ...appendToFunction(call, fn ?? {}) });
 }
@@ -114,7 +118,7 @@ function mergeOnce(existing: string, value: unknown): string {
 }
 
 function toChoice(index: number, { texts, calls, details, legacyCall, finishReason }: OpenChoice): JsonObject {
-  if (finishReason === null) rejectUntranslatable('a choice has no end');
+  if (finishReason === null) rejectUntranslatable('a choice has no finish reason');
   const { content = '', refusal = '', ...reasoning } = Object.fromEntries(texts);
   const isCall = calls.size > 0 || legacyCall !== null;
   const toolCalls = sortedByIndex(calls).map(([, call]) => ({

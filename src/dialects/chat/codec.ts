@@ -3,13 +3,12 @@
 import type { AssistantTurn } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
-import type { BodySpans, Splice } from '../../core/json/spans.ts';
-import { scanMembers, setMember } from '../../core/json/spans.ts';
+import { type BodySpans, type Splice, scanMembers, setMember } from '../../core/json/spans.ts';
 import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { billedKeys, parseOutputLimit, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
@@ -36,22 +35,21 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const { members } = spans;
   const model = members.get('model');
   if (model && model.kind !== 'string' && model.kind !== 'null') refuse('model: must be a string');
-  const stream = members.get('stream');
-  if (stream && stream.kind !== 'true' && stream.kind !== 'false') refuse('stream: must be a boolean');
+  const stream = parseStream(spans, 'stream: must be a boolean');
   const messages = members.get('messages');
   if (!messages) refuse('messages: is required');
   if (messages?.kind !== 'array') refuse('messages: must be a list');
   return {
     model: parseStringMember(body, model) || null,
-    stream: stream?.kind === 'true',
+    stream,
     maxOutputTokens: parseOutputLimit(body, spans, limits),
     user: parseStringMember(body, members.get('user')),
-    ...(stream?.kind === 'true' && !asksForUsage(body, spans) && { hidesUsage: true }),
+    ...(stream && !asksForUsage(body, spans) && { hidesUsage: true }),
   };
 }
 
 /**
- * Reports whether the caller set `stream_options.include_usage`. We can't tell from the patched body, because
+ * Returns true if the caller set `stream_options.include_usage`. We can't tell from the patched body, because
  * `patchForVendor` sets it for everyone.
  */
 function asksForUsage(body: Buffer, { members }: BodySpans): boolean {
@@ -65,7 +63,8 @@ function patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, str
   const options = spans.members.get('stream_options');
   if (options === undefined || options.kind === 'null') splices.push(setMember(spans, 'stream_options', '{"include_usage":true}'));
   else if (options.kind === 'object') splices.push(setMember(scanMembers(body, options.value.start), 'include_usage', 'true'));
-  // If `stream_options` has any other type, we forward it unchanged and let the vendor reject it with its own message.
+  // If `stream_options` is neither missing nor an object, we forward it unchanged, and the vendor rejects it with its
+  // own message.
   return mergeInsertions(splices);
 }
 
@@ -87,7 +86,7 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
   const finished = response.choices.length > 0 && response.choices.every(isFinished);
-  // We only need the count to estimate usage that the vendor didn't report.
+  // Only needed for an estimate, i.e. if the vendor reported no usage.
   const generatedCharacters = tokens === null ? countChoices(response.choices) : 0;
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, generatedCharacters, finished, ...readBillingReport(response) };
 }
@@ -100,8 +99,8 @@ function countChoices(choices: readonly unknown[]): number {
 }
 
 /**
- * Some vendors send the same reasoning under several names, so we count equal strings once. Tool calls are counted
- * separately, because they may legitimately repeat a string.
+ * Counts equal strings only once, because some vendors send the same reasoning under several names. Tool calls are
+ * counted separately, because they may legitimately repeat a string.
  */
 function countChoice({ delta, message = delta, text }: JsonObject): number {
   const said = asObject(message);
@@ -110,7 +109,7 @@ function countChoice({ delta, message = delta, text }: JsonObject): number {
   return countGeneratedText([text, texts], new Set()) + countGeneratedText([calls, legacyCall]);
 }
 
-/** Fast path for deltas that only contain text, as most do. */
+/** True for the most common delta, which only has text. It takes a fast path. */
 function isOnlyContent(message: JsonObject): message is { readonly content: string } {
   for (const name in message) if (name !== 'content' && name !== 'role') return false;
   return typeof message.content === 'string';
@@ -121,8 +120,8 @@ function isFinished(choice: unknown): boolean {
 }
 
 /**
- * Returns the chunk's text if all it does is continue the text of the first choice. Returns null for any other chunk,
- * including one that has text in other members.
+ * Returns the chunk's text if the chunk does nothing but continue the text of the first choice. Returns null for any
+ * other chunk, including one that has text in other fields.
  */
 function readTextDelta(chunk: JsonObject, characters: number): string | null {
   const { choices, usage, x_groq: groq, error } = chunk;
@@ -135,8 +134,8 @@ function readTextDelta(chunk: JsonObject, characters: number): string | null {
 }
 
 /**
- * Reports whether a choice of a chunk has anything besides the role. Many vendors send a first chunk that only has the
- * role.
+ * Returns true if a choice of a chunk has anything besides the role. Many vendors send a first chunk that contains only
+ * the role.
  */
 function holdsContent(choice: unknown): boolean {
   const { delta, finish_reason: finishReason } = asObject(choice);
@@ -150,24 +149,22 @@ function isEmptyValue(value: unknown): boolean {
 
 function createStreamReader(): StreamReader {
   const repeated = createRepeatedEvent({
-    fieldsBefore: '',
     member: 'content',
     readText(data) {
       const chunk = asObject(parseJson(data));
       return readTextDelta(chunk, countChoices(asArray(chunk.choices)));
     },
-    onText: (more) => {
-      text = appendBounded(text, more);
-      generatedCharacters += more.length;
-    },
   });
   let tokens: ResponseSummary['tokens'] = null;
   let report: BillingReport = {};
   let generatedCharacters = 0;
-  /** Becomes true when an event only reports usage, or when the stream ends. The last count is final from then on. */
+  /**
+   * Becomes true when an event that only reports usage has arrived, or when the stream has ended. From then on, the
+   * token count is final.
+   */
   let isCounted = false;
   let text = '';
-  /** Maps the index of each choice to whether it has a finish reason. */
+  /** Maps the index of each choice to true if it has a finish reason. */
   const ends = new Map<unknown, boolean>();
   let problem: VendorErrorBody | null = null;
   let hasContent = false;
@@ -177,7 +174,7 @@ function createStreamReader(): StreamReader {
   const readChoice = (choice: unknown): void => {
     const { delta, finish_reason: finishReason, index } = asObject(choice);
     ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
-    // If `n` > 1 we forward the other choices too, but a conversation continues with the first one.
+    // We forward all choices if `n` > 1, but the conversation continues with the first one.
     if (index !== undefined && index !== 0) return;
     const message = asObject(delta);
     const { content, refusal } = message;
@@ -194,8 +191,13 @@ function createStreamReader(): StreamReader {
   const allFinished = (): boolean => ends.size > 0 && [...ends.values()].every(Boolean);
 
   return {
-    skip: (latin1, at) => (hasContent ? repeated.skip(latin1, at) : at),
     read(event) {
+      const more = hasContent ? repeated.read(event.data) : null;
+      if (more !== null) {
+        text = appendBounded(text, more);
+        generatedCharacters += more.length;
+        return 'delta';
+      }
       if (event.data === '') return 'ignored';
       if (event.data === '[DONE]') {
         isCounted = true;
@@ -227,7 +229,7 @@ function createStreamReader(): StreamReader {
       return hasContent ? 'delta' : 'opening';
     },
     summary: () => {
-      // Calls of other kinds have neither a name nor arguments, and they aren't part of the turn.
+      // Drop calls without a name or arguments. They aren't function calls.
       const turn = { text, toolCalls: toolCalls.filter((call) => call.name !== '' || call.arguments !== '') };
       const finished = allFinished();
       // Some vendors report usage with every chunk, so usage alone doesn't mean that the count is final.

@@ -32,7 +32,7 @@ export function toChatChunks(response: unknown): string[] {
 
 function toChoiceChunks(choice: unknown, position: number): JsonObject[] {
   const { index = position, message, finish_reason: finishReason } = expectKnownObject(choice, 'a choice', choiceMembers);
-  if (typeof finishReason !== 'string') rejectUntranslatable('a choice has no end');
+  if (typeof finishReason !== 'string') rejectUntranslatable('a choice has no finish reason');
   const deltas = [...toDeltas(expectKnownObject(message, 'a message', messageMembers))];
   const piece = (delta: JsonObject, reason: string | null): JsonObject => ({ index, delta, logprobs: null, finish_reason: reason });
   return [...deltas.map((delta) => piece(delta, null)), piece({}, finishReason)];
@@ -42,13 +42,13 @@ function* toDeltas(message: JsonObject): Iterable<JsonObject> {
   const { content, tool_calls: calls, function_call: legacyCall } = message;
   const details = expectArray(message.reasoning_details, 'reasoning_details');
   yield { role: 'assistant', content: typeof content === 'string' ? '' : null };
-  // Vendors stream the reasoning before the content.
+  // Reasoning comes before the content in a stream.
   for (const name of reasoningFields) for (const text of splitText(expectString(message[name], name))) yield { [name]: text };
   if (details.length > 0) yield { reasoning_details: details };
   for (const name of contentFields) for (const text of splitText(expectString(message[name], name))) yield { [name]: text };
   for (const [index, call] of expectArray(calls, 'tool_calls').entries()) {
     const { id, type = 'function', function: fn } = expectKnownObject(call, 'a tool call', callMembers);
-    if (type !== 'function') rejectUntranslatable('a tool call is of an unknown type');
+    if (type !== 'function') rejectUntranslatable('a tool call has an unknown type');
     const { name, arguments: argumentText } = parseFunction(fn);
     yield { tool_calls: [{ index, id, type, function: { name, arguments: '' } }] };
     for (const text of splitText(argumentText)) yield { tool_calls: [{ index, function: { arguments: text } }] };

@@ -1,13 +1,25 @@
-/** Parses individual members of a scanned body. */
+/** Scans a request body, and parses individual fields of it. */
 import { gatewayError } from '../../core/errors.ts';
-import type { BodySpans, Member } from '../../core/json/spans.ts';
-import { decodeString } from '../../core/json/spans.ts';
+import { type BodySpans, decodeString, type Member, type SkipMember, scanObject } from '../../core/json/spans.ts';
+import { JsonSyntaxError } from '../../core/json/syntax.ts';
 import { factsOf } from './body-facts.ts';
+import { knownRegionsOf, unknownBytes } from './known-regions.ts';
 
-/** OpenRouter accepts these members. They let the caller choose other models, or tools that OpenRouter bills. */
+/** Returns the positions of the fields `keys` in a JSON body. Throws `bad_json` if the body isn't valid JSON. */
+export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMember): BodySpans {
+  try {
+    return scanObject(body, keys, skip);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError)
+      throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });
+    throw error;
+  }
+}
+
+/** Fields of OpenRouter's API that let the caller choose other models, or tools that OpenRouter bills. */
 const otherModelKeys = ['models', 'plugins'] as const;
 
-/** All members of a body that the gateway reads on text routes. */
+/** Everything that the gateway reads from a body on text routes. */
 export const bodyKeys: ReadonlySet<string> = new Set([
   'model',
   'stream',
@@ -41,8 +53,8 @@ export const bodyKeys: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Members that change what a vendor bills. The gateway and the vendor have to read the same value, so they can't be
- * repeated.
+ * Fields that affect what a vendor bills. We reject bodies that repeat them, because the gateway and the vendor have to
+ * read the same value.
  */
 export const billedKeys: readonly string[] = [
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n', 'prediction', 'service_tier', 'speed', 'inference_geo'],
@@ -68,15 +80,27 @@ export function rejectOtherModels({ members }: BodySpans): void {
   });
 }
 
+/**
+ * Returns the value of `stream`. Null means false, because OpenAI's API allows it. Throws `bad_json` with the message
+ * if the type is wrong.
+ */
+export function parseStream({ members }: BodySpans, message: string): boolean {
+  const kind = members.get('stream')?.kind ?? 'null';
+  if (kind !== 'true' && kind !== 'false' && kind !== 'null') throw gatewayError('bad_json', { message });
+  return kind === 'true';
+}
+
 export function parseStringMember(body: Buffer, member: Member | undefined): string | null {
   return member?.kind === 'string' ? decodeString(body, member.value) : null;
 }
 
 /**
- * Returns the output limit of a request. Several members may set it, and vendors differ in which one they obey, so we
- * take the largest value. Members in `others`, which the route doesn't document, can raise the limit but don't set one
- * on their own. Returns null if none of `names` is present, or if any of these members isn't a positive integer,
- * because a vendor may interpret `"100"` or `-1` in its own way.
+ * Returns the output limit of a request. Several fields can set it and vendors differ in which one they obey, so we
+ * take the largest value. The fields in `others` aren't documented for the route. They can raise a limit, but can't set
+ * one on their own.
+ *
+ * Returns null if there's no limit, or if one of these fields isn't a positive integer, because each vendor interprets
+ * values such as `"100"` or `-1` in its own way.
  */
 export function parseOutputLimit(
   body: Buffer,
@@ -94,7 +118,21 @@ export function parseOutputLimit(
   return limit;
 }
 
-/** Returns null unless the member is a positive safe integer. */
+/**
+ * The fields that limit the output on any of our routes. We look for all of them, because some vendors also obey the
+ * fields of other routes.
+ */
+const limitKeys = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const;
+
+/**
+ * Reports whether a request limits its output. We count values that the gateway can't parse too, because the vendor
+ * might understand them.
+ */
+export function hasOutputLimit({ members }: BodySpans): boolean {
+  return limitKeys.some((key) => (members.get(key)?.kind ?? 'null') !== 'null');
+}
+
+/** Returns null if the field isn't a positive safe integer. */
 export function parsePositiveInteger(body: Buffer, member: Member | undefined): number | null {
   if (member?.kind !== 'number') return null;
   const value = Number(body.toString('latin1', member.value.start, member.value.end));
@@ -102,8 +140,8 @@ export function parsePositiveInteger(body: Buffer, member: Member | undefined): 
 }
 
 /**
- * Parses a number in a string as leniently as some vendors do, so `08`, `+8` and `1_0` are valid. Returns null if the
- * result isn't a positive integer.
+ * Parses a number from a string. We accept `08`, `+8` and `1_0`, because some vendors do. Returns null if the result
+ * isn't a positive integer.
  */
 export function parseLenientCount(text: string): number | null {
   const value = Number(text.replaceAll('_', ''));
@@ -111,14 +149,14 @@ export function parseLenientCount(text: string): number | null {
 }
 
 /**
- * Reports whether the caller asks for samples that differ from call to call, by a `temperature` above 0 or by several choices. Without
- * `temperature` the vendor's default applies, which the caller didn't ask for.
+ * Checks whether the caller explicitly asks for random samples, with a `temperature` above 0 or with several choices.
+ * It doesn't count if `temperature` is missing, even though the vendor's default may be above 0.
  */
 export function asksForSampling(body: Buffer, { members }: BodySpans): boolean {
   return parseAmount(body, members.get('temperature')) > 0 || parseAmount(body, members.get('n')) > 1;
 }
 
-/** Parses a number. It may also be a string, because some vendors accept that. Returns NaN for everything else. */
+/** Parses a number, or a string with a number because some vendors accept that. Returns NaN for everything else. */
 function parseAmount(body: Buffer, member: Member | undefined): number {
   const text = member?.kind === 'number' ? body.toString('latin1', member.value.start, member.value.end) : parseStringMember(body, member);
   return text === null ? Number.NaN : Number(text);
@@ -130,17 +168,21 @@ const letterU = 0x75;
 const zero = 0x30;
 
 /**
- * Reports whether letters or underscores may be written as escapes (`\u0061`), in which case searching the bytes for
- * a name could miss it. JSON encoders never do this on their own. The characters that they do escape, such as `<` and
- * `é`, have other codes.
+ * Returns true if the body may contain letters or underscores that are escaped, such as `\u0061`. If it does, searching
+ * the bytes for a name could miss it. JSON encoders don't write such escapes on their own. They only escape characters
+ * such as `<` and `é`.
  */
 export function hidesAscii(body: Buffer): boolean {
   const known = factsOf(body)?.hidesAscii;
   if (known !== undefined) return known;
+  return knownRegionsOf(body).some((region) => region.hidesAscii) || hasEscapedLetter(unknownBytes(body));
+}
+
+function hasEscapedLetter(body: Buffer): boolean {
   const first = body.indexOf(escapedAscii);
   if (first < 0) return false;
-  // We go byte by byte because text in many languages has thousands of escapes. A native search for each of them
-  // takes ten times as long (measured).
+  // Text in many languages has thousands of escapes. Searching for each one with `indexOf` takes ten times as long as
+  // this loop (measured).
   for (let at = first; at < body.length; at += 1) {
     if (body[at] !== backslash) continue;
     at += 1;

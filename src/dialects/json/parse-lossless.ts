@@ -1,7 +1,7 @@
 /**
- * Parses JSON and keeps the text of numbers that JavaScript would change (see lossless-json.ts). We used to do this
- * with `JSON.parse` and a reviver, but that took 5 µs per value, so an 8 MB body of small numbers blocked the process
- * for twenty seconds (measured). This parser takes a tenth of that, and it limits the depth and the number of values.
+ * Parses JSON and keeps the text of numbers that JavaScript would change (see lossless-json.ts). `JSON.parse` with a
+ * reviver takes 5 µs per value, so an 8 MB body of small numbers blocked the process for twenty seconds (measured).
+ * This parser takes a tenth of that, and it limits the depth and the number of values.
  */
 
 /** A JSON number that we serialize with its original text. */
@@ -10,22 +10,22 @@ interface RawJson {
 }
 
 declare global {
-  /** Node has these since version 21, but TypeScript's library doesn't declare them yet. */
+  /** Node has had these since version 21. TypeScript doesn't know them yet. */
   interface JSON {
     rawJSON(text: string): RawJson;
     isRawJSON(value: unknown): value is RawJson;
   }
 }
 
-/** Real requests are never this deep, and serializing a value of this depth can't overflow the stack. */
+/** Real requests never get this deep, and we can serialize this depth without overflowing the stack. */
 const maxDepth = 1_000;
 
-/** A long conversation has about ten thousand values. Parsing the maximum takes a tenth of a second. */
+/** Parsing this many takes a tenth of a second. Even a long conversation only has about ten thousand. */
 const maxValues = 500_000;
 
 /**
- * Returns the parsed value, which can be serialized again. Returns undefined if the text isn't JSON or exceeds one of
- * the limits above.
+ * Returns the parsed value, which `JSON.stringify` can write again. Returns undefined if the text isn't JSON or exceeds
+ * the maximum depth or number of values.
  */
 export function parseLossless(text: string): unknown {
   try {
@@ -51,7 +51,7 @@ function createReader(text: string): { readWhole(): unknown } {
   let values = 0;
 
   const fail = (): never => {
-    throw new SyntaxError(`not JSON at ${at}`);
+    throw new SyntaxError(`invalid JSON at ${at}`);
   };
 
   /** Skips white space and returns the character code at the new position. */
@@ -90,7 +90,7 @@ function createReader(text: string): { readWhole(): unknown } {
       if (next() !== colon) fail();
       at += 1;
       const value = readValue(depth);
-      // Assigning `__proto__` would set the prototype instead of a member.
+      // A normal assignment to `__proto__` would set the object's prototype instead of adding a field.
       if (key === '__proto__') Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
       else object[key] = value;
       if (endsAfter(closeBrace)) return object;
@@ -110,7 +110,7 @@ function createReader(text: string): { readWhole(): unknown } {
     }
   };
 
-  /** Consumes the comma or closing character after a member. Returns true if it was the closing character. */
+  /** Consumes the comma or closing bracket after a value. Returns true if it was the bracket. */
   const endsAfter = (close: number): boolean => {
     const code = next();
     if (code !== comma && code !== close) fail();
@@ -125,7 +125,7 @@ function createReader(text: string): { readWhole(): unknown } {
     if (end < 0) fail();
     at = end + 1;
     const inner = text.slice(start + 1, end);
-    // We leave strings that have escapes or (invalid) control characters to `JSON.parse`.
+    // `JSON.parse` handles strings with escapes or (invalid) control characters, which are rare.
     return needsCare.test(inner) ? unescaped(text.slice(start, at)) : inner;
   };
 

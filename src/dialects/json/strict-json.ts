@@ -1,29 +1,32 @@
-/** Strict readers for converting responses. They reject unknown members instead of dropping them. */
+/** Strict readers for converting responses. They reject unknown fields instead of dropping them. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from './lossless-json.ts';
 
-/** Returns the object if all members that have a value are in `known`. Throws UntranslatableError otherwise. */
+/**
+ * Returns the object. Throws UntranslatableError if the value isn't an object, or if a field that isn't in `known` has
+ * a value.
+ */
 export function expectKnownObject(value: unknown, what: string, known: ReadonlySet<string>): JsonObject {
   if (!isLosslessObject(value)) rejectUntranslatable(`${what} is not an object`);
   const unknown = Object.entries(value).find(([name, member]) => !known.has(name) && !isEmptyValue(member));
-  if (unknown) rejectUntranslatable(`${what} has unknown members`);
+  if (unknown) rejectUntranslatable(`${what} has unknown fields`);
   return value;
 }
 
-/** Returns the string, or an empty one for undefined and null. Throws UntranslatableError for anything else. */
+/** Returns the string. Undefined and null become an empty string. Throws UntranslatableError for anything else. */
 export function expectString(value: unknown, what: string): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : rejectUntranslatable(`${what} is not a string`);
 }
 
-/** Returns the array, or an empty one for undefined and null. Throws UntranslatableError for anything else. */
+/** Returns the array. Undefined and null become an empty array. Throws UntranslatableError for anything else. */
 export function expectArray(value: unknown, what: string): readonly unknown[] {
   if (value === undefined || value === null) return [];
   return Array.isArray(value) ? value : rejectUntranslatable(`${what} is not a list`);
 }
 
-/** Reports whether both values serialize to the same JSON text. */
+/** Compares two values by the JSON that they serialize to. */
 export function isSameJson(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
@@ -34,7 +37,7 @@ function isEmptyValue(value: unknown): boolean {
 
 const maxChunkLength = 2_048;
 
-/** Splits text into chunks for stream events, but never in the middle of a surrogate pair. */
+/** Splits text into chunks for stream events. Surrogate pairs stay together. */
 export function* splitText(text: string): Iterable<string> {
   for (let at = 0; at < text.length; ) {
     const last = text.charCodeAt(at + maxChunkLength - 1);

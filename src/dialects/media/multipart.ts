@@ -1,10 +1,10 @@
 /**
- * Splits a `multipart/form-data` body (RFC 7578) into pieces while it arrives. We don't change a single byte, so the
- * pieces add up to the body.
+ * Splits a `multipart/form-data` body (RFC 7578) into pieces while it arrives. No byte is changed, so the pieces add up
+ * to the body.
  *
- * We only accept what every parser reads in the same way, because otherwise the gateway and the vendor could see two
- * different requests. Anything else throws `bad_json`. Existing libraries return decoded parts, which is why we don't
- * use one. See docs/decisions/2026-11-22-multipart.md.
+ * We only accept bodies that every parser reads in the same way. If we accepted others, the gateway and the vendor
+ * could see different requests. Anything ambiguous throws `bad_json`. We don't use a library, because existing ones
+ * return decoded parts. See docs/decisions/2026-11-22-multipart.md.
  */
 import { isUtf8 } from 'node:buffer';
 import { gatewayError } from '../../core/errors.ts';
@@ -15,11 +15,11 @@ export type Piece =
   | { readonly kind: 'field'; readonly name: string; readonly head: Buffer; readonly value: Buffer };
 
 export interface PartScanner {
-  /** Returns the pieces that this chunk completes. */
+  /** Adds a chunk of the body. Returns the pieces that are complete now. */
   push(chunk: Buffer): Piece[];
   /** Throws if the body ended before its last boundary. */
   end(): void;
-  /** Returns the number of image and mask parts that have started. */
+  /** Returns how many image and mask parts have started so far. */
   countImages(): number;
 }
 
@@ -27,33 +27,34 @@ const maxHeadBytes = 16 * 1024;
 const maxFieldBytes = 1024 * 1024;
 const carriageReturn = 0x0d;
 
-/** Collects the texts that content rules check. */
+/** Collects the text that content rules check. */
 export interface PartTexts {
-  /** Names of parts that may be files. We don't read the content of a file. */
+  /** Parts with these names may be files, which we don't look into. */
   readonly fileNames: ReadonlySet<string>;
-  /** Receives the names and other header texts of all parts, and the content of the parts that aren't files. */
+  /** Collects the names and other header texts of all parts, as well as the contents of all parts that aren't files. */
   readonly texts: string[];
 }
 
 /**
- * Parts named in `fieldNames` become fields. They can't be files and can't be repeated. All other parts pass through
- * as bytes. If `collected` is set, they become fields too, except for files in `collected.fileNames`.
+ * Parts that are named in `fieldNames` become fields, which can't be files and can't be repeated. All other parts pass
+ * through as bytes. But if `collected` is set, only the files in `collected.fileNames` pass through, and everything
+ * else becomes a field too.
  */
 export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null): PartScanner {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const marker = delimiter.subarray(2);
   /**
-   * Lenient parsers also accept these delimiters, or one at the very start of a part. They would see a part that we
-   * don't see, so we reject such bodies.
+   * Lenient parsers also accept these delimiters, or a delimiter at the very start of a part. They would see a part
+   * that we don't, so we reject such bodies.
    */
   const lenient = [Buffer.concat([Buffer.from('\r'), marker]), delimiter.subarray(1)] as const;
   const seen = new Set<string>();
   let images = 0;
   let state: 'head' | 'content' | 'end' = 'head';
-  /** The delimiter before the next head. The first one has no line break before it. */
+  /** The delimiter before the next part. The first delimiter has no line break before it. */
   let opening: Buffer = marker;
   let isContentStart = false;
-  /** The field that we're currently reading, or null while a part passes through as bytes. */
+  /** The field that we're reading. Null during parts that just pass through. */
   let field: { readonly name: string; readonly head: Buffer } | null = null;
   let pending: Buffer = Buffer.alloc(0);
 
@@ -64,7 +65,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   };
   const takeBytes = (length: number): Piece[] => (length === 0 ? [] : [{ kind: 'bytes', bytes: take(length) }]);
 
-  /** Reads a delimiter and the headers of the part after it. Returns null if we need more data. */
+  /** Reads a delimiter and the part headers that follow. Returns null if we need more data. */
   const readHead = (): Piece[] | null => {
     const opened = opening.length;
     if (!pending.subarray(0, opened).equals(opening.subarray(0, pending.length))) throw malformed('it does not begin with its boundary');
@@ -99,10 +100,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
 
   const misplaced = (): Error => malformed('a boundary does not follow a line break (CRLF)');
 
-  /**
-   * Returns the position of the next delimiter, or -1 if there is none. Throws if there is a lenient delimiter before
-   * it.
-   */
+  /** Returns the position of the next delimiter, or -1 if there is none. Throws if a lenient delimiter comes first. */
   const findDelimiter = (): number => {
     const [afterReturn, afterNewline] = lenient;
     const newline = pending.indexOf(afterNewline);
@@ -112,7 +110,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return end;
   };
 
-  /** Reads content up to the next delimiter. Returns null if we need more data. */
+  /** Reads the content of a part up to the next delimiter. Returns null if we need more data. */
   const readContent = (): Piece[] | null => {
     if (isContentStart && pending.length < marker.length && marker.subarray(0, pending.length).equals(pending)) return null;
     if (isContentStart && pending.subarray(0, marker.length).equals(marker)) throw misplaced();
@@ -126,7 +124,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
       state = 'head';
       const value = take(end);
       const text = collected ? decodeText(name, value) : '';
-      // We replace the model name before we send the form, so the rules don't check it.
+      // Content rules don't check the model name, because we replace it before we send the form.
       if (name !== 'model') collected?.texts.push(text);
       return [{ kind: 'field', name, head, value }];
     }
@@ -138,10 +136,10 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return ready === 0 ? null : takeBytes(ready);
   };
 
-  /** Only white space may follow the last delimiter. */
+  /** Reads what follows the last delimiter, which can only be white space. */
   const readEnd = (): Piece[] | null => {
     if (pending.length === 0) return null;
-    if (pending.toString('latin1').trim() !== '') throw malformed('data follows its last boundary');
+    if (pending.toString('latin1').trim() !== '') throw malformed('there is data after its last boundary');
     return takeBytes(pending.length);
   };
 
@@ -160,7 +158,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   };
 }
 
-/** Returns how many bytes at the end of `bytes` might be the beginning of `text`. */
+/** Returns how many bytes at the end of `bytes` match the start of `text`. */
 function countStart(bytes: Buffer, text: Buffer): number {
   const [first = 0] = text;
   let start = bytes.indexOf(first, Math.max(0, bytes.length - text.length + 1));
@@ -175,7 +173,9 @@ function countStart(bytes: Buffer, text: Buffer): number {
 interface PartHead {
   readonly name: string;
   readonly isFile: boolean;
-  /** Other texts in the headers: the file name, and any header that contains more than an ordinary content type. */
+  /**
+   * Header values that content rules have to check: the file name, and any header that isn't an ordinary content type.
+   */
   readonly texts: readonly string[];
 }
 
@@ -183,33 +183,33 @@ function parseHead(head: string): PartHead {
   const headers = head.split('\r\n').map((line) => /^([A-Za-z0-9-]+):[ \t]*(.*)$/.exec(line));
   const valuesOf = (name: string): string[] => headers.flatMap((header) => (header?.[1]?.toLowerCase() === name ? (header[2] ?? '') : []));
   if (headers.includes(null)) throw malformed('a header of a part cannot be read');
-  // Other encodings change the meaning of the bytes, and some vendors apply them while others ignore them.
+  // Only some vendors decode a transfer encoding. The others would see different content in the same bytes.
   if (valuesOf('content-transfer-encoding').some((encoding) => !/^(?:7bit|8bit|binary)$/i.test(encoding.trim())))
     throw malformed('content-transfer-encoding is not supported');
-  // E-mail parsers read nested parts, and other parsers honor the charset of a text part, so they could see content
-  // that we don't.
+  // E-mail parsers read nested parts, and some parsers honor the charset of a text part. They could see content that we
+  // don't.
   if (valuesOf('content-type').some((type) => /^\s*(?:multipart|message)\//i.test(type))) throw malformed('nested parts are not supported');
   if (valuesOf('content-type').some((type) => /;\s*charset(?!\s*=\s*"?(?:utf-8|us-ascii)"?\s*(?:;|$))/i.test(type)))
     throw malformed('the charset of a part must be utf-8');
   const [disposition = '', ...others] = valuesOf('content-disposition');
   const parameters = others.length === 0 ? parseParameters(disposition) : null;
   const name = parameters?.get('name');
-  if (!parameters || name === undefined) throw malformed('a part has no readable name');
+  if (!parameters || name === undefined) throw malformed('the name of a part is missing or ambiguous');
   const unusual = headers.flatMap((header) => (header && !isOrdinary(header[1] ?? '', header[2] ?? '') ? [header[0]] : []));
   const texts = [...[...parameters].flatMap(([key, value]) => (key === 'name' ? [] : [value])), ...unusual];
   return { name, isFile: parameters.has('filename') || parameters.has('filename*'), texts };
 }
 
 /**
- * Reports whether a header has no text to check. We read the parameters of the disposition separately, and a content
- * type is fine if it has no unusual parameters.
+ * Returns true if content rules can skip this header, because it contains no text that they'd have to check. The
+ * parameters of the disposition are checked elsewhere. A content type is fine if it doesn't have unusual parameters.
  */
 function isOrdinary(name: string, value: string): boolean {
   if (/^content-type$/i.test(name)) return /^[a-z]+\/[\w.+-]{1,64}(?:;\s*charset="?[\w-]+"?)?\s*$/i.test(value);
   return /^content-(?:disposition|transfer-encoding|length)$/i.test(name);
 }
 
-/** Parses the parameters of `form-data; name="..."`. Returns null if we can't parse them, or if one is repeated. */
+/** Parses the parameters in `form-data; name="..."`. Returns null if they are invalid or repeated. */
 function parseParameters(disposition: string): ReadonlyMap<string, string> | null {
   const [type = ''] = /^form-data(?=[\s;]|$)/i.exec(disposition) ?? [];
   const parameter = /\s*;\s*([A-Za-z0-9*_-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))\s*/y;
@@ -219,7 +219,7 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
     const match = parameter.exec(disposition);
     const key = match?.[1]?.toLowerCase() ?? '';
     const value = match?.[2] ?? match?.[3] ?? '';
-    // The vendor might read a different name if it's escaped or split into pieces (`name*0`, RFC 2231).
+    // Escapes, or a name in pieces (`name*0`, RFC 2231), could make the vendor read a different name.
     const isAmbiguous = /^(?:name\*|filename\*\d)/.test(key) || (key === 'name' && value.includes('\\')) || parameters.has(key);
     if (type === '' || !match || isAmbiguous) return null;
     parameters.set(key, value);
@@ -228,7 +228,7 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
 }
 
 /**
- * Returns a header text in the ways that different parsers may read it: unchanged, without backslash escapes, and
+ * Returns all the ways in which parsers could read a header, i.e. unchanged, without backslash escapes, and
  * percent-decoded.
  */
 function readingsOfHeader(text: string): string[] {

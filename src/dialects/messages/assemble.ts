@@ -11,7 +11,7 @@ const blockDeltaMembers = new Set(['type', 'index', 'delta']);
 const deltaMembers = new Set(['type', 'text', 'partial_json', 'thinking', 'signature', 'citation']);
 const endMembers = new Set(['type', 'delta', 'usage', 'context_management']);
 
-/** A content block, and the JSON text of its input so far. */
+/** A content block in progress. Its input arrives as pieces of JSON text. */
 interface OpenBlock {
   block: JsonObject;
   inputText: string;
@@ -40,16 +40,16 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
       case 'content_block_stop':
         break;
       case 'message_delta':
-        message = mergeEnd(message ?? rejectUntranslatable('the response has no beginning'), event);
+        message = mergeEnd(message ?? rejectUntranslatable('message_start is missing'), event);
         break;
       case 'message_stop':
         isEnded = true;
         break;
       default:
-        rejectUntranslatable('an event is of an unknown type');
+        rejectUntranslatable('an event has an unknown type');
     }
   }
-  if (message === null || !isEnded || typeof message.stop_reason !== 'string') rejectUntranslatable('the response has no end');
+  if (message === null || !isEnded || typeof message.stop_reason !== 'string') rejectUntranslatable('the response is incomplete');
   return { ...message, content: blocks.map(toBlock) };
 }
 
@@ -69,7 +69,7 @@ function openBlock(event: JsonObject, position: number): OpenBlock {
 function addDelta(blocks: readonly OpenBlock[], event: JsonObject): void {
   const { index, delta } = expectKnownObject(event, 'content_block_delta', blockDeltaMembers);
   const open = typeof index === 'number' ? blocks[index] : undefined;
-  if (!open) rejectUntranslatable('a delta belongs to no open block');
+  if (!open) rejectUntranslatable('a delta does not belong to an open block');
   const { type, text, partial_json: json, thinking, signature, citation } = expectKnownObject(delta, 'a delta', deltaMembers);
   const { block } = open;
   const append = (name: string, more: unknown): void => {
@@ -92,11 +92,11 @@ function addDelta(blocks: readonly OpenBlock[], event: JsonObject): void {
       open.inputText += expectString(json, 'partial_json');
       break;
     default:
-      rejectUntranslatable('a delta is of an unknown type');
+      rejectUntranslatable('a delta has an unknown type');
   }
 }
 
-/** The counts are cumulative, so later counts replace earlier ones. */
+/** Applies `message_delta`. Its counts are cumulative, so they replace earlier ones. */
 function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   const { delta, usage, ...others } = expectKnownObject(event, 'message_delta', endMembers);
   const { type: _type, ...more } = omitNullish(others);
@@ -106,7 +106,7 @@ function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   return { ...message, ...more, ...(isLosslessObject(delta) ? delta : {}), ...counts };
 }
 
-/** Parses the concatenated input deltas. If there were none, the block keeps the input that it started with. */
+/** Parses the joined input deltas. Without any, the input of the start event counts. */
 function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);

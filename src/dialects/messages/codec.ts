@@ -2,15 +2,14 @@
 
 import { gatewayError } from '../../core/errors.ts';
 import { asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
-import type { BodySpans } from '../../core/json/spans.ts';
-import { setMember } from '../../core/json/spans.ts';
+import { type BodySpans, setMember } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { billedKeys, parseOutputLimit, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { toJsonText } from '../json/json-text.ts';
@@ -33,7 +32,7 @@ export const messages: RouteCodec = {
   formatStreamError: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
 };
 
-/** The error messages are the same as those of the vendor's API, because SDKs show them to their users. */
+/** These error messages match the ones of the vendor's API, because SDKs show them to users. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
@@ -42,8 +41,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const { members } = spans;
   const model = members.get('model');
   if (model && model.kind !== 'string') refuse('model: Input should be a valid string');
-  const stream = members.get('stream');
-  if (stream && stream.kind !== 'true' && stream.kind !== 'false') refuse('stream: Input should be a valid boolean');
+  const stream = parseStream(spans, 'stream: Input should be a valid boolean');
   const maxTokens = members.get('max_tokens');
   if (!maxTokens) refuse('max_tokens: Field required');
   if (maxTokens?.kind !== 'number') refuse('max_tokens: Input should be a valid integer');
@@ -55,7 +53,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
     metadata?.kind === 'object' ? asObject(parseJson(body.toString('utf8', metadata.value.start, metadata.value.end))).user_id : null;
   return {
     model: parseStringMember(body, model) || null,
-    stream: stream?.kind === 'true',
+    stream,
     maxOutputTokens: parseOutputLimit(body, spans, limits),
     user: asString(user),
   };
@@ -82,8 +80,8 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
 }
 
 /**
- * Returns the event's text if all it does is continue a text block. Returns null for any other event, including one
- * that has text in other members.
+ * Returns the event's text if the event does nothing but continue a text block. Returns null for any other event,
+ * including one that has text in other fields.
  */
 function readTextDelta(event: unknown): string | null {
   const { type, delta } = asObject(event);
@@ -94,13 +92,8 @@ function readTextDelta(event: unknown): string | null {
 
 function createStreamReader(): StreamReader {
   const repeated = createRepeatedEvent({
-    fieldsBefore: 'event: content_block_delta\n',
     member: 'text',
     readText: (data) => readTextDelta(parseJson(data)),
-    onText: (more) => {
-      text = appendBounded(text, more);
-      generatedCharacters += more.length;
-    },
   });
   let tokens: Tokens | null = null;
   let report: BillingReport = {};
@@ -129,8 +122,13 @@ function createStreamReader(): StreamReader {
   };
 
   return {
-    skip: repeated.skip,
     read(event) {
+      const more = repeated.read(event.data);
+      if (more !== null) {
+        text = appendBounded(text, more);
+        generatedCharacters += more.length;
+        return 'delta';
+      }
       if (event.data === '') return 'ignored';
       const data = parseJson(event.data);
       if (!isObject(data) || typeof data.type !== 'string') return 'unreadable';
@@ -173,24 +171,27 @@ function createStreamReader(): StreamReader {
           openBlocks -= 1;
           return 'delta';
         default:
-          return 'ignored'; // We forward events that we don't know (docs/vendors.md).
+          return 'ignored'; // Unknown events are passed on (docs/vendors.md).
       }
     },
-    // Some vendors send the complete input in the start event. For a tool without arguments there may be a single empty
-    // delta, which means `{}`.
+    // Some vendors send the complete input in the start event. A tool without arguments may get a single empty delta,
+    // which means `{}`.
     summary: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
       return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, generatedCharacters, finished, ...report };
     },
-    // The stop reason only arrives together with the usage, so whenever no block is open the response may be
-    // complete.
+    // The stop reason arrives together with the usage. Until then, the output might be complete whenever no block is
+    // open.
     hasAllOutput: () => finished || (generatedCharacters > 0 && openBlocks === 0),
     finished: () => false,
     problem: () => problem,
   };
 }
 
-/** Reports whether the vendor counted any input tokens. If a count is missing, it's unknown rather than zero. */
+/**
+ * Returns true if the vendor sent a count of input tokens. A missing count means that the number is unknown, not that
+ * it's zero.
+ */
 function reportsInput(usage: unknown): boolean {
   const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = asObject(usage);
   return [input, read, written].some((count) => asCount(count) !== undefined);

@@ -14,7 +14,7 @@ export function toMessagesEvents(answer: unknown): string[] {
   const { content, stop_reason: stopReason, stop_sequence: stopSequence = null, usage } = answer;
   // Clients read the token counts from the first and the last event.
   if (!isLosslessObject(usage)) rejectUntranslatable('the response has no usage');
-  if (typeof stopReason !== 'string') rejectUntranslatable('the response has no end');
+  if (typeof stopReason !== 'string') rejectUntranslatable('the response has no stop reason');
   const ends = { content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 0 } };
   return [
     event('message_start', { message: { ...answer, ...ends } }),
@@ -32,7 +32,10 @@ function* blockEvents(block: unknown, index: number): Iterable<string> {
   yield event('content_block_stop', { index });
 }
 
-/** If a type of block has no deltas, we send the complete block in its start event. */
+/**
+ * Splits a block into its start event and deltas. Types of blocks that don't have deltas are sent completely in the
+ * start event.
+ */
 function splitBlock(block: JsonObject): { start: JsonObject; deltas: JsonObject[] } {
   switch (block.type) {
     case 'text': {

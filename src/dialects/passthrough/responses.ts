@@ -1,4 +1,4 @@
-/** The codec for OpenAI responses (docs/vendors.md). We use it for vendors that serve this path themselves. */
+/** The codec for OpenAI responses (docs/vendors.md). Used for vendors that have this route themselves. */
 
 import type { AssistantTurn } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -12,7 +12,7 @@ import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { sealMark, unsealReasoning } from '../json/sealed-reasoning.ts';
-import { parsePassthroughRequest, patchModel } from './codecs.ts';
+import { parsePassthroughRequest, patchModel, reportsError } from './codecs.ts';
 
 const limits = { names: ['max_output_tokens'], others: ['max_completion_tokens', 'max_tokens'] };
 
@@ -23,7 +23,9 @@ export const responses: RouteCodec = {
   patchForVendor: (body, spans, vendorModel) => [...patchModel(body, spans, vendorModel), ...omitSealedReasoning(body, spans)],
   parseResponse(bytes) {
     const body = parseJson(bytes.toString('utf8'));
-    return isObject(body) && Array.isArray(body.output) ? parseResponse(body) : null;
+    // A failed response has an `error` as well as `output`. It's still a valid response.
+    const isResponse = isObject(body) && (Array.isArray(body.output) || !reportsError(body));
+    return isResponse ? parseResponse(body) : null;
   },
   createStreamReader,
   formatStreamError: (message) => formatFailure(message, 0),
@@ -33,7 +35,7 @@ const inputKey = new Set(['input']);
 const contentKey = new Set(['encrypted_content']);
 
 /**
- * Returns the splices that remove the reasoning items that we sealed for another vendor, because this vendor would
+ * Returns the splices that remove reasoning items that we sealed. They belong to another vendor, and this vendor would
  * reject them.
  */
 function omitSealedReasoning(body: Buffer, { object }: BodySpans): Splice[] {
@@ -70,8 +72,8 @@ function isRunning({ status }: Readonly<Record<string, unknown>>): boolean {
 }
 
 /**
- * Joins the text blocks without a separator. Only calls of the caller's own tools count as tool calls
- * (docs/api/reference.md#memory-rules).
+ * Reads the assistant's text and tool calls from a response. Text blocks are joined without a separator. Tools that the
+ * vendor runs itself don't count as tool calls (docs/api/reference.md#memory-rules).
  */
 export function readAssistantTurn(response: Readonly<Record<string, unknown>>): AssistantTurn {
   const items = asArray(response.output).map(asObject);
@@ -84,8 +86,9 @@ export function readAssistantTurn(response: Readonly<Record<string, unknown>>): 
 }
 
 /**
- * Formats the event that reports a failure. OpenAI documents these members at the top level, but sends them in `error`,
- * where its SDKs look for them. Other clients read the documented members, so we send both.
+ * Formats the event that reports a failure. According to OpenAI's documentation these fields are at the top level, but
+ * OpenAI sends them inside `error`, and its SDKs look for them there. We send both, because other clients follow the
+ * documentation.
  */
 function formatFailure(message: string, sequenceNumber: number): string {
   const problem = { code: 'upstream_failed', message, param: null };
@@ -93,7 +96,7 @@ function formatFailure(message: string, sequenceNumber: number): string {
   return formatEvent('error', { type: 'error', ...problem, sequence_number: sequenceNumber, error });
 }
 
-/** Matches events that open a part without any content. */
+/** Matches events that announce a part of the response but don't contain any of its content yet. */
 const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
 function createStreamReader(): StreamReader {
@@ -105,9 +108,9 @@ function createStreamReader(): StreamReader {
   let isBackground = false;
   let openItems = 0;
   let sequenceNumber = -1;
-  /** The number of generated characters of each item, by output index. */
+  /** Characters generated so far, by the output index of the item. */
   const characters = new Map<unknown, number>();
-  /** The items that have ended. We count the tool uses in them. */
+  /** The items that the vendor has completed. We count the tool uses in them. */
   const output: unknown[] = [];
 
   const countCharacters = (): number => {
@@ -156,7 +159,7 @@ function createStreamReader(): StreamReader {
         case 'response.output_item.done':
           openItems -= 1;
           output.push(data.item);
-          // Some vendors don't send deltas for all kinds of items.
+          // Some vendors don't send deltas for every kind of item, so we count the complete item as well.
           characters.set(data.output_index, Math.max(characters.get(data.output_index) ?? 0, countGeneratedText(data.item)));
           return 'delta';
         case 'response.output_text.delta':
@@ -169,7 +172,8 @@ function createStreamReader(): StreamReader {
           return openings.test(data.type) ? 'opening' : 'delta';
       }
     },
-    // The last event contains the complete response. If the stream was interrupted, we only have its deltas.
+    // Normally the last event has the complete response. If the stream broke off before, we have to make do with the
+    // deltas.
     summary() {
       const generatedCharacters = countCharacters();
       if (complete) return { ...complete, generatedCharacters: Math.max(complete.generatedCharacters, generatedCharacters) };
@@ -183,7 +187,7 @@ function createStreamReader(): StreamReader {
         ...report,
       };
     },
-    // Whenever no item is open, the response may be complete.
+    // We can't know whether another item will follow, so between items the response always looks complete.
     hasAllOutput: () => complete !== null || (output.length > 0 && openItems === 0),
     finished: () => false,
     formatFailure: (message) => formatFailure(message, sequenceNumber + 1),

@@ -1,29 +1,26 @@
 /**
- * Inserts recalled memories into a body. On chat they become a system message after the caller's leading system and
- * developer messages, and on messages they become another text in `system`. All other bytes stay unchanged, so we scan
- * for the position and only parse individual user messages.
+ * Inserts recalled memories into a body. On chat, they become a system message after the caller's leading system and
+ * developer messages. On messages, they are added to `system`. All other bytes stay the same, so we only scan for the
+ * position and don't parse anything but individual user messages.
  */
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
-import type { BodySpans, Span, Splice } from '../../core/json/spans.ts';
-import { decodeString, scanElements, scanMembers, setMember } from '../../core/json/spans.ts';
+import { type BodySpans, decodeString, type Span, type Splice, scanElements, scanMembers, setMember } from '../../core/json/spans.ts';
 import { parsePrompt } from './prompt.ts';
 
 export interface RecallInsertion {
-  /** The text of the last user message, which is our search query. */
+  /** The text of the last user message. We use it as the search query. */
   readonly userText: string;
   /** Returns the splices that insert `block` into the body. */
   insert(block: string): Splice[];
 }
 
-/**
- * How many of the newest user messages we search for text, because messages that only have tool results don't have any.
- */
+/** How many of the newest user messages we search for text. Messages that only contain tool results don't have any. */
 const maxScannedMessages = 256;
 /** Longer messages are documents rather than search queries. */
 const maxMessageBytes = 1024 * 1024;
 
-/** Returns null if there is no user text, or if the type of `system` doesn't allow us to add anything. */
+/** Returns null if there's no user text, or if we can't add anything to `system` because of its type. */
 export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodySpans): RecallInsertion | null {
   const list = spans.members.get('messages');
   if (list?.kind !== 'array') return null;
@@ -70,7 +67,10 @@ function lastText(dialect: Dialect, body: Buffer, users: readonly Span[]): strin
   return null;
 }
 
-/** Converts a string into two blocks, appends to a list, or sets `system` if it's absent, null or empty. */
+/**
+ * Adds the block to `system`. A string becomes two blocks and a list gets another block. If `system` is absent, null or
+ * empty, we set it.
+ */
 function addToSystem(body: Buffer, spans: BodySpans, block: string): Splice[] {
   const system = spans.members.get('system');
   const added = JSON.stringify({ type: 'text', text: block });
@@ -79,7 +79,7 @@ function addToSystem(body: Buffer, spans: BodySpans, block: string): Splice[] {
     const isEmpty = scanElements(body, value.start).next().done === true;
     return [insertAt(value.end - 1, isEmpty ? added : `,${added}`)];
   }
-  // Vendors reject empty text blocks, so we replace an empty string.
+  // Replace an empty string, because vendors reject empty text blocks.
   if (system?.kind !== 'string' || decodeString(body, system.value) === '') return [setMember(spans, 'system', JSON.stringify(block))];
   return [insertAt(system.value.start, '[{"type":"text","text":'), insertAt(system.value.end, `},${added}]`)];
 }

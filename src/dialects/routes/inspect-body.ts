@@ -1,13 +1,11 @@
 /**
- * Checks a large body and collects facts about it. Since this can take up to a second, it runs in the low-priority
- * thread.
+ * Checks a large body and collects facts about it. This can take up to a second, so it runs in the low-priority thread.
  */
 import type { TextRoute } from '../../core/call.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import type { BodyFacts } from '../json/body-facts.ts';
-import { bodyKeys, hidesAscii } from '../json/body-members.ts';
+import { bodyKeys, hidesAscii, scanJson } from '../json/body-members.ts';
 import { digestParameters } from '../json/parameter-digest.ts';
-import { scanJson } from '../json/scan-body.ts';
 import { countLeastTokens } from '../prompt/least-tokens.ts';
 import { measureInput } from './input-size.ts';
 import { mentionsCacheControl, refersElsewhere } from './outside-input.ts';
@@ -15,13 +13,16 @@ import { readRequestTexts } from './rule-texts.ts';
 
 export interface BodyUse {
   readonly route: TextRoute;
-  /** Whether to compute the digest that the response cache needs. */
+  /** True if the response cache is going to look the call up. It needs the digest of the body for that. */
   readonly isCached: boolean;
-  /** Whether to collect the texts that content rules need. */
+  /** True if content rules need the text of the body. */
   readonly hasRules: boolean;
 }
 
-/** Throws `bad_json` if the body isn't valid JSON, or if it repeats a key and content rules have to check it. */
+/**
+ * Throws `bad_json` if the body isn't valid JSON. If content rules have to check the body, this also rejects repeated
+ * keys.
+ */
 export function inspectBody(
   body: Buffer,
   { route, isCached, hasRules }: BodyUse,

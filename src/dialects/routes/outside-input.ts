@@ -1,24 +1,27 @@
-/** Searches bodies for what changes the vendor's bill besides the length of the prompt. */
+/** Searches a body for anything besides the length of the prompt that increases the vendor's bill. */
 import type { TextRoute } from '../../core/call.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { knownRegionsOf, type References, unknownBytes } from '../json/known-regions.ts';
 
-/** These are buffers because searching for bytes is faster than searching for a string. */
+/** Searching for a buffer is faster than searching for a string. */
 const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /**
- * Matches members and part types that refer to input outside the body. Files match too, because their pages may be
+ * Matches fields and part types that refer to input outside the body. Files are included, because their pages may be
  * compressed.
  */
 const reference = /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
-/** Matches an item of `/v1/responses` that has only an id, because its type is optional. */
+/**
+ * Matches an object that only has an id. On the responses route, this is a reference to an item, because the item's
+ * type is optional.
+ */
 const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
 const documentType = /"type"\s*:\s*"document"/;
-/** Matches the document sources other than plain text. */
+/** Matches all document sources except plain text. */
 const documentSource = /"type"\s*:\s*"(?:url|file|base64)"/;
 
 export function findReferences(bytes: Buffer): References {
-  // One regex pass over a string is faster than searching the bytes for each name (measured).
+  // It's faster to run one regular expression over a string than to search the bytes for each name (measured).
   const text = bytes.toString('latin1');
   return {
     hasTypes: bytes.includes(typeMark),
@@ -26,19 +29,19 @@ export function findReferences(bytes: Buffer): References {
     hasItemById: itemById.test(text),
     hasDocument: documentType.test(text),
     hasDocumentSource: documentSource.test(text),
+    hasCacheMark: bytes.includes(cacheMark),
   };
 }
 
 /**
- * Reports whether parts of the body make the vendor read input that isn't in the body, such as a file, media at a URL,
- * or an item of an earlier response. It's also true for a document in the body, because even a small one may have many
- * pages.
+ * Returns true if the vendor has to read input that isn't in the body, such as a file, media at a URL, or an item of an
+ * earlier response. Also true for a document inside the body, because even a small one can have many pages.
  */
 export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   const known = factsOf(body)?.refersElsewhere;
   if (known !== undefined) return known;
   const regions = knownRegionsOf(body);
-  // Messages whose content is a plain string have no `type` members.
+  // If all messages are plain strings, the body has no `type` fields.
   if (regions.length === 0 && route !== 'responses' && !body.includes(typeMark)) return false;
   const found = [...regions.map(({ references }) => references), findReferences(unknownBytes(body))];
   const has = (name: keyof References): boolean => found.some((references) => references[name]);
@@ -46,7 +49,9 @@ export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   return has('hasTypes') && (has('hasReference') || (has('hasDocument') && has('hasDocumentSource')));
 }
 
-/** Reports whether the caller may ask the vendor to keep the prompt in its cache. */
+/** Returns true if the body mentions `cache_control`, with which callers ask the vendor to cache the prompt. */
 export function mentionsCacheControl(body: Buffer): boolean {
-  return factsOf(body)?.mentionsCacheControl ?? body.includes(cacheMark);
+  const known = factsOf(body)?.mentionsCacheControl;
+  if (known !== undefined) return known;
+  return knownRegionsOf(body).some(({ references }) => references.hasCacheMark) || unknownBytes(body).includes(cacheMark);
 }

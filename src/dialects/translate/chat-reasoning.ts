@@ -1,34 +1,34 @@
 /**
- * Reads and writes reasoning in messages and deltas of the chat dialect. There is no standard for it, so we read all of
+ * Reads and writes reasoning in messages and deltas of the chat dialect. There's no standard for it, so we read all of
  * these forms:
  *
  * - `reasoning_content` (DeepSeek, Moonshot, vLLM) or `reasoning` (OpenRouter, Groq) is the text.
- * - `reasoning_details` (OpenRouter) has entries that are encrypted, or have the text and its signature.
+ * - `reasoning_details` (OpenRouter) has entries that are encrypted, or that have a text and its signature.
  * - `thinking_blocks` (LiteLLM) are blocks of the messages dialect.
  * - `content` may have parts of type `thinking` (Mistral).
  *
  * We write `reasoning_content`, because most clients show it. Signed or encrypted reasoning goes into
- * `reasoning_details`, because clients send it back. Each entry holds the whole text, because some SDKs only keep the
- * last delta of a member that they don't know.
+ * `reasoning_details`, because clients send that back. Each entry holds the whole text, because some SDKs only keep the
+ * last delta of a field that they don't know.
  */
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asArray, asString } from '../../core/json/narrow.ts';
+import { asArray, asString, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString } from '../json/lossless-json.ts';
 
-/** A part of the reasoning. Vendors of the messages dialect sign each part separately. */
+/** A part of the reasoning. Vendors that use the messages dialect sign each part separately. */
 export type ReasoningPart =
   /**
-   * `signature` is empty if there is none. If `isWhole` is set, the part is an entry of a list and may repeat text that
-   * was already streamed.
+   * `signature` is empty if the part isn't signed. `isWhole` means that the part is a complete entry of a list, so it
+   * may repeat text that was already streamed.
    */
   | { readonly kind: 'text'; readonly text: string; readonly signature: string; readonly isWhole: boolean }
-  /** Only the vendor that created it can read it. */
+  /** Encrypted reasoning, which only the vendor that created it can read. */
   | { readonly kind: 'encrypted'; readonly data: string };
 
 const nothing: readonly ReasoningPart[] = [];
 
 /**
- * Returns the parts in a message or delta, in order. If two texts have no signature between them, they belong together.
+ * Returns the reasoning parts of a message or delta, in order. Consecutive texts belong together, up to and including
+ * the first one that has a signature.
  */
 export function readReasoning({ reasoning_details: details, thinking_blocks: blocks, ...message }: JsonObject): readonly ReasoningPart[] {
   if (details !== undefined || blocks !== undefined) {
@@ -40,7 +40,7 @@ export function readReasoning({ reasoning_details: details, thinking_blocks: blo
   return text === null ? nothing : [{ kind: 'text', text, signature: '', isWhole: false }];
 }
 
-/** Returns the part in a `thinking` or `redacted_thinking` block. Returns an empty list for any other block. */
+/** Returns the reasoning in a `thinking` or `redacted_thinking` block, or nothing for any other block. */
 export function readThinkingBlock({ type, thinking, signature, data }: JsonObject): readonly ReasoningPart[] {
   const encrypted = asNonEmptyString(data);
   if (type === 'redacted_thinking') return encrypted === null ? nothing : [{ kind: 'encrypted', data: encrypted }];
@@ -49,8 +49,8 @@ export function readThinkingBlock({ type, thinking, signature, data }: JsonObjec
 }
 
 /**
- * Converts parts to blocks of the messages dialect. If a text isn't signed, its signature is empty, because SDKs
- * require the member.
+ * Converts parts to blocks of the messages dialect. SDKs require the signature, so it's an empty string if the text
+ * isn't signed.
  */
 export function toThinkingBlocks(parts: readonly ReasoningPart[]): JsonObject[] {
   return joinTexts(parts).map((part) =>
@@ -60,14 +60,14 @@ export function toThinkingBlocks(parts: readonly ReasoningPart[]): JsonObject[] 
   );
 }
 
-/** Returns only the parts that a messages vendor accepts, because it rejects thinking that it hasn't signed. */
+/** Returns the parts that a messages vendor accepts. It would reject thinking that it hasn't signed. */
 export function signedParts(parts: readonly ReasoningPart[]): ReasoningPart[] {
   return joinTexts(parts).filter((part) => part.kind === 'encrypted' || part.signature !== '');
 }
 
 /**
- * Converts parts to members of a chat message. `reasoning_content` is the text of all parts, and `reasoning_details`
- * has the signed and encrypted ones.
+ * Converts parts to fields of a chat message. `reasoning_content` has the text of all parts, and `reasoning_details`
+ * has the signed and encrypted parts.
  */
 export function toReasoningMembers(parts: readonly ReasoningPart[]): JsonObject {
   const text = reasoningText(parts);
@@ -76,8 +76,8 @@ export function toReasoningMembers(parts: readonly ReasoningPart[]): JsonObject 
 }
 
 /**
- * Creates an entry of `reasoning_details`. Each entry of a response needs a different `index`, because SDKs merge
- * entries by it.
+ * Creates an entry for `reasoning_details`. Each entry of a response needs its own `index`, because SDKs merge entries
+ * that have the same index.
  */
 export function toReasoningDetail(part: ReasoningPart, index: number): JsonObject {
   if (part.kind === 'encrypted') return { type: 'reasoning.encrypted', data: part.data, format: messagesFormat, index };
@@ -88,10 +88,13 @@ export function reasoningText(parts: readonly ReasoningPart[]): string {
   return parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }
 
-/** The value of `format` for signatures of the messages dialect. */
+/** `format` of entries whose signature Anthropic's models accept. */
 const messagesFormat = 'anthropic-claude-v1';
 
-/** Omits signatures and encrypted parts that have another format, because a messages vendor would reject them. */
+/**
+ * Reads an entry of `reasoning_details`. Signatures and encrypted parts in another format are dropped, because a
+ * messages vendor would reject them.
+ */
 function readDetail({ type, text, summary, data, signature, format }: JsonObject): readonly ReasoningPart[] {
   const isForeign = typeof format === 'string' && !format.startsWith('anthropic');
   switch (type) {
@@ -108,7 +111,7 @@ function readDetail({ type, text, summary, data, signature, format }: JsonObject
   }
 }
 
-/** Returns the text of the `thinking` parts of a content, or null if there aren't any. */
+/** Returns the text of the `thinking` parts in a message's content, or null if there aren't any. */
 function readThinkingParts(content: unknown): string | null {
   if (!Array.isArray(content)) return null;
   const parts = content.map(asLosslessObject).filter(({ type }) => type === 'thinking');
@@ -119,7 +122,7 @@ function readThinkingParts(content: unknown): string | null {
     .join('');
 }
 
-/** Joins the texts up to the next signature, and drops empty parts. */
+/** Joins adjacent texts until one of them has a signature, and drops empty parts. */
 function joinTexts(parts: readonly ReasoningPart[]): ReasoningPart[] {
   const joined: ReasoningPart[] = [];
   for (const part of parts) {

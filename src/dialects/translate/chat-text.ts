@@ -1,15 +1,14 @@
 /** Reads the text of chat responses, both plain and streamed. */
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asArray, asString } from '../../core/json/narrow.ts';
+import { asArray, asString, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject } from '../json/lossless-json.ts';
 
-/** Some vendors send the content as parts. Their thinking parts don't count as text. */
+/** Returns the text of a message. If the content consists of parts, this leaves out thinking. */
 export function getContentText({ content }: JsonObject): string {
   const parts = asArray(content).map(asLosslessObject);
   return asString(content) ?? parts.map((part) => (part.type === 'text' ? (asString(part.text) ?? '') : '')).join('');
 }
 
-/** Returns the content followed by the refusal. */
+/** Returns the text of a message. A refusal counts as text, although it's in a separate field. */
 export function getResponseText(message: JsonObject): string {
   return getContentText(message) + (asString(message.refusal) ?? '');
 }

@@ -2,10 +2,9 @@
  * Translates chat to messages, i.e. the request of a chat caller for a messages vendor, and the JSON response of a chat
  * vendor for a messages caller. Bodies have to come from `parseLossless`.
  *
- * See `member-rules.ts` for the members that we translate, and for what happens to the others.
+ * See `member-rules.ts` for the fields that we translate, and for what happens to other fields.
  */
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asArray } from '../../core/json/narrow.ts';
+import { asArray, type JsonObject } from '../../core/json/narrow.ts';
 import { listToolCalls } from '../chat/tool-calls.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -23,15 +22,15 @@ import type { MessagesTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /**
- * Adds the members that we drop or adjust to `changes`. Throws UntranslatableError if the messages dialect can't
- * express the request.
+ * Adds the fields that we drop or adjust to `changes`. Throws UntranslatableError if the messages dialect can't express
+ * the request.
  */
 export function requestToMessages(body: JsonObject, target: MessagesTarget, changes = createChanges()): JsonObject {
   applyRules(body, chatToMessages, target, changes);
   if (!Array.isArray(body.messages)) rejectUntranslatable('messages is not a list');
   const { system, turns } = toMessagesTurns(asArray(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
-  // If the model doesn't support schemas, we get JSON by forcing it to call a tool.
+  // If the model doesn't support schemas, we force it to call a tool to get JSON.
   const settings = toToolSettings(body, turns, target.supportsSchema ?? false);
   const reasoning = readRequestedReasoning(body);
   const thinking =
@@ -56,11 +55,11 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget, chan
   });
 }
 
-/** Options that depend on what the caller asked for. */
+/** Depends on what the caller has requested. */
 export interface ThinkingOptions {
   /**
-   * Set if the caller didn't ask for thinking. It may then expect the first block to be text, as it would be in the
-   * vendor's own response.
+   * Set if the caller didn't ask for thinking. The vendor itself wouldn't send any, so clients may rely on the first
+   * block being text.
    */
   readonly hidesThinking?: boolean;
 }
@@ -74,7 +73,7 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   const text = getResponseText(choice.message);
   const calls = listToolCalls(choice.message).map((call, position) => {
     const { name, arguments: argumentText } = asLosslessObject(call.function);
-    // A truncated response may end in the middle of the arguments. The caller can tell from the stop reason.
+    // A truncated response can end in the middle of the arguments. The caller sees that from the stop reason.
     const input = parseToolInput(argumentText) ?? (choice.finish_reason === 'length' ? {} : null);
     return {
       type: 'tool_use',
@@ -96,7 +95,7 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   };
 }
 
-/** Models don't accept any of these while thinking. */
+/** Models reject these if thinking is on. */
 const samplingNames = ['temperature', 'top_p', 'top_k'];
 
 function dropSampling(name: string, { dropped, adjusted }: RequestChanges): void {
@@ -105,19 +104,20 @@ function dropSampling(name: string, { dropped, adjusted }: RequestChanges): void
 }
 
 /**
- * Vendors reject thinking if a tool call is forced, or if the model has to continue a turn that it started without
- * thinking.
+ * Returns true if thinking is possible at this point. Vendors reject it if a tool call is forced, and if the model has
+ * to finish a turn that it began without thinking.
  */
 function mayThink(turns: readonly MessagesTurn[], { toolChoice }: ToolSettings): boolean {
   if (toolChoice?.type === 'any' || toolChoice?.type === 'tool' || turns.at(-1)?.role === 'assistant') return false;
-  // The turn starts after the last question. Tool results don't start a new turn.
+  // A turn starts with the user's last question. Messages with tool results don't start a new turn.
   const question = turns.findLastIndex(({ role, content }) => role === 'user' && !content.some((block) => block.type === 'tool_result'));
   const started = turns.slice(question + 1).find(({ role }) => role === 'assistant')?.content[0];
   return started === undefined || started.type === 'thinking' || started.type === 'redacted_thinking';
 }
 
 function toSampling({ temperature, top_p: topP }: JsonObject): JsonObject {
-  // The newest models reject a request that has both. A `top_p` of 1 is the default, so we can drop it.
+  // The newest models reject requests that set both `temperature` and `top_p`. We can drop a `top_p` of 1 because it's
+  // the default.
   const isDefaultTopP = asNumber(topP) === 1 && temperature !== undefined && temperature !== null;
   return { temperature: (asNumber(temperature) ?? 0) > 1 ? 1 : temperature, top_p: isDefaultTopP ? null : topP };
 }

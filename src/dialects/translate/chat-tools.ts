@@ -1,6 +1,5 @@
 /** Translates the tools, the tool choice and the response format of a chat request to the messages dialect. */
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asString } from '../../core/json/narrow.ts';
+import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 import type { MessagesTurn } from './chat-turns.ts';
@@ -9,7 +8,7 @@ import { getCacheControl } from './media.ts';
 
 export interface ToolSettings {
   readonly tools: readonly JsonObject[];
-  /** Null if the vendor decides. */
+  /** Null for the vendor's default. */
   readonly toolChoice: JsonObject | null;
   /** The value for `output_config.format`. */
   readonly format: JsonObject | null;
@@ -17,12 +16,13 @@ export interface ToolSettings {
 
 export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[], supportsSchema: boolean): ToolSettings {
   const declared = toTools(body.tools, supportsSchema);
-  // If the conversation has tool calls, the vendor needs their tools, even if the model can't call any of them now.
+  // If the conversation has tool calls, the vendor needs the definitions of these tools, even if the model can't call
+  // them now.
   const tools = declared.length > 0 ? declared : toolsFromHistory(turns);
   const choice = declared.length === 0 && tools.length > 0 ? { type: 'none' } : toToolChoice(body.tool_choice);
   const isForced = choice?.type === 'any' || choice?.type === 'tool';
   const format = parseFormat(body.response_format);
-  // A forced tool call doesn't produce any text, so we can ignore the format.
+  // A forced tool call doesn't produce text, so the format doesn't matter.
   if (format === null || isForced) return { tools, toolChoice: withParallel(choice, body, tools), format: null };
   if (supportsSchema && format.schema !== null) {
     return { tools, toolChoice: withParallel(choice, body, tools), format: { type: 'json_schema', schema: format.schema } };
@@ -58,10 +58,7 @@ function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
   };
 }
 
-/**
- * Adds the `type` if it's missing, because the vendor requires it while chat lets callers omit it. Otherwise the schema
- * stays unchanged.
- */
+/** Adds `type` if it's missing, because the vendor requires it and chat callers can omit it. */
 function toObjectSchema(schema: JsonObject): JsonObject {
   if (Object.keys(schema).length === 0) return { type: 'object', properties: {} };
   return schema.type === undefined ? { type: 'object', ...schema } : schema;
@@ -98,7 +95,7 @@ function withParallel(choice: JsonObject | null, body: JsonObject, tools: readon
   return { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true };
 }
 
-/** The format of the JSON that the response has to be. If `schema` is null, any object will do. */
+/** The JSON format that the caller wants. If `schema` is null, any JSON object is fine. */
 interface JsonFormat {
   readonly schema: JsonObject | null;
   readonly description: string | null;

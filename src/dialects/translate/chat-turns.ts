@@ -2,8 +2,7 @@
  * Translates the messages of a chat request to system blocks and turns of the messages dialect, and makes sure that the
  * roles alternate.
  */
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asString } from '../../core/json/narrow.ts';
+import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
@@ -17,8 +16,9 @@ export interface MessagesTurn {
 }
 
 /**
- * Returns all system texts in order, and the other messages as alternating turns. We merge neighbors that have the same
- * role, move tool results to the start of their turn, and make sure that the user has the first turn.
+ * Returns the texts of all system messages in order, and the other messages as alternating turns. We merge consecutive
+ * messages with the same role, move tool results to the start of their turn, and make sure that the user has the first
+ * turn.
  */
 export function toMessagesTurns(messages: readonly unknown[]): { system: readonly JsonObject[]; turns: readonly MessagesTurn[] } {
   const system: JsonObject[] = [];
@@ -27,7 +27,7 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
 
   const add = (role: MessagesTurn['role'], blocks: readonly JsonObject[]): void => {
     const last = turns.at(-1);
-    // We don't spread these into `push`, because a message may have more blocks than fit on the stack.
+    // Don't use `push(...blocks)`, because a message can have more blocks than the stack can hold.
     if (last?.role === role) for (const block of blocks) last.content.push(block);
     else if (blocks.length > 0) turns.push({ role, content: [...blocks] });
   };
@@ -57,8 +57,8 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
 }
 
 /**
- * The vendor requires that the user has the first turn, but a conversation may start with a greeting by the assistant,
- * or consist only of instructions.
+ * We add this if a conversation starts with a greeting by the assistant or only has instructions, because the vendor
+ * requires the first turn to be the user's.
  */
 const opening = { type: 'text', text: 'Begin.' };
 
@@ -67,14 +67,14 @@ function repairTurn({ role, content }: MessagesTurn, position: number, turns: re
     const isResult = (block: JsonObject): boolean => block.type === 'tool_result';
     return { role, content: [...content.filter(isResult), ...content.filter((block) => !isResult(block))] };
   }
-  // Vendors reject a prefill that ends with white space.
+  // A prefill can't end with white space. Vendors reject that.
   const last = content.at(-1);
   const text = last?.type === 'text' ? asString(last.text) : null;
   if (position < turns.length - 1 || text === null) return { role, content };
   return { role, content: [...content.slice(0, -1), { ...last, text: text.trimEnd() }] };
 }
 
-/** Returns the blocks of a message's content, except for blank texts, because the vendor rejects them. */
+/** Returns the content of a message as blocks. We leave out blocks with blank text, because the vendor rejects them. */
 function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): JsonObject[] {
   if (content === undefined || content === null) return [];
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
@@ -107,7 +107,7 @@ function assistantBlock(part: JsonObject): JsonObject {
   return part.type === 'refusal' ? textBlock({ type: 'text', text: part.refusal }) : textBlock(part);
 }
 
-/** Puts the thinking first. */
+/** Returns the blocks of an assistant message. Thinking has to come first. */
 function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
   if (isLosslessObject(message.function_call)) rejectUntranslatable('function_call cannot be expressed in the messages dialect');
   if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant cannot be expressed in the messages dialect');
@@ -119,7 +119,7 @@ function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
     ...toBlocks(refusal, textBlock),
     ...calls.map((call: unknown) => toToolUse(asLosslessObject(call), ids)),
   ];
-  // A message can't consist of thinking alone.
+  // Messages can't consist of thinking alone, so drop this one.
   return blocks.length === 0 ? [] : [...toThinkingBlocks(signedParts(readReasoning(message))), ...blocks];
 }
 
@@ -136,8 +136,8 @@ function toToolUse({ id, type, function: fn }: JsonObject, ids: ToolIds): JsonOb
 }
 
 /**
- * Parses the arguments of a tool call. An empty text means that there are none. Returns null if they aren't a JSON
- * object.
+ * Parses the arguments of a tool call. An empty string means that there are no arguments. Returns null if the text
+ * isn't a JSON object.
  */
 export function parseToolInput(argumentText: unknown): JsonObject | null {
   const input = typeof argumentText === 'string' && argumentText.trim() !== '' ? parseLossless(argumentText) : (argumentText ?? '');

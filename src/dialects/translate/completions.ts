@@ -1,21 +1,20 @@
 /**
  * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message, and we
- * forward the members that exist in both formats. We reject whatever chat can't express.
+ * forward all fields that exist in both formats. If chat can't express something, we reject the request.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { createSseParser, formatEvent, type SseEvent } from '../../core/sse.ts';
-import { rejectDuplicateKeys } from '../json/body-members.ts';
+import { rejectDuplicateKeys, scanJson } from '../json/body-members.ts';
 import { asNumber, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
-import { scanJson } from '../json/scan-body.ts';
 
-/** We reject bodies that repeat one of these, as we do on chat. */
+/** The fields that we read. As for chat, we reject bodies that repeat one of them. */
 const readKeys = ['model', 'prompt', 'stream', 'max_tokens', 'n', 'user'];
 
 /** Returns the body of the chat completion. Throws `bad_json` if the body is invalid or chat can't express it. */
 export function completionToChat(body: Buffer): Buffer {
-  // We scan the body first so that syntax errors look the same on all routes.
+  // Scan the body first, so that syntax errors look the same on all routes.
   rejectDuplicateKeys(scanJson(body, new Set(readKeys)), readKeys);
   return toChatRequest(body);
 }
@@ -23,7 +22,7 @@ export function completionToChat(body: Buffer): Buffer {
 function toChatRequest(body: Buffer): Buffer {
   const parsed = parseLossless(body.toString('utf8'));
   if (!isLosslessObject(parsed)) refuse('the body is nested too deeply, or has too many values');
-  // Vendors reject these members in a chat completion, even with a value that has no effect.
+  // Vendors reject these fields in a chat completion, even if their value has no effect.
   const { prompt, suffix, echo, logprobs, best_of: bestOf, ...shared } = omitNullish(parsed);
   if (suffix !== undefined && suffix !== '') refuse('suffix: is not supported, because the completion is made by a chat model');
   if (echo !== undefined && echo !== false) refuse('echo: is not supported, because the completion is made by a chat model');
@@ -41,9 +40,9 @@ export function fromChatCompletion(bytes: Buffer): Buffer {
 }
 
 /**
- * Translates the chunks of a stream. We drop chunks that have no text, no finish reason and no usage, such as the one
- * with the role. If a chunk has usage, we keep its choices, because some vendors send usage in every chunk and callers
- * expect each chunk to have `choices[0]`.
+ * Translates the chunks of a stream. Chunks without text, finish reason and usage are dropped, e.g. the one with the
+ * role. If a chunk has usage we keep its choices, because some vendors send usage in every chunk, and callers expect
+ * each chunk to have `choices[0]`.
  */
 export function createCompletionStream(): { push(bytes: Buffer): string; end(): string } {
   const parser = createSseParser();
@@ -59,7 +58,7 @@ export function createCompletionStream(): { push(bytes: Buffer): string; end(): 
   };
   return {
     push: (bytes) => parser.push(bytes).events.map(translate).join(''),
-    // The vendor's last event may lack its blank line.
+    // The blank line after the vendor's last event may be missing.
     end: () => parser.end().events.map(translate).join(''),
   };
 }
@@ -74,7 +73,7 @@ function toCompletion(response: JsonObject, textIn: 'message' | 'delta'): JsonOb
   return { ...response, object: 'text_completion', choices };
 }
 
-/** Legacy completions don't have tools. */
+/** Legacy completions don't know tools, so the result is `stop` in place of a reason that's about tool calls. */
 function toFinishReason(reason: unknown): unknown {
   return reason === 'tool_calls' || reason === 'function_call' ? 'stop' : reason;
 }

@@ -1,6 +1,5 @@
 /** Translates images and documents. In chat they are URLs (including data URLs), and in messages they are sources. */
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asString } from '../../core/json/narrow.ts';
+import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 
@@ -44,8 +43,8 @@ export function toDocumentBlock(part: JsonObject): JsonObject {
 }
 
 /**
- * Converts a document block to chat parts. If the document consists of blocks, we use `blocksToParts` to translate
- * them.
+ * Converts a document block to chat parts. `blocksToParts` translates the contents of a document that consists of
+ * blocks.
  */
 export function toDocumentParts(block: JsonObject, blocksToParts: (content: unknown) => readonly JsonObject[]): readonly JsonObject[] {
   const { type, media_type: mediaType, data, content } = asLosslessObject(block.source);
@@ -65,7 +64,10 @@ function textParts(...texts: readonly (string | null)[]): JsonObject[] {
   return filled.length === 0 ? [] : [{ type: 'text', text: filled.join('\n\n') }];
 }
 
-/** Chat callers can set cache breakpoints for messages vendors. Chat vendors have no equivalent. */
+/**
+ * Returns the part's `cache_control`. Chat callers can set it for messages vendors, but chat vendors have no
+ * equivalent.
+ */
 export function getCacheControl(part: JsonObject): JsonObject {
   return isLosslessObject(part.cache_control) ? { cache_control: part.cache_control } : {};
 }

@@ -1,11 +1,10 @@
 /**
- * Defines what happens to each documented member of a request if the vendor uses the other dialect. If a member changes
- * the meaning of the request and the other dialect can't express it, we refuse the request, so that the plan continues
- * with the next model. We drop all other members, including those that aren't listed here
+ * Defines what happens to each documented field of a request if the vendor uses the other dialect. If the field changes
+ * the meaning of the request and the other dialect can't express it, we refuse the request, and the plan continues with
+ * the next model. All other fields are dropped, including those that aren't listed here
  * (docs/architecture/translation.md#members).
  */
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asArray } from '../../core/json/narrow.ts';
+import { asArray, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString, asNumber, isLosslessObject } from '../json/lossless-json.ts';
 import { unsealReasoning } from '../json/sealed-reasoning.ts';
 import { readReasoning, readThinkingBlock, signedParts } from './chat-reasoning.ts';
@@ -41,7 +40,7 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
       thinking: { type: translated, thinking: dropped() },
       image_url: {
         ...{ type: translated, cache_control: translated },
-        // Some callers send just the URL instead of an object.
+        // Some callers send a plain URL here.
         image_url: dropped((image) => isNot('auto', undefined, null)(asLosslessObject(image).detail)),
       },
       file: {
@@ -59,7 +58,7 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
     messages: list(
       object({
         ...{ role: translated, content, refusal: translated, tool_call_id: translated },
-        // The translators reject these themselves.
+        // rejected by the translators
         ...{ audio: translated, function_call: translated },
         tool_calls: list(object({ id: translated, type: translated, function: object({ name: translated, arguments: translated }) })),
         ...{ reasoning_content: reasoning, reasoning, reasoning_details: reasoning, thinking_blocks: reasoning },
@@ -118,7 +117,7 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
   };
 })();
 
-/** Reports whether a chat request sets a number of tokens for reasoning, which takes precedence over an effort. */
+/** Checks whether a chat request sets a number of tokens for reasoning. This takes precedence over an effort. */
 function asksForBudget({ thinking, reasoning }: JsonObject): boolean {
   return isSet(asLosslessObject(thinking).budget_tokens) || isSet(asLosslessObject(reasoning).max_tokens);
 }
@@ -173,7 +172,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
       ...{ type: translated, name: translated },
       disable_parallel_tool_use: dropped((value, context) => value === true && !hasTools(value, context)),
     }),
-    // A chat model either reasons or it doesn't. The dialect has no member that turns reasoning on or off.
+    // Whether a chat model reasons is fixed. The dialect has no field to turn it on or off.
     thinking: dropped(
       (_thinking, { request, target }) => (isThinkingOff(request) ? target.reasons !== false : target.reasons === false),
       object({
@@ -209,7 +208,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
 })();
 
 /**
- * The rules for responses requests that go to vendors that don't have this route. If the vendor uses messages, the
+ * The rules for responses requests that go to vendors without this route. If the vendor uses the messages dialect, the
  * rules for chat requests are applied afterwards.
  */
 export const responsesToChat: MemberRules<ReasoningForm> = (() => {
@@ -238,7 +237,7 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const tool = { ...part, name: translated, description: translated };
   const customTool = { ...tool, format: translated };
   const functionTool = { ...tool, parameters: translated, strict: translated, defer_loading: dropped(isNot(false)) };
-  // The encrypted content that we create also contains the text of the summary.
+  // Encrypted content from us has the text of the summary in it.
   const isReasoningLost = (_value: unknown, { parent, target }: { parent: JsonObject; target: ReasoningForm }): boolean => {
     const reasoning = unsealReasoning(parent.encrypted_content);
     if (reasoning === null || target === 'none') return true;

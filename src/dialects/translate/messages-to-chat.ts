@@ -2,10 +2,9 @@
  * Translates messages to chat, i.e. the request of a messages caller for a chat vendor, and the JSON response of a
  * messages vendor for a chat caller. Bodies have to come from `parseLossless`.
  *
- * See `member-rules.ts` for the members that we translate, and for what happens to the others.
+ * See `member-rules.ts` for the fields that we translate, and for what happens to other fields.
  */
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asString } from '../../core/json/narrow.ts';
+import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, omitNullish, toPlainNumbers } from '../json/lossless-json.ts';
@@ -22,8 +21,8 @@ import type { ChatTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /**
- * Adds the members that we drop or adjust to `changes`. Throws UntranslatableError if the chat dialect can't express
- * the request.
+ * Adds the fields that we drop or adjust to `changes`. Throws UntranslatableError if the chat dialect can't express the
+ * request.
  */
 export function requestToChat(body: JsonObject, target: ChatTarget, changes = createChanges()): JsonObject {
   applyRules(body, messagesToChat, target, changes);

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 
-/** Returns the members of the chat request. */
+/** Returns the fields of the chat request that describe its tools and output format. */
 export function toChatTools(body: JsonObject): JsonObject {
   const tools = toTools(body.tools);
   const choice = asLosslessObject(body.tool_choice);
@@ -44,13 +44,13 @@ function toToolChoice(choice: unknown): unknown {
     case 'any':
       return 'required';
     case 'tool':
-      return { type: 'function', function: { name: asNonEmptyString(name) ?? rejectUntranslatable('tool_choice names no tool') } };
+      return { type: 'function', function: { name: asNonEmptyString(name) ?? rejectUntranslatable('tool_choice does not name a tool') } };
     default:
       return rejectUntranslatable('tool_choice cannot be expressed in the chat dialect');
   }
 }
 
-/** We set `strict`, because the messages dialect guarantees that the response matches the schema. */
+/** Translates the response format. It's always `strict`, because the messages dialect guarantees that. */
 function toResponseFormat(format: unknown): JsonObject | null {
   if (format === undefined || format === null) return null;
   const { type, schema } = asLosslessObject(format);

@@ -1,7 +1,6 @@
 /** Translates the system prompt and the messages of a messages request to chat messages. */
 import type { ModelTraits } from '../../core/candidate.ts';
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asString } from '../../core/json/narrow.ts';
+import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 import { type ReasoningPart, readThinkingBlock, reasoningText, toReasoningMembers } from './chat-reasoning.ts';
@@ -9,8 +8,8 @@ import { toDocumentParts, toImagePart } from './media.ts';
 import { createToolIds, type ToolIds } from './tool-ids.ts';
 
 /**
- * Returns one system message followed by the conversation. Thinking gets the form that the vendor accepts, and cache
- * breakpoints are dropped.
+ * Returns one system message followed by the conversation. Thinking is converted to the form that the vendor accepts,
+ * and cache breakpoints are dropped.
  */
 export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['takesReasoning'] = 'none'): JsonObject[] {
   if (!Array.isArray(body.messages)) return rejectUntranslatable('messages is not a list');
@@ -36,8 +35,8 @@ export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['ta
 }
 
 /**
- * Once a conversation has tool calls, DeepSeek and Moonshot reject assistant messages that have no reasoning. Messages
- * that another vendor generated don't have any, so we fill in a blank, which they accept.
+ * DeepSeek and Moonshot reject assistant messages without reasoning once a conversation has tool calls. A message from
+ * another vendor may have no reasoning, so we fill in a blank, which they accept.
  */
 export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
   const hasToolCalls = turns.some((turn) => turn.tool_calls !== undefined);
@@ -46,14 +45,14 @@ export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
   );
 }
 
-/** Joins the system content into one text, because some chat vendors don't accept parts in a system message. */
+/** Joins the system prompt into one text, because some chat vendors don't accept parts in a system message. */
 function systemText(content: unknown): string {
   return asBlocks(content)
     .map((block) => (block.type === 'text' ? asString(block.text) : null) ?? rejectUntranslatable('system holds content other than text'))
     .join('\n\n');
 }
 
-/** Turns each tool result into a separate message before the user message. */
+/** Converts a user message. Each tool result becomes a separate message before it. */
 function toUserMessages(content: unknown, ids: ToolIds): JsonObject[] {
   const blocks = asBlocks(content);
   const results = blocks.filter((block) => block.type === 'tool_result').map((block) => toToolMessage(block, ids));
@@ -63,7 +62,7 @@ function toUserMessages(content: unknown, ids: ToolIds): JsonObject[] {
   return parts.length === 0 && messages.length > 0 ? messages : [...messages, { role: 'user', content: toContent(parts) }];
 }
 
-/** A tool message can only hold text, so images and files of a result go into the user message that follows. */
+/** Chat tool messages can only contain text. Images and files of a result go into the user message after it. */
 function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; attached: readonly JsonObject[] } {
   const id = ids.forResult(block.tool_use_id);
   const parts = asBlocks(block.content).flatMap(toParts);
@@ -73,12 +72,12 @@ function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; 
   return { message: { role: 'tool', tool_call_id: id, content: toContent(resultTexts) }, attached: attachTo(id, others) };
 }
 
-/** Introduces the parts of a user message that belong to a tool result. */
+/** Introduces the images and files that belong to a tool result but are sent in a user message. */
 export function attachTo(callId: unknown, parts: readonly JsonObject[]): readonly JsonObject[] {
   return parts.length === 0 ? [] : [{ type: 'text', text: `Attached to the result of tool call ${callId}:` }, ...parts];
 }
 
-/** Marks errors in the text itself, because chat doesn't have `is_error`. */
+/** Marks an error in the text of a tool result, because chat doesn't have `is_error`. */
 function prefixError([first, ...rest]: readonly JsonObject[]): JsonObject[] {
   return [{ type: 'text', text: `Error: ${asString(first?.text) ?? ''}`.trimEnd() }, ...rest];
 }
@@ -107,7 +106,7 @@ function toAssistantMessage(content: unknown, ids: ToolIds, takesReasoning: Mode
   return toolCalls.length === 0 ? { ...message, content: text } : { ...message, content: text === '' ? null : text, tool_calls: toolCalls };
 }
 
-/** Returns the members that hold the reasoning of earlier turns. */
+/** Returns the fields that hold the reasoning of earlier turns. */
 export function toReasoningHistory(parts: readonly ReasoningPart[], takesReasoning: ModelTraits['takesReasoning']): JsonObject {
   switch (takesReasoning) {
     case 'details':
@@ -149,7 +148,7 @@ function asBlocks(content: unknown): readonly JsonObject[] {
   return content.map((block: unknown) => (isLosslessObject(block) ? block : rejectUntranslatable('a block of a message is not an object')));
 }
 
-/** Returns a single text as a string, because all chat vendors accept this and some require it. */
+/** Returns a string if there's only one text. All chat vendors accept a string, and some require it. */
 export function toContent(parts: readonly JsonObject[]): unknown {
   const [first] = parts;
   if (first === undefined) return '';

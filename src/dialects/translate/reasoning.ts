@@ -1,10 +1,9 @@
 /**
- * Translates reasoning settings. Chat has an effort, while messages has a token budget or, for newer models, an effort
- * with `adaptive` thinking.
+ * Translates reasoning settings. Chat has an effort. Messages has a token budget or, for newer models, `adaptive`
+ * thinking with an effort.
  */
 import type { ModelTraits } from '../../core/candidate.ts';
-import type { JsonObject } from '../../core/json/narrow.ts';
-import { asString } from '../../core/json/narrow.ts';
+import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNumber } from '../json/lossless-json.ts';
 
@@ -15,9 +14,9 @@ const budgets = new Map([
   ['xhigh', 16_384],
   ['max', 16_384],
 ]);
-/** The smallest budget that vendors accept. */
+/** Vendors reject smaller budgets. */
 const minBudget = 1_024;
-/** Maps each effort to one that every model with efforts accepts, because only a few accept the highest ones. */
+/** Maps each effort to one that all models with efforts accept, because few of them accept the highest ones. */
 const efforts = new Map([
   ['low', 'low'],
   ['medium', 'medium'],
@@ -26,27 +25,27 @@ const efforts = new Map([
   ['max', 'high'],
 ]);
 
-/** Reports whether we lower this effort to `high`. */
+/** Returns true if we lower this effort to `high`. */
 export function isHighestEffort(effort: unknown): boolean {
   return effort === 'xhigh' || effort === 'max';
 }
 
-/** How much reasoning a chat request asks for, and which members say so. */
+/** The reasoning that a chat request asks for. Also lists the fields in which it does. */
 export interface RequestedReasoning {
-  /** The name of an effort, or null if the request sets a number of tokens. */
+  /** The name of an effort. Null if the request sets a number of tokens instead. */
   readonly effort: string | null;
   readonly budget: number | null;
   readonly members: readonly string[];
 }
 
-/** Efforts that stand for the vendor's default. */
+/** Effort names that just ask for the vendor's default. */
 const defaultEfforts: ReadonlySet<string> = new Set(['default', 'auto']);
-/** Efforts that turn thinking off, or keep it to the minimum that a chat model supports. */
+/** Efforts that turn thinking off, or reduce it to the minimum that a chat model supports. */
 const noEfforts: ReadonlySet<string> = new Set(['none', 'minimal']);
 
 /**
- * Reads `reasoning_effort` of a chat request, and the forms of OpenRouter (`reasoning`) and of messages vendors (`thinking`). Returns null if
- * the request asks for no reasoning. Throws UntranslatableError for an unknown effort.
+ * Reads the `reasoning_effort` of a chat request, OpenRouter's `reasoning`, and the `thinking` of messages vendors.
+ * Returns null if the request asks for no reasoning. Throws UntranslatableError for an unknown effort.
  */
 export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: chatEffort }: JsonObject): RequestedReasoning | null {
   const { type, budget_tokens: budgetTokens } = asLosslessObject(thinking);
@@ -65,19 +64,19 @@ export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: 
   return effort === null || !budgets.has(effort) ? null : { effort, budget: null, members: names };
 }
 
-/** The settings of a messages request for reasoning. */
+/** How a messages request asks for reasoning. */
 export interface Thinking {
   readonly thinking: JsonObject;
-  /** The value for `output_config`, or null if there's a budget. */
+  /** The effort for `output_config`. Null if `thinking` contains a token budget instead. */
   readonly effort: string | null;
-  /** Whether the model will think less than the caller asked for. */
+  /** True if the model is going to think less than requested. */
   readonly isReduced: boolean;
 }
 
 /**
- * Returns null if the model can't think or if there aren't enough tokens for it. We reserve at least half of
- * `maxTokens` for the response, so if the budget of an effort is too large, we use the next lower one. If the caller
- * sets a budget, it only has to be smaller than `maxTokens`.
+ * Returns null if the model can't think or if there aren't enough tokens for thinking. We reserve at least half of
+ * `maxTokens` for the response, so if the budget for an effort is too large, we use the next lower effort. A budget
+ * that the caller sets only has to be smaller than `maxTokens`.
  */
 export function toThinking(
   { effort, budget }: RequestedReasoning,

@@ -11,14 +11,14 @@ const securityByAuth = {
   none: [],
 };
 
-export function describeOperation(spec: OperationSpec): JsonObject {
+export function describeOperation(path: string, spec: OperationSpec): JsonObject {
   const {
     tag,
     summary,
     details,
     auth,
     errorStyle,
-    parameters = [],
+    parameters: otherParameters = [],
     body,
     responses,
     description = summary,
@@ -34,6 +34,7 @@ export function describeOperation(spec: OperationSpec): JsonObject {
       content: typeof response === 'string' ? jsonContent(response) : response,
     },
   ]);
+  const parameters = [...parametersInPath(path), ...otherParameters];
   const style = errorStyle ?? (auth === 'messages' ? 'messages' : 'chat');
   const errorHeaders = headers.filter((name) => name.endsWith('-id'));
   return {
@@ -45,6 +46,11 @@ export function describeOperation(spec: OperationSpec): JsonObject {
     ...(body && { requestBody: { required: body.optional !== true, content: schemaContent(body) } }),
     responses: { ...Object.fromEntries(described), ...describeErrors({ style, codes, plain, headers: errorHeaders }) },
   };
+}
+
+/** Ids don't count, because their description depends on what they identify. */
+function parametersInPath(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name = '']) => (name === 'id' ? [] : [name]));
 }
 
 /** Returns the content of a JSON body with the named schema. */

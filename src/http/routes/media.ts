@@ -1,11 +1,11 @@
 /**
- * The image, speech and transcription routes (docs/api/reference.md#media). They convert a request to a call of one
- * provider and send its result.
+ * The image, speech and transcription routes (docs/api/reference.md#media). Each request becomes a call to a single
+ * provider.
  */
 import type { ServerResponse } from 'node:http';
 import type { MediaCall } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
-import { scanJson } from '../../dialects/json/scan-body.ts';
+import { scanJson } from '../../dialects/json/body-members.ts';
 import {
   assertImageModel,
   type MediaFields,
@@ -100,7 +100,7 @@ function setFormatWarning(response: ServerResponse, format: unknown): void {
   if (warning !== null) response.setHeader('x-gateway-warning', warning);
 }
 
-/** Throws `no_route` for names that can't belong to any model. Lone surrogates can't be part of a URL. */
+/** Throws `no_route` if a name can't be a model. For example, a lone surrogate can't be part of a URL. */
 function assertModel(model: string): void {
   if (model.length > maxModelLength) throw modelTooLong(model);
   if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} has a lone surrogate, which cannot be part of a URL`);

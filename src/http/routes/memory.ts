@@ -1,7 +1,7 @@
 /**
  * The memory routes (docs/api/reference.md#memory). The key determines the project. Errors about the content type, the
- * size and the syntax are sent as plain text. If a body doesn't match the schema, search, recall and graph respond with
- * a plain-text 422, and the other routes with `bad_request`.
+ * size and the syntax are plain text. If a body doesn't match the schema, search, recall and graph respond with a
+ * plain-text 422, and the other routes respond with `bad_request`.
  */
 import type { NextFunction, Request, Response } from 'express';
 import type { z } from 'zod';
@@ -17,7 +17,7 @@ import {
   correctionBody,
   itemBody,
   type NewItem,
-  type Rating,
+  type RatingRequest,
   ratingBody,
   rememberBody,
   wakeUpBody,
@@ -43,9 +43,9 @@ import {
   toRemovalJson,
   toSearchJson,
   toWakeUpJson,
-} from './memory-json.ts';
+} from '../shapes/memory-json.ts';
 
-/** The operations behind the memory routes. They throw the codes in docs/api/reference.md#error-codes. */
+/** The operations behind the memory routes. They throw the error codes in docs/api/reference.md#error-codes. */
 export interface MemoryRouteDeps {
   readonly findCaller: FindCaller;
   readonly bodyMemory: BodyMemory;
@@ -56,7 +56,7 @@ export interface MemoryRouteDeps {
   readonly writeItem: (caller: Caller, item: NewItem) => Promise<Item>;
   readonly correctItem: (caller: Caller, id: string, text: string) => Promise<Item>;
   readonly removeItem: (caller: Caller, id: string) => Promise<Item>;
-  readonly rateItem: (caller: Caller, id: string, rating: Rating) => Promise<Item>;
+  readonly rateItem: (caller: Caller, id: string, request: RatingRequest) => Promise<Item>;
   readonly search: (caller: Caller, request: SearchRequest) => Promise<SearchResult>;
   readonly explainRecall: (caller: Caller, request: DryRunRequest) => Promise<RecallExplanation>;
   readonly wakeUp: (caller: Caller, subject: string | null) => Promise<WakeUp>;
@@ -96,14 +96,15 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     ),
     correctItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
-      const { text } = parseOrBadRequest(correctionBody, await readRequired(request, caller));
+      const { text, pinned } = parseOrBadRequest(correctionBody, await readRequired(request, caller));
+      if (pinned) throw gatewayError('forbidden', { message: 'a virtual key may not pin a memory' });
       return toItemJson(await deps.correctItem(caller, id, text));
     }),
     removeItem: createCallerRoute(findCaller, async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
     rateItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
-      const { rating } = parseOrBadRequest(ratingBody, await readRequired(request, caller));
-      return toItemJson(await deps.rateItem(caller, id, rating));
+      const body = parseOrBadRequest(ratingBody, await readRequired(request, caller));
+      return toItemJson(await deps.rateItem(caller, id, body));
     }),
     search: createCallerRoute(findCaller, async (caller, request) => {
       const body = parseOrMismatch(searchRequestSchema, await readRequired(request, caller));
@@ -122,11 +123,11 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       return toFactsJson(await deps.findFacts(caller, body));
     }),
     /**
-     * Runs before the routes. Throws `bad_request` if the path isn't a subject in percent-encoded UTF-8, so that we
-     * never erase a different subject than the caller meant.
+     * Runs before the routes. Throws `bad_request` if the path isn't a subject in percent-encoded UTF-8. This way we
+     * never erase another subject than the caller meant.
      */
     async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
-      // With an unescaped `?` the rest of the subject would be lost, and we would erase another subject.
+      // An unescaped `?` would end the path in the middle of the subject, and we'd erase somebody else.
       const isSubjectPath = isEncodedSubject(request.path.slice(1)) && !request.url.includes('?');
       if (request.method === 'DELETE' && !isSubjectPath && !dotSubjectUrl.test(request.url)) {
         await findCaller(parseKey(request.headers, false));
@@ -144,8 +145,8 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
 }
 
 /**
- * Clients remove `.` and `..` from a path even if they're encoded (https://url.spec.whatwg.org), so these two subjects
- * are passed in the query.
+ * Clients remove `.` and `..` from paths even if they're encoded (https://url.spec.whatwg.org), so these two subjects
+ * have to be passed in the query.
  */
 const dotSubjectUrl = /^\/?\?subject=(?:\.|%2e){1,2}$/i;
 const subjectForm =
@@ -156,7 +157,7 @@ function isEncodedSubject(text: string): boolean {
   try {
     return !text.includes('/') && isSubject(decodeURIComponent(text));
   } catch {
-    return false; // It isn't percent-encoded UTF-8.
+    return false; // not percent-encoded UTF-8
   }
 }
 
@@ -166,7 +167,7 @@ function parseId(request: Request): string {
   return id.toLowerCase();
 }
 
-/** Throws a plain-text 422 that lists every mistake. */
+/** Validates the body. Throws a plain-text 422 with all mistakes. */
 function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = parseWithIssues(schema, body);
   if (parsed.success) return parsed.data;

@@ -1,12 +1,11 @@
 /**
- * `/provision` manages projects and everything that belongs to them, the catalog, and leases. It requires the admin
- * token, and the command line uses it. We check the token first, so that unauthenticated callers can't find out which
- * projects exist or what a body has to contain.
+ * `/provision` manages projects and everything in them, the catalog, and leases. It requires the admin token, and the
+ * command line uses it. We check the token first, so that unauthenticated callers can't find out which projects exist
+ * or what a body has to contain.
  */
 import type { RequestParamHandler, Router } from 'express';
 import express from 'express';
 import { isUuid } from '../../core/ids.ts';
-import type { Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { ChangeRecorder } from '../../people/record-change.ts';
@@ -14,8 +13,9 @@ import { readJson, rejectNullCharacters, requireToken } from '../admin.ts';
 import { PlainTextError } from '../plain-text-error.ts';
 import { addAuditRoutes } from './provision/audit-routes.ts';
 import { addBatchRoutes } from './provision/batch-routes.ts';
-import { addCatalogRoutes, type CatalogRouteDeps } from './provision/catalog-routes.ts';
-import { addKeyRoutes } from './provision/key-routes.ts';
+import { addCatalogRoutes, type CatalogRouteDeps, maxCatalogBytes } from './provision/catalog-routes.ts';
+import { addEndUserRoutes, type EndUserRouteDeps } from './provision/end-user-routes.ts';
+import { addKeyRoutes, type KeyRouteDeps } from './provision/key-routes.ts';
 import { addLeaseRoutes, type LeaseRouteDeps } from './provision/lease-routes.ts';
 import { addMemoryTransferRoutes, type MemoryTransferRouteDeps } from './provision/memory-routes.ts';
 import { addPeopleRoutes, type PeopleRouteDeps } from './provision/people-routes.ts';
@@ -28,48 +28,54 @@ import { addStatusRoutes, type StatusRouteDeps } from './provision/status-routes
 
 export interface ProvisionRouteDeps
   extends SettingsRouteDeps,
+    KeyRouteDeps,
     ReportRouteDeps,
     RefusedCallRouteDeps,
+    EndUserRouteDeps,
     PeopleRouteDeps,
     MemoryTransferRouteDeps,
     StatusRouteDeps,
     Omit<QuarantineRouteDeps, 'projects'> {
-  readonly keyring: Keyring;
   readonly batches: Batches;
   readonly leases: LeaseRouteDeps;
   readonly catalog: CatalogRouteDeps;
   readonly audit: Audit;
   readonly logger: ChangeRecorder['logger'];
-  /** Any of these tokens is valid. We call this for each request, because a reload can replace them. */
+  /**
+   * Returns all admin tokens that are accepted. It's called for each request, because a reload of the configuration can
+   * change them.
+   */
   readonly adminTokens: () => readonly string[];
 }
 
 const maxSettingsBytes = 1024 * 1024;
 
-/** Checks ids in the path before a change writes its audit row. */
+/** Checks the ids in a path before the audit row is written. */
 const requireUuid: RequestParamHandler = (_request, _response, next, value, name) => {
   next(isUuid(value) ? undefined : new PlainTextError(400, `${name}: must be a UUID`));
 };
 
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   const router = express.Router();
-  const responders = createResponders({ projects: deps.projects, audit: deps.audit, logger: deps.logger });
+  const responders = createResponders(router, { projects: deps.projects, audit: deps.audit, logger: deps.logger });
   router.use(requireToken(deps.adminTokens));
   for (const name of ['id', 'process']) router.param(name, requireUuid);
   router.use(rejectNullCharacters);
-  // These routes have larger bodies, so they come before the limit for the other routes.
-  addCatalogRoutes(router, responders, deps.catalog);
-  addMemoryTransferRoutes(router, responders, deps);
+  // These two groups of routes have to come before `readJson`, because they accept larger bodies than the rest.
+  router.put('/catalog', readJson(maxCatalogBytes));
+  addCatalogRoutes(responders, deps.catalog);
+  addMemoryTransferRoutes(responders, deps);
   router.use(readJson(maxSettingsBytes));
-  addSettingsRoutes(router, responders, deps);
-  addKeyRoutes(router, responders, deps.keyring);
-  addBatchRoutes(router, responders, deps.batches);
-  addReportRoutes(router, responders, deps);
-  addRefusedCallRoutes(router, responders, deps);
-  addLeaseRoutes(router, responders, deps.leases);
-  addQuarantineRoutes(router, responders, deps);
-  addPeopleRoutes(router, responders, deps);
-  addAuditRoutes(router, responders, deps);
-  addStatusRoutes(router, responders, deps);
+  addSettingsRoutes(responders, deps);
+  addKeyRoutes(responders, deps);
+  addBatchRoutes(responders, deps.batches);
+  addReportRoutes(responders, deps);
+  addRefusedCallRoutes(responders, deps);
+  addEndUserRoutes(responders, deps);
+  addLeaseRoutes(responders, deps.leases);
+  addQuarantineRoutes(responders, deps);
+  addPeopleRoutes(responders, deps);
+  addAuditRoutes(responders, deps);
+  addStatusRoutes(responders, deps);
   return router;
 }

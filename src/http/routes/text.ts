@@ -1,17 +1,16 @@
 /**
- * The six inference routes, and other formats that we convert to one of them. Turns a request into a Call and sends its
+ * The six inference routes, and other formats that we convert to one of them. Turns a request into a call and sends the
  * response.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
-import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
 import type { Clock } from '../../core/time.ts';
-import { withTimeout } from '../../core/time-limit.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
-import { hasOutputLimit } from '../../dialects/json/output-limit.ts';
+import { hasOutputLimit } from '../../dialects/json/body-members.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import type { KnownPrompts } from '../../memory/conversations/known-prompts.ts';
 import { receiveLargeBody } from '../../memory/conversations/large-texts.ts';
@@ -25,7 +24,7 @@ import type { RecordRefusal } from '../../usage/refusals/recorder.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
 import { ClientDisconnectedError, checkContentType, type KeyBodies, maxBodyBytes, readBody, toPlainTextError } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
-import { type ErrorReports, sendError } from '../error-handler.ts';
+import { type ErrorReports, sendError, withVendorCode } from '../error-handler.ts';
 import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
 import {
   hasSubjectHeader,
@@ -41,16 +40,15 @@ import {
 } from '../headers.ts';
 import { callIdHeaders, sendCallResponse, setCallId } from '../send-response.ts';
 
-/** The part of a project that the inference routes need. */
+/** What the inference routes need to know about a project. */
 export interface RoutedProject {
   readonly slug: string;
   readonly settings: ProjectContext;
 }
 
-/** Synchronous if the project is cached. */
-export type FindProject = (projectId: string) => RoutedProject | Promise<RoutedProject>;
+export type FindProject = (projectId: string) => Promise<RoutedProject>;
 
-/** Dependencies of every route that makes calls. */
+/** What all routes that make calls depend on. */
 export interface CallRouteDeps extends ErrorReports {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
@@ -60,16 +58,18 @@ export interface CallRouteDeps extends ErrorReports {
 }
 
 export interface TextRouteDeps extends CallRouteDeps {
-  readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
+  /** Returns null if the settings can't be read in time. We then decide whether to record the call when we store it. */
+  readonly memorySettings: (projectId: string) => Promise<MemorySettings | null>;
   readonly handleCall: HandleCall;
   readonly knownPrompts: Pick<KnownPrompts, 'scan'>;
 }
 
-/**
- * Serves another format over a route by converting the request body to the format of the route, and the response back.
- */
+/** Serves a format that isn't the route's own: requests are converted to the route's format, and responses back. */
 export interface FormatConversion {
-  /** Throws the errors of the route. Not used for large bodies, because `inspectLarge` converts them. */
+  /**
+   * Converts a request body to the route's format. Throws the same errors as the route. For large bodies we call
+   * `inspectLarge` instead.
+   */
   readonly toRoute: (body: Buffer) => Buffer;
   readonly toCaller: (response: CallResponse) => CallResponse;
 }
@@ -88,8 +88,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
     let call: Call | null = null;
     let errorCodes = parseErrorCodes(request.headers);
     try {
-      const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
-      const known = callerLookup instanceof Promise ? await callerLookup : callerLookup;
+      const known = await findCaller(parseKey(request.headers, route === 'messages'));
       caller = known;
       checkContentType(request);
       bodies = bodyMemory.of(known.quotaKeyId);
@@ -97,20 +96,19 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       bodyBytes = received.length;
       const isLarge = bodyBytes >= largeBytes;
       const body = conversion && !isLarge ? conversion.toRoute(received) : received;
-      const projectLookup = findProject(known.projectId);
-      const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
+      const project = await findProject(known.projectId);
       errorCodes ??= project.settings.errorCodes;
-      const settingsLookup = isPromptRoute(route) ? memorySettings(known.projectId) : null;
-      const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
+      const settings = isPromptRoute(route) ? await memorySettings(known.projectId) : null;
       const scan = (bytes: Buffer): BodySpans => knownPrompts.scan(known.projectId, route, bytes);
       const source = { id, startedAt, now: clock.now(), codec, caller: known, project, settings, headers: request.headers, body, scan };
       call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
-      // The client may have disconnected during the inspection.
+      // Inspecting the body takes a while, so the client may be gone.
       if (response.destroyed) throw new ClientDisconnectedError();
       const isChecked = project.settings.rules.input !== null;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
-      // The vendor bills a plain call once it is sent, so from then on we read it to its end even if the client
-      // disconnects. A disconnect only cancels a plain call while content rules are still checking it.
+      // If a call isn't streamed, the vendor bills all of it as soon as we've sent it. So if the client disconnects, we
+      // still read the response to its end. We only cancel such a call if content rules are still checking it, because
+      // then it hasn't been sent.
       if (call.stream || isChecked) {
         onClientDisconnect(response, cancellation.clientDisconnected);
         detectAbandonedStream(response, call.stream ? keepAliveComment : null);
@@ -129,7 +127,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const { source, requestedModel } = call ?? { source: parseSource(request.headers), requestedModel: null };
       recordRefusal(error, { id, startedAt, route, caller, source, requestedModel });
       if (!response.headersSent) setCallId(response, id, style);
-      const shown = errorCodes === 'vendor' && style === 'chat' ? withVendorCode(error) : error;
+      const shown = errorCodes === 'vendor' ? withVendorCode(error, style) : error;
       sendError(response, isDialect(route) ? shown : toPlainTextError(shown), style, deps, id);
     } finally {
       bodies?.release(bodyBytes);
@@ -137,30 +135,16 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
   };
 }
 
-/** Abandons a stream if we couldn't send the head, so that its call is settled. It has no effect after a delivery. */
+/**
+ * Refuses every chunk, in order to settle a call if we couldn't send the head of its stream. Has no effect once the
+ * stream has been delivered.
+ */
 const refuseChunk = (): boolean => false;
 
-/** Returns the error with the vendor's code as its `code`, if the vendor named one. */
-function withVendorCode(error: unknown): unknown {
-  if (!(error instanceof GatewayError) || error.members.upstream_code === undefined) return error;
-  const { code, message, status, cause, retryAfterSeconds, members } = error;
-  return gatewayError(code, { message, status, cause, retryAfterSeconds, members: { ...members, code: error.members.upstream_code } });
-}
-
 /**
- * We only wait for the database on the first call of a project. If the database fails or hangs, the call goes on
- * without the settings.
+ * The maximum length of a model id in the catalog. Longer names can't be models, so we reject them before they get into
+ * plans, records and logs.
  */
-const settingsTimeoutMs = 1_000;
-
-/**
- * Resolves to null if the settings can't be read in time. We then decide whether to record the call when we store it.
- */
-function settingsUnlessLate(lookup: Promise<MemorySettings>): Promise<MemorySettings | null> {
-  return withTimeout(lookup, settingsTimeoutMs, () => null).catch(() => null);
-}
-
-/** The catalog's limit for model ids. We reject longer names early, which keeps them out of plans, records and logs. */
 export const maxModelLength = 300;
 
 export function modelTooLong(model: string): Error {
@@ -170,7 +154,7 @@ export function modelTooLong(model: string): Error {
 export interface CallSource {
   readonly id: string;
   readonly startedAt: number;
-  /** The time when the body was complete. */
+  /** When the last byte of the body arrived. */
   readonly now: number;
   readonly codec: RouteCodec;
   readonly caller: Caller;
@@ -181,11 +165,11 @@ export interface CallSource {
   readonly body: Buffer;
   /** Throws `bad_json`. */
   readonly scan: (body: Buffer) => BodySpans;
-  /** Set for a large body, which was scanned elsewhere. */
+  /** The result of scanning the body. It's only set for large bodies, which were scanned in a worker thread. */
   readonly spans?: BodySpans;
 }
 
-/** Checks a large body outside of the event loop. The result replaces the body. Throws `bad_json`. */
+/** Scans a large body in a worker thread. The caller has to continue with the returned body. Throws `bad_json`. */
 export function inspectLarge(
   { body, codec: { route }, caller, project: { settings } }: CallSource,
   isCompletion = false,
@@ -224,7 +208,7 @@ export function parseCall(received: CallSource): Call {
       : { mode, explicitWrite, subject: null },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
-    // The timeout applies to the attempts, so it doesn't include the time it took to receive the body.
+    // Start the clock only now, when the body is here. The timeout limits the attempts, not the upload.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
     ...(firstContentTimeoutMs !== null && { firstContentTimeoutMs }),
@@ -232,7 +216,7 @@ export function parseCall(received: CallSource): Call {
   return withOutputLimit(summary.hidesUsage ? { ...call, hidesUsage: true } : call);
 }
 
-/** Applies the key's default output limit, if there is one, to a call that doesn't set a limit itself. */
+/** Adds the key's default output limit to a call that has no limit. */
 function withOutputLimit(call: Call): Call {
   const { defaultMaxOutputTokens = null } = call.caller;
   if (defaultMaxOutputTokens === null || !isPromptRoute(call.route) || hasOutputLimit(call.spans)) return call;
@@ -240,14 +224,14 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
-  /** The end user named in the body. */
+  /** End user according to the body. Null if it doesn't name one. */
   readonly user: string | null;
 }
 
 /**
- * Returns the memory options of a call: its end user, and whether memory records it. Throws `invalid_memory_subject` if
- * the call would be recorded but the header is invalid. If we don't know yet whether it would be recorded, we accept
- * the call without recording it, because it has no valid subject.
+ * Returns the memory options of a call, i.e. its end user and whether memory records it. Throws
+ * `invalid_memory_subject` if the call would be recorded but its subject header is invalid. If we don't know yet
+ * whether it would be recorded, we accept the call but don't record it.
  */
 function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settings'>, from: MemorySource): MemoryOptions {
   const { mode, explicitWrite, user } = from;

@@ -1,7 +1,6 @@
 /** The video routes (docs/api/reference.md#video), which start a video, return its state and download its file. */
 import { gatewayError } from '../../core/errors.ts';
-import { parseStringMember } from '../../dialects/json/body-members.ts';
-import { scanJson } from '../../dialects/json/scan-body.ts';
+import { parseStringMember, scanJson } from '../../dialects/json/body-members.ts';
 import { parseVideoRequest, videoBodyKeys } from '../../dialects/media/video.ts';
 import type { StartVideo } from '../../pipeline/video/start-video.ts';
 import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
@@ -58,8 +57,8 @@ function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
 }
 
 /**
- * Parses the only member that these routes read. Returns null if it's absent or empty, and throws `forbidden_target` if
- * it isn't a string.
+ * Parses the field `key`, which is all that the video routes need from a body. Returns null if it's missing or empty.
+ * Throws `forbidden_target` if it isn't a string, and `bad_json` if it's repeated.
  */
 function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   const { members, repeated } = scanJson(body, new Set([key]));
@@ -71,7 +70,7 @@ function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   return text === '' ? null : text;
 }
 
-/** Returns JSON in the `VideoOperation` schema. */
+/** Returns the JSON for the `VideoOperation` schema. */
 function toOperationJson({ operation, uris }: OperationStatus): unknown {
   if (uris === null) return { operation, done: false };
   return { operation, done: true, video_uri: uris[0], videos: uris.map((uri) => ({ video_uri: uri })) };

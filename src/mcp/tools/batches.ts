@@ -1,12 +1,12 @@
-/** `gateway_batches` lists the learning batches of a project. */
+/** `gateway_batches` lists a project's learning batches. */
 import { z } from 'zod';
-import { memoryResponses } from '../../http/routes/memory/response-schemas.ts';
-import { toBatchJson } from '../../http/routes/memory-json.ts';
+import { toBatchJson } from '../../http/shapes/memory-json.ts';
+import { memoryResponses } from '../../http/shapes/memory-responses.ts';
 import { type Batch, type BatchState, batchStates } from '../../memory/learning/batches.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 
 export interface BatchesToolDeps {
-  /** Returns the newest batch first. */
+  /** Returns batches, newest first. */
   readonly listBatches: (projectId: string, state: BatchState | null) => Promise<readonly Batch[]>;
 }
 

@@ -1,16 +1,16 @@
-/** `gateway_why` explains why a call was served by its model, or why it wasn't served at all. */
+/** `gateway_why` explains why a model has served a call, or why the call wasn't served at all. */
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
-import { toRefusedCallJson } from '../../http/routes/provision/refused-call-routes.ts';
-import { callResponse, refusedCallResponse } from '../../http/routes/provision/response-schemas.ts';
+import { callResponse, refusedCallResponse } from '../../http/shapes/provision-responses.ts';
+import { toRefusedCallJson } from '../../http/shapes/refused-call-json.ts';
 import type { CallRow } from '../../usage/call-rows.ts';
 import type { RefusedCallRow } from '../../usage/refusals/read-refusals.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 
 export interface ExplainCallToolDeps {
-  /** Resolves to null if the project has no such call. */
+  /** Returns null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<CallRow | null>;
-  /** Resolves to null if the project has no such refused call. */
+  /** Returns null if the project has no such refused call. */
   readonly findRefused: (projectId: string, id: string) => Promise<RefusedCallRow | null>;
 }
 

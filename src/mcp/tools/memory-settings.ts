@@ -1,11 +1,11 @@
 /**
- * `gateway_read_memory_settings` and `gateway_set_memory_settings` read and change the same settings as the console and
+ * `gateway_read_memory_settings` and `gateway_set_memory_settings`, for the same settings as in the console and under
  * `/provision`.
  */
 import { z } from 'zod';
 import { type Clock, dayMs, formatTime, formatTimeOrNull } from '../../core/time.ts';
 import { count, text, time } from '../../http/openapi/schemas/primitives.ts';
-import { memoryResponses } from '../../http/routes/memory/response-schemas.ts';
+import { memoryResponses } from '../../http/shapes/memory-responses.ts';
 import { deletesMore, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
 import {
   type MemorySettingsChange,
@@ -18,40 +18,27 @@ import { type AnyTool, defineTool } from './tool.ts';
 
 export interface LastChange {
   readonly at: number;
-  /** The email of a person, or `admin token`. Null if the person has been deleted. */
+  /** A person's email, or `admin token`. Null if the person has been deleted. */
   readonly by: string | null;
 }
 
 export interface MemorySettingsToolDeps {
   readonly readSettings: (projectId: string) => Promise<ShownMemorySettings>;
-  /** Resolves to null if nobody has ever changed the settings. */
+  /** Returns null if nobody has ever changed the settings. */
   readonly readLastChange: (projectId: string) => Promise<LastChange | null>;
   /** Changes the settings and writes the audit row. Throws `bad_request`. */
   readonly changeSettings: (access: Access, projectId: string, change: Readonly<Record<string, unknown>>) => Promise<MemorySettingsChange>;
-  /** Counts what the cleanup would delete if `rule` took effect at time `at`. */
+  /** Counts what the cleanup would delete if `rule` took effect at `at`. */
   readonly previewRetention: (projectId: string, rule: DeletionStart['rule'], at: number) => Promise<RetentionPreview>;
   readonly clock: Clock;
 }
 
 const settings = memoryResponses.MemorySettings;
 
-const { enabled, only_senders, delete_conversations_after_days, delete_unlearned, batch_of, at_least_every_minutes } = memorySettingsFields;
-
 const settingsInput = z
   .object({
-    enabled: enabled.describe('Whether the gateway records conversations and recalls memories.'),
-    only_senders: only_senders.describe('The applications whose calls are recorded. An empty list stands for all.'),
-    delete_conversations_after_days: delete_conversations_after_days.describe(
-      'After this many days without a turn, the daily cleanup deletes a conversation. With null, it keeps everything.',
-    ),
-    delete_unlearned: delete_unlearned.describe(
-      'Whether the cleanup also deletes conversations that memory has not learned from. Otherwise they stay until it has.',
-    ),
+    ...memorySettingsFields,
     pending_deletion: z.null().describe('Send null to cancel a change of the deletion period that is not in effect yet.'),
-    batch_of: batch_of.describe('The number of messages that start a learning batch.'),
-    at_least_every_minutes: at_least_every_minutes.describe(
-      'After this time, a batch starts even if it has fewer messages. It must be shorter than the deletion period.',
-    ),
   })
   .partial();
 
@@ -114,8 +101,8 @@ interface DeletionStart {
 }
 
 /**
- * Returns the new rule if the change makes the cleanup delete more, either immediately or after the notice period.
- * Returns null otherwise.
+ * Returns the new deletion rule if the change makes the cleanup delete more, either now or after the notice period.
+ * Otherwise returns null.
  */
 function findStart({ previous, settings: current }: MemorySettingsChange): DeletionStart | null {
   const { pending_deletion: pending, delete_conversations_after_days: days } = current;

@@ -1,6 +1,6 @@
-/** `gateway_usage` returns the spend of a project in the current month, in the format of `/usage/me`. */
+/** `gateway_usage` returns a project's spend in the current month, in the format of `/usage/me`. */
 import { z } from 'zod';
-import { usageResponse } from '../../http/routes/status/operations.ts';
+import { usageResponse } from '../../http/shapes/status-responses.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 
 interface Usage {

@@ -9,11 +9,13 @@ export interface CallText extends CallChains {
   readonly subject: string | null;
   /** The ids of the memory items that recall inserted into the prompt. */
   readonly recalled: readonly string[];
-  /** The JSON of the request's parameters. Null if there are none. */
+  /** Estimates how many tokens the memories added. Null if there are none or we don't know. */
+  readonly recalledTokens: number | null;
+  /** The request's parameters as JSON, if we know them. */
   readonly parameters: string | null;
 }
 
-/** Returns the ids whose text is already stored. */
+/** Finds out which of these calls have a stored text. */
 export async function findStoredCallIds(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [
     toArrayLiteral(callIds, (id) => id),
@@ -21,7 +23,9 @@ export async function findStoredCallIds(tx: Queries, callIds: readonly string[])
   return new Set(rows.map((row) => row.callId));
 }
 
-/** Skips calls whose text is already stored. `conversationIds` maps recorded calls to their conversations. */
+/**
+ * Skips calls whose text is already stored. `conversationIds` maps the calls that are part of a conversation to its id.
+ */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
   const columns: readonly Column<CallText>[] = [
@@ -36,14 +40,15 @@ export async function storeTexts(tx: Queries, texts: readonly CallText[], conver
     ['created_at', 'float8', ({ startedAt }) => startedAt],
     ['parameters', 'text', ({ parameters }) => parameters],
     ['recalled_items', 'text', ({ recalled }) => (recalled.length === 0 ? '{}' : `{${recalled.join(',')}}`)],
+    ['recalled_tokens', 'integer', ({ recalledTokens }) => recalledTokens],
   ];
   for (const slice of toBatches(texts)) {
     const rows = selectRows(columns, slice);
     await tx.query(
       `insert into call_texts (call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered, created_at,
-                               parameters, recalled_items, shares_texts)
+                               parameters, recalled_items, recalled_tokens, shares_texts)
        select call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered,
-              to_timestamp(created_at / 1000), parameters, recalled_items::uuid[], true
+              to_timestamp(created_at / 1000), parameters, recalled_items::uuid[], recalled_tokens, true
          from (${rows.text}) as new
        on conflict (call_id) do nothing`,
       rows.values,

@@ -1,9 +1,9 @@
 /**
- * Links messages by hash, so we store each message once no matter how often clients resend their history.
+ * Links messages by hash, so that each message is only stored once, no matter how often clients resend their history.
  *
- * A message hash covers the role, text and tool calls. A part hash covers the message hash and the hash of the previous
- * part, so two equal part hashes mean that the whole histories are equal. Length prefixes make the encoding
- * unambiguous.
+ * The hash of a message covers its role, text and tool calls. The hash of a part covers the hash of its message and the
+ * hash of the previous part. If two parts have the same hash, their whole histories are equal. Length prefixes make the
+ * encoding unambiguous.
  */
 import { hash as digest } from 'node:crypto';
 import type { NormalMessage, PromptExtra } from '../../dialects/prompt/prompt.ts';
@@ -13,15 +13,18 @@ export type Sha256 = string;
 
 export interface HashedMessage {
   readonly role: NormalMessage['role'];
-  /** The hash of the message alone, regardless of its position. */
+  /** Hash of the message itself, wherever it occurs. */
   readonly messageHash: Sha256;
   /** The number of characters in the text and tool calls. */
   readonly length: number;
-  /** If we've seen the message before, this is a getter that only parses it when it's read. */
+  /**
+   * The message itself. If we've seen it in an earlier request, this is a getter that doesn't parse the JSON until
+   * somebody reads it.
+   */
   readonly message: NormalMessage;
 }
 
-/** One link of a chain. Its hash covers everything up to and including this part. */
+/** A prompt part and its place in the chain. The hash covers this part and all parts before it. */
 interface Link {
   readonly hash: Sha256;
   readonly parentHash: Sha256 | null;
@@ -29,17 +32,23 @@ interface Link {
 
 export interface ChainPart extends HashedMessage, Link {}
 
-/** A part of a prompt that isn't a message, such as a system prompt, a tool, a tool result or an image. */
+/** Anything in a prompt that isn't a message, e.g. a system prompt, a tool, a tool result or an image. */
 export interface HashedExtra {
   readonly role: PromptExtra['kind'];
   readonly details: ExtraDetails;
-  /** Null for binary content. */
+  /** Null if the content is binary. */
   readonly textHash: Sha256 | null;
-  /** Empty for binary content. If we've seen the text before, this is a getter that only parses it when it's read. */
+  /**
+   * The text of the extra, or an empty string for binary content. If we've seen the extra in an earlier request, this
+   * is a getter that doesn't parse the JSON until somebody reads it.
+   */
   readonly text: string;
 }
 
-/** The details that we store, together with the position. */
+/**
+ * Metadata of an extra, i.e. of a part of the prompt that isn't a message. We store it together with the extra's
+ * position.
+ */
 export interface ExtraDetails {
   readonly type: string;
   readonly bytes?: number;
@@ -47,7 +56,7 @@ export interface ExtraDetails {
   readonly media_type?: string | null;
 }
 
-/** An extra that is linked to the previous one. `position` is the number of messages before it. */
+/** An extra that is linked into a chain. `position` is the number of messages that come before it in the prompt. */
 export interface ExtraPart extends HashedExtra, Link {
   readonly position: number;
 }
@@ -57,35 +66,79 @@ export interface ExtraPart extends HashedExtra, Link {
  * null.
  */
 export function chainMessages(messages: readonly NormalMessage[], after: Sha256 | null = null): ChainPart[] {
-  return linkMessages(messages.map(toHashedMessage), after);
-}
-
-export function toHashedMessage(message: NormalMessage): HashedMessage {
-  const length = message.toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, message.text.length);
-  return { role: message.role, messageHash: hashMessage(message), length, message };
-}
-
-/** Like `chainMessages`, for messages that are already hashed. */
-export function linkMessages(messages: readonly HashedMessage[], after: Sha256 | null = null): ChainPart[] {
   const parts: ChainPart[] = [];
   let parentHash = after;
-  for (const source of messages) {
-    const { role, messageHash, length } = source;
-    const hash: Sha256 = parentHash === null ? hashBytes(messageHash) : hashBytes(parentHash + messageHash);
-    parts.push({
-      role,
-      messageHash,
-      length,
-      hash,
-      parentHash,
-      get message() {
-        return source.message;
-      },
-    });
+  for (const message of messages) {
+    const { role } = message;
+    const messageHash = hashMessage(message);
+    const hash = hashLink(messageHash, parentHash);
+    parts.push({ role, messageHash, length: lengthOf(message), message, hash, parentHash });
     parentHash = hash;
   }
   return parts;
 }
+
+export function toHashedMessage(message: NormalMessage): HashedMessage {
+  return { role: message.role, messageHash: hashMessage(message), length: lengthOf(message), message };
+}
+
+function lengthOf({ text, toolCalls }: NormalMessage): number {
+  let length = text.length;
+  for (const call of toolCalls) length += call.name.length + call.arguments.length;
+  return length;
+}
+
+function hashLink(messageHash: Sha256, parentHash: Sha256 | null): Sha256 {
+  return hashBytes(parentHash === null ? messageHash : parentHash + messageHash);
+}
+
+/** Like `chainMessages`, for messages that have been hashed before. */
+export function linkMessages(messages: readonly HashedMessage[], after: Sha256 | null = null): ChainPart[] {
+  const parts: ChainPart[] = [];
+  let parentHash = after;
+  for (const source of messages) {
+    const hash = hashLink(source.messageHash, parentHash);
+    parts.push(new LinkedMessage(source, { hash, parentHash }, () => source));
+    parentHash = hash;
+  }
+  return parts;
+}
+
+/**
+ * A message of a chain that only reads its text when somebody needs it. This is a class because a long history has
+ * hundreds of messages, and with an object literal V8 would define the getter again for each of them.
+ */
+export class LinkedMessage implements ChainPart {
+  readonly role;
+  readonly messageHash;
+  readonly length;
+  readonly hash;
+  readonly parentHash;
+  readonly #read: (index: number) => HashedMessage | undefined;
+  readonly #index: number;
+
+  /** Calls `read` with `index`. That way, all parts of a prompt can use the same function. */
+  constructor(
+    { role, messageHash, length }: Omit<HashedMessage, 'message'>,
+    { hash, parentHash }: Link,
+    read: (index: number) => HashedMessage | undefined,
+    index = 0,
+  ) {
+    this.role = role;
+    this.messageHash = messageHash;
+    this.length = length;
+    this.hash = hash;
+    this.parentHash = parentHash;
+    this.#read = read;
+    this.#index = index;
+  }
+
+  get message() {
+    return this.#read(this.#index)?.message ?? emptyMessage;
+  }
+}
+
+export const emptyMessage: NormalMessage = { role: 'user', text: '', toolCalls: [] };
 
 export function toHashedExtra(extra: PromptExtra): HashedExtra {
   if (extra.kind !== 'binary') return { role: extra.kind, details: { type: extra.type }, textHash: hashText(extra.text), text: extra.text };
@@ -93,7 +146,7 @@ export function toHashedExtra(extra: PromptExtra): HashedExtra {
   return { role: kind, details, textHash: null, text: '' };
 }
 
-/** Like `linkMessages`, for extras. */
+/** Does the same as `linkMessages`, but for extras. */
 export function linkExtras(
   extras: readonly { readonly position: number; readonly extra: HashedExtra }[],
   after: Sha256 | null = null,
@@ -104,28 +157,50 @@ export function linkExtras(
     const { role, details, textHash } = extra;
     const { type, bytes, sha256, media_type } = details;
     const hash: Sha256 = hashText(`extra 1\n${JSON.stringify([parentHash, position, role, textHash, type, bytes, sha256, media_type])}`);
-    parts.push({
-      role,
-      details,
-      textHash,
-      hash,
-      parentHash,
-      position,
-      get text() {
-        return extra.text;
-      },
-    });
+    parts.push(new LinkedExtra(extra, { hash, parentHash, position }, () => extra));
     parentHash = hash;
   }
   return parts;
 }
 
-/** Hashes the scope of a conversation: its project, source and subject. The subject may be null. */
+/** The counterpart of `LinkedMessage` for extras. */
+export class LinkedExtra implements ExtraPart {
+  readonly role;
+  readonly details;
+  readonly textHash;
+  readonly hash;
+  readonly parentHash;
+  readonly position;
+  readonly #read: (index: number) => HashedExtra | undefined;
+  readonly #index: number;
+
+  constructor(
+    { role, details, textHash }: Omit<HashedExtra, 'text'>,
+    { hash, parentHash, position }: Omit<ExtraPart, keyof HashedExtra>,
+    read: (index: number) => HashedExtra | undefined,
+    index = 0,
+  ) {
+    this.role = role;
+    this.details = details;
+    this.textHash = textHash;
+    this.hash = hash;
+    this.parentHash = parentHash;
+    this.position = position;
+    this.#read = read;
+    this.#index = index;
+  }
+
+  get text() {
+    return this.#read(this.#index)?.text ?? '';
+  }
+}
+
+/** Hashes the scope of a conversation, which consists of its project, source and subject (may be null). */
 export function hashScope(projectId: string, source: string, subject: string | null): Sha256 {
   return hashText(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
 }
 
-/** Returns a lookup key that includes the scope, so that a lookup can't find anything in another scope. */
+/** Mixes the scope into a hash. A lookup with the result can't find anything outside of the scope. */
 export function toScopedKey(scope: Sha256, messageOrPart: Sha256): Sha256 {
   return hashBytes(scope + messageOrPart);
 }
@@ -165,7 +240,7 @@ export function hashText(text: string): Sha256 {
 const oneHash = Buffer.alloc(32);
 const twoHashes = Buffer.alloc(64);
 
-/** Hashes the concatenated bytes of one or two hashes. */
+/** Hashes one or two hashes, given as hexadecimal digits. The hash is over the bytes, not the digits. */
 function hashBytes(hex: Sha256): Sha256 {
   const bytes = hex.length === 64 ? oneHash : twoHashes;
   bytes.write(hex, 'hex');

@@ -3,8 +3,7 @@
  * we move them into parts that calls share. We wait a day before converting anything, so that you can still go back to
  * the older release, which can't show converted prompts.
  */
-import type { Clock } from '../../core/time.ts';
-import { dayMs } from '../../core/time.ts';
+import { type Clock, dayMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
 import { selectRows } from '../../db/row-batches.ts';
@@ -16,7 +15,7 @@ import { type CallChains, storeParts } from './store-parts.ts';
 
 /** Keep this small. PGlite runs statements on the event loop, so each one has to be short. */
 const batchSize = 50;
-/** Limits the stored size of the extras in a batch. A single call may exceed it. */
+/** Limits how many bytes of extras a batch converts. A batch that consists of a single call may exceed it. */
 const batchBytes = 1024 * 1024;
 const logEvery = 10_000;
 
@@ -38,18 +37,21 @@ export function createPromptConverter({
 }) {
   let converted = 0;
   /**
-   * Converts one batch and returns the number of prompts in it. Returns 0 if there are no more or the day isn't over
-   * yet.
+   * Converts one batch and returns the number of prompts in it. Returns 0 if there's nothing left to convert, or if the
+   * database was upgraded less than a day ago.
    */
   return async (): Promise<number> => {
     if (!(await isDue(database, clock.now()))) return 0;
-    const count = await database.transaction(convertBatch);
+    // Look for the project outside of the transaction, so that it doesn't hold a lock on the table while it waits for the
+    // project's lock. Otherwise it could deadlock with the drain if another process changes the table meanwhile.
+    const projectId = await findProject(database);
+    const count = projectId === null ? 0 : await database.transaction((tx) => convertBatch(tx, projectId));
     if (count > 0 && Math.floor((converted + count) / logEvery) > Math.floor(converted / logEvery)) {
-      logger.info({ rows: converted + count }, 'converting prompts of an older release');
+      logger.info({ rows: converted + count }, 'converting prompts from an older release');
     }
     converted += count;
     if (count === 0 && converted > 0) {
-      logger.info({ rows: converted }, 'prompts of an older release converted');
+      logger.info({ rows: converted }, 'converted prompts from an older release');
       converted = 0;
     }
     return count;
@@ -64,13 +66,17 @@ async function isDue(queries: Queries, now: number): Promise<boolean> {
   return row?.isDue ?? true;
 }
 
-async function convertBatch(tx: Queries): Promise<number> {
-  const [first] = await tx.query<{ projectId: string }>(
+/** Returns the project of the oldest prompt to convert, or null if there's none. */
+async function findProject(queries: Queries): Promise<string | null> {
+  const [first] = await queries.query<{ projectId: string }>(
     `select project_id as "projectId" from call_texts where not shares_texts order by call_id limit 1`,
   );
-  if (!first) return 0;
-  // This also keeps out retention and erasures, which delete prompts and parts.
-  await lockConversations(tx, first.projectId);
+  return first?.projectId ?? null;
+}
+
+async function convertBatch(tx: Queries, projectId: string): Promise<number> {
+  // Retention and erasures need this lock too, so they can't delete prompts or parts in the meantime.
+  await lockConversations(tx, projectId);
   const prompts = await tx.query<OldPrompt>(
     `select call_id as "callId", project_id as "projectId", extras, created_at as "createdAt"
        from (select call_id, project_id, extras, created_at,
@@ -78,11 +84,12 @@ async function convertBatch(tx: Queries): Promise<number> {
                from (select * from call_texts where not shares_texts order by call_id limit ${batchSize}) oldest) sized
       where project_id = $1::uuid and preceding <= ${batchBytes}
       order by call_id`,
-    [first.projectId],
+    [projectId],
   );
   const texts = prompts.map(toChains);
   await storeParts(tx, texts);
-  // Another process has just deleted them. Report progress, so that the caller tries the next batch.
+  // Another process has deleted these prompts since we looked for them. Return 1 instead of 0, so that the caller tries
+  // the next batch.
   if (texts.length === 0) return 1;
   const { text, values } = selectRows(
     [
@@ -105,7 +112,7 @@ function toChains({ callId, projectId, extras, createdAt }: OldPrompt): CallChai
   return { callId, projectId, startedAt: createdAt.getTime(), parts: [], promptLength: 0, ...toExtraParts(placed) };
 }
 
-/** Counts the prompts that still have to be converted. Above 10,000 the result is an estimate. */
+/** Counts the prompts that still have to be converted, exactly up to 10,000. Beyond that, we estimate. */
 export async function countOldPrompts(queries: Queries): Promise<number> {
   const [row] = await queries.query<{ counted: number; estimated: number }>(
     `select (select count(*)::integer from (select 1 from call_texts where not shares_texts limit 10000) as old) as counted,

@@ -1,20 +1,31 @@
 /**
- * Represents the steps of a prompt by their hashes. If we've read a text before, we only read it again when it's
- * needed.
+ * Hashes the messages and extras of a prompt. If we've seen one of them before, its text isn't parsed again until
+ * somebody needs it.
  */
 import { normalizeMessage, type Step } from '../../dialects/prompt/prompt.ts';
 import type { CredentialMasker } from '../text/credential-masker.ts';
-import { type ChainPart, type ExtraPart, type HashedExtra, type HashedMessage, toHashedExtra, toHashedMessage } from './chain.ts';
+import {
+  type ChainPart,
+  type ExtraPart,
+  emptyMessage,
+  type HashedExtra,
+  type HashedMessage,
+  toHashedExtra,
+  toHashedMessage,
+} from './chain.ts';
 
 export type HashedStep =
   | { readonly kind: 'message'; readonly message: HashedMessage }
   | { readonly kind: 'extra'; readonly extra: HashedExtra }
   | { readonly kind: 'pause' };
 
-/** Types and media types come from the caller, so we don't cache longer ones. */
+/**
+ * The maximum length of the types and media types that we cache. They come from the caller, so they could have any
+ * length.
+ */
 const maxTypeLength = 200;
 
-/** Thrown if we have to read the prompt as a whole, because we don't store or can't cache all of it. */
+/** Thrown if the prompt has to be read as a whole, because we don't store all of it or can't cache all of it. */
 export class UnusualPromptError extends Error {}
 
 export function isHashed(step: HashedStep | Step): step is HashedStep {
@@ -36,8 +47,6 @@ export function hashSteps(steps: readonly Step[], masker: CredentialMasker): rea
     return message ? [{ kind: 'message', message: toHashedMessage(masker.maskMessage(message)) }] : [];
   });
 }
-
-const emptyMessage = { role: 'user', text: '', toolCalls: [] } as const;
 
 export function withoutText(step: HashedStep): HashedStep {
   if (step.kind === 'message') return { kind: 'message', message: { ...step.message, message: emptyMessage } };
@@ -61,7 +70,7 @@ export function withText(step: HashedStep, read: () => HashedStep | undefined): 
   return { kind: 'extra', extra: withExtra(step.extra, readExtra) };
 }
 
-/** Returns a message that only reads its text from the prompt when it's needed. */
+/** Makes a message lazy: its text isn't read from the prompt until somebody needs it. */
 function withMessage(hashed: HashedMessage, read: () => HashedMessage | undefined): HashedMessage {
   return {
     ...hashed,
@@ -80,58 +89,7 @@ export function withExtra(hashed: HashedExtra, read: () => HashedExtra | undefin
   };
 }
 
-/**
- * A message of a known history that only reads its text from the prompt when it's needed. This is a class because a
- * long history has hundreds of them.
- */
-export class KnownPart implements ChainPart {
-  readonly role;
-  readonly messageHash;
-  readonly length;
-  readonly hash;
-  readonly parentHash;
-  readonly #read: () => HashedMessage | undefined;
-
-  constructor({ role, messageHash, length, hash, parentHash }: ChainPart, read: () => HashedMessage | undefined) {
-    this.role = role;
-    this.messageHash = messageHash;
-    this.length = length;
-    this.hash = hash;
-    this.parentHash = parentHash;
-    this.#read = read;
-  }
-
-  get message() {
-    return this.#read()?.message ?? emptyMessage;
-  }
-}
-
-/** Like `KnownPart`, for extras. */
-export class KnownExtra implements ExtraPart {
-  readonly role;
-  readonly details;
-  readonly textHash;
-  readonly hash;
-  readonly parentHash;
-  readonly position;
-  readonly #read: () => HashedExtra | undefined;
-
-  constructor({ role, details, textHash, hash, parentHash, position }: ExtraPart, read: () => HashedExtra | undefined) {
-    this.role = role;
-    this.details = details;
-    this.textHash = textHash;
-    this.hash = hash;
-    this.parentHash = parentHash;
-    this.position = position;
-    this.#read = read;
-  }
-
-  get text() {
-    return this.#read()?.text ?? '';
-  }
-}
-
-/** Lists the properties by name, because spreading the part would call the getter and read the text. */
+/** Names the properties one by one, because a spread would call the `message` getter and parse the text. */
 export function forgetMessage({ role, messageHash, length, hash, parentHash }: ChainPart): ChainPart {
   return { role, messageHash, length, hash, parentHash, message: emptyMessage };
 }

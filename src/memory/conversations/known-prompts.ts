@@ -1,74 +1,94 @@
 /**
- * Recognizes the parts of a prompt that an earlier prompt of the project also contained, by the SHA-256 of their bytes.
- * Agents send their whole history with each call, and only the end of it is new. We don't scan or search known parts
- * again, and the prompt reader takes their messages from the cached history. None of these caches contain any text.
+ * Recognizes the parts of a prompt that were already in an earlier prompt of the project, by a fingerprint of their
+ * bytes. Agents send their whole history with each call, and only the end of it is new. We don't scan or search known
+ * parts again, and the prompt reader takes their messages from the cached history. None of these caches contain any
+ * text.
  */
-import { createHash, type Hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { isPromptRoute, type TextRoute } from '../../core/call.ts';
 import { characters } from '../../core/json/characters.ts';
-import type { BodySpans, SkipMember } from '../../core/json/spans.ts';
+import type { BodySpans, SkipMember, Span } from '../../core/json/spans.ts';
 import { JsonSyntaxError, skipElements, skipSpace, skipValue } from '../../core/json/syntax.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
-import { bodyKeys } from '../../dialects/json/body-members.ts';
-import { type KnownRegion, type References, rememberRegions } from '../../dialects/json/known-regions.ts';
-import { scanJson } from '../../dialects/json/scan-body.ts';
+import { type RepeatedPart, rememberRepetition } from '../../core/repeated-parts.ts';
+import { bodyKeys, hidesAscii, scanJson } from '../../dialects/json/body-members.ts';
+import { type KnownRegion, type References, rememberRegions, rememberSpans } from '../../dialects/json/known-regions.ts';
 import { promptMembers } from '../../dialects/prompt/prompt.ts';
 import { findReferences } from '../../dialects/routes/outside-input.ts';
 import { countImageParts } from '../../dialects/routes/request-features.ts';
 import type { ChainPart, ExtraPart } from './chain.ts';
+import { fingerprintOf } from './fingerprint.ts';
 import type { PlacedExtra } from './masked-prompt.ts';
-import { digestOf, findBeginning, type ListBeginning } from './prompt-pieces.ts';
+import { findBeginning, type ListBeginning } from './prompt-pieces.ts';
 
 /** The maximum number of messages and extras in all cached histories. Each takes about 500 bytes. */
 const maxLinks = 60_000;
-/** Each takes about a kilobyte. */
+/** Lists take about two kilobytes each. */
 const maxLists = 5_000;
-/** Each takes about 300 bytes. */
+/** Values take about 300 bytes each. */
 const maxValues = 10_000;
-/** Shorter values are faster to scan than to look up. */
+/** The minimum size of the values that we cache. Scanning a smaller value is faster than looking it up. */
 const minValueBytes = 1_024;
 const minBodyBytes = 8_192;
-/** We look up values by their first bytes. */
+/** How many bytes at the beginning of a value form its lookup key. */
 const headBytes = 64;
-/** The maximum number of values with the same first bytes, such as the tools of different versions of an agent. */
+/**
+ * The maximum number of cached values that begin with the same bytes. For example, different versions of an agent may
+ * have tool lists that begin alike.
+ */
 const maxAlike = 16;
 const sampleBytes = 256;
 /**
- * How many ends of a history we cache, one after each message. We need several because clients change the last
- * messages, e.g. to mark them for the vendor's cache or to edit the last question.
+ * How many prefixes of a history we cache, each of which ends after a message. Clients change the last messages of a
+ * history, e.g. to mark them for the vendor's cache or to edit the last question. The shorter prefixes still match
+ * then.
  */
 const maxEnds = 8;
-
 /**
- * A prefix of a list of messages that ends after a message. `bytes` counts from the first message that isn't a system
- * message.
+ * We compute the fingerprint of a whole prefix only once every so many bytes. The prefixes after it are compared by what
+ * was added, which is much shorter.
  */
+const maxAddedBytes = 32_768;
+
+/** The first messages of a list, without any leading system messages. Identified by their length and fingerprint. */
 export interface ListEnd {
   readonly bytes: number;
-  readonly digest: string;
+  readonly fingerprint: string;
 }
 
-/** The results of searching some bytes of a body. */
+/** The images and references that we found in a part of a request body. */
 interface Found {
   readonly images: number;
   readonly references: References;
+  readonly hidesAscii: boolean;
+}
+
+/** A prefix of a list, by the fingerprint of its bytes. */
+interface Anchor {
+  readonly bytes: number;
+  readonly fingerprint: string;
 }
 
 interface SearchedEnd extends ListEnd {
-  /** Null until the end is recognized for the first time. */
+  /** A prefix of this one. */
+  readonly anchor: Anchor;
+  /** The fingerprint of the bytes between the anchor and the end. */
+  readonly added: string;
+  /**
+   * Null until we see this prefix a second time. Most prefixes never come back, so we don't search them the first time.
+   */
   found: Found | null;
 }
 
 interface MessageList {
-  /** All requests of a session have the same key. */
+  /** The same for all requests of a session, so it tells which session the list is from. */
   readonly key: string;
-  /** In ascending order of length. */
+  /** Shortest first. */
   readonly ends: readonly SearchedEnd[];
 }
 
-/** Counts what the first `bytes` of a list contain. */
+/** The end of a history's prefix, with the number of messages, parts, extras and context entries before it. */
 export interface HistoryEnd extends ListEnd {
   readonly messages: number;
   readonly parts: number;
@@ -82,13 +102,13 @@ export interface History {
   readonly extras: readonly ExtraPart[];
   /** System messages that precede the first message. */
   readonly context: readonly PlacedExtra[];
-  /** In ascending order of length. */
+  /** Shortest first. */
   readonly ends: readonly HistoryEnd[];
 }
 
-/** What we already know about the list in a body. */
+/** Information from earlier requests about the list of messages in a body. */
 export interface Recognized {
-  /** The key of the list's history. Null if the list has too few messages. */
+  /** Cache key of this list's history. Null if the list is too short for one. */
   readonly key: string | null;
   readonly ends: readonly ListEnd[];
   readonly known: { readonly history: History; readonly end: HistoryEnd } | null;
@@ -96,15 +116,13 @@ export interface Recognized {
 
 export const nothingKnown: Recognized = { key: null, ends: [], known: null };
 
-/** A tools list, a system prompt or a long message. */
+/** A long value that we've seen in a prompt, e.g. a list of tools, a system prompt or a message. */
 interface KnownValue {
   readonly bytes: number;
-  /**
-   * A checksum of bytes in the middle. It tells most values with the same beginning apart without hashing all of them.
-   */
+  /** Checksum of a few bytes in the middle, which rules out most values that only share the beginning. */
   readonly sample: number;
-  readonly digest: string;
-  /** Null until the value is recognized for the first time. */
+  readonly fingerprint: string;
+  /** Null until we see the value a second time. Most values never come back, so we don't search them the first time. */
   found: Found | null;
 }
 
@@ -119,64 +137,90 @@ export function createKnownPrompts() {
   const lists = new LRUCache<string, readonly SearchedEnd[]>({ max: maxLists });
   const listOf = new WeakMap<Buffer, MessageList>();
 
-  /** Returns where the value at `at` ends. If we know the value, it's added to `regions`. */
-  const skipKnown = (projectId: string, body: Buffer, at: number, regions: KnownRegion[]): number => {
+  /**
+   * Returns the offset at which the value at `at` ends. If the cache contains the value, its position is added to
+   * `regions`. If it's long, its position is added to `parts`.
+   */
+  const skipKnown = (projectId: string, body: Buffer, at: number, regions: KnownRegion[], parts: RepeatedPart[] = []): number => {
     if (!isDelimited(body, at)) return skipValue(body, at);
-    const key = `${projectId} ${digestOf(body, { start: at, end: at + headBytes })}`;
+    const key = `${projectId} ${fingerprintOf(body, at, at + headBytes)}`;
     const alike = values.get(key) ?? [];
     const known = alike.find(
-      ({ bytes, sample, digest }) => sample === sampleOf(body, at, bytes) && digest === digestOf(body, { start: at, end: at + bytes }),
+      ({ bytes, sample, fingerprint }) => sample === sampleOf(body, at, bytes) && fingerprint === fingerprintOf(body, at, at + bytes),
     );
     if (known) {
       const end = at + known.bytes;
       known.found ??= search(body.subarray(at, end));
-      regions.push({ start: at, end, isValue: true, ...known.found });
+      regions.push({ start: at, end, isValue: true, fingerprint: known.fingerprint, ...known.found });
+      parts.push({ start: at, end, fingerprint: known.fingerprint });
       return end;
     }
     const end = skipValue(body, at);
     if (end - at < minValueBytes) return end;
-    const digest = digestOf(body, { start: at, end });
-    values.set(key, [{ bytes: end - at, sample: sampleOf(body, at, end - at), digest, found: null }, ...alike.slice(0, maxAlike - 1)]);
+    const fingerprint = fingerprintOf(body, at, end);
+    const value = { bytes: end - at, sample: sampleOf(body, at, end - at), fingerprint, found: null };
+    values.set(key, [value, ...alike.slice(0, maxAlike - 1)]);
+    parts.push({ start: at, end, fingerprint });
     return end;
   };
 
   /**
-   * Scans the list that starts with `beginning`, or returns null if it has too few messages. Throws JsonSyntaxError.
+   * Scans a list of messages whose beginning we've already read. Returns null if the list has too few messages. Throws
+   * JsonSyntaxError.
    */
-  const scanList = (scope: string, body: Buffer, { start, anchor, first, end }: ListBeginning): ScannedList | null => {
-    if (anchor === null) return null;
-    const key = `${scope} ${digestOf(body, anchor)}`;
+  const scanList = (scope: string, body: Buffer, { start, anchor: session, first, end }: ListBeginning): ScannedList | null => {
+    if (session === null) return null;
+    const key = `${scope} ${fingerprintOf(body, session.start, session.end)}`;
     const before = lists.get(key) ?? [];
-    const { known, digest } = findEnd(body, start, before);
+    const known = findEnd(body, start, before);
     const { messageEnds, listEnd } = scanMessages(body, known ? start + known.bytes : end);
-    const added = [...(known ? [] : first.map((message) => message.end)), ...messageEnds];
+    const added = [...(known ? [] : first.map((message) => message.end)), ...messageEnds].slice(-maxEnds);
     const ends = known ? before.slice(0, before.indexOf(known) + 1) : [];
-    ends.push(...addDigests(body, start, { digest, known }, added.slice(-maxEnds)));
-    return { key, ends: ends.slice(-maxEnds), known: known && { end: known, found: searchUntil(body, start, before, known) }, listEnd };
+    const isNearAnchor = known && known.bytes - known.anchor.bytes <= maxAddedBytes;
+    const base = isNearAnchor ? known.anchor : anchorAt(body, start, known?.bytes ?? (added[0] ?? start) - start);
+    const knownTo = start + (known?.bytes ?? 0);
+    // We search what was added now, because it's known when the next request repeats it.
+    let found = known && searchUntil(body, start, before, known);
+    let searchedTo = knownTo;
+    for (const at of added) {
+      if (found) found = join(found, search(body.subarray(searchedTo, at)));
+      searchedTo = at;
+      const fingerprint = fingerprintOf(body, start + base.bytes, at);
+      ends.push({ bytes: at - start, fingerprint: `${base.fingerprint} ${fingerprint}`, anchor: base, added: fingerprint, found });
+    }
+    const searched = found && { start, end: searchedTo, newBytes: searchedTo - knownTo, ...found };
+    return { key, ends: ends.slice(-maxEnds), searched, listEnd };
   };
 
   return {
-    /** Finds the members of a request's body without scanning known parts of the prompt. Throws `bad_json`. */
+    /** Finds the fields of a request body without scanning known parts of the prompt. Throws `bad_json`. */
     scan(projectId: string, route: TextRoute, body: Buffer): BodySpans {
       if (!isPromptRoute(route) || body.length < minBodyBytes || body.length >= largeBytes) return scanJson(body, bodyKeys);
       const { list, system } = promptMembers[route];
       const regions: KnownRegion[] = [];
+      const parts: RepeatedPart[] = [];
       let scanned: ScannedList | null = null;
+      let newInList = 0;
       const skip: SkipMember = (key, at) => {
-        if (key === 'tools' || key === system) return skipKnown(projectId, body, at, regions);
+        if (key === 'tools' || key === system) return skipKnown(projectId, body, at, regions, parts);
         if (key !== list || scanned) return null;
         const inList: KnownRegion[] = [];
-        const beginning = findBeginning(body, at, (start) => skipKnown(projectId, body, start, inList));
+        const beginning = findBeginning(body, at, (start) => skipKnown(projectId, body, start, inList, parts));
         if (beginning === null) return null;
         const { start, end } = beginning;
         scanned = scanList(`${projectId} ${route}`, body, beginning);
-        const known = scanned?.known;
-        regions.push(...(known ? inList.filter((region) => region.end <= start) : inList));
-        if (known) regions.push({ start, end: start + known.end.bytes, isValue: false, ...known.found });
+        for (const { bytes, fingerprint } of scanned?.ends ?? []) parts.push({ start, end: start + bytes, fingerprint });
+        const searched = scanned?.searched;
+        regions.push(...(searched ? inList.filter((region) => region.end <= start) : inList));
+        if (searched) regions.push({ isValue: false, ...searched });
+        newInList = searched?.newBytes ?? 0;
         return scanned?.listEnd ?? skipElements(body, end);
       };
       const spans = scanJson(body, bodyKeys, skip);
       rememberRegions(body, regions);
+      rememberSpans(body, spans);
+      const knownBytes = regions.reduce((sum, { start, end }) => sum + end - start, 0);
+      rememberRepetition(body, { parts, newBytes: body.length - knownBytes + newInList });
       remember(body, scanned);
       return spans;
     },
@@ -186,8 +230,9 @@ export function createKnownPrompts() {
       if (scanned === null) return nothingKnown;
       const { key, ends } = scanned;
       const history = histories.get(key);
-      const isKnown = ({ bytes, digest }: ListEnd): boolean =>
-        ends.some((end) => end.bytes === bytes && end.digest === digest) && body[skipSpace(body, beginning.start + bytes)] === comma;
+      const isKnown = ({ bytes, fingerprint }: ListEnd): boolean =>
+        ends.some((end) => end.bytes === bytes && end.fingerprint === fingerprint) &&
+        body[skipSpace(body, beginning.start + bytes)] === comma;
       const end = history?.ends.findLast(isKnown);
       return { key, ends, known: history && end ? { history, end } : null };
     },
@@ -206,30 +251,29 @@ export function createKnownPrompts() {
 }
 
 interface ScannedList extends MessageList {
-  readonly known: { readonly end: SearchedEnd; readonly found: Found } | null;
+  /** The part of the list that we've searched. Null if we don't know any of its prefixes. */
+  readonly searched: (Span & Found & { readonly newBytes: number }) | null;
   readonly listEnd: number;
 }
 
-/**
- * Finds the longest of `ends` that also occurs in the list at `start`. `digest` has consumed the bytes up to that end.
- */
-function findEnd(body: Buffer, start: number, ends: readonly SearchedEnd[]): { readonly known: SearchedEnd | null; readonly digest: Hash } {
-  const digest = createHash('sha256');
-  let known: SearchedEnd | null = null;
-  let until = digest.copy();
-  for (const end of ends) {
-    const at = start + end.bytes;
-    if (at >= body.length) break;
-    digest.update(body.subarray(start + (known?.bytes ?? 0), at));
-    const next = digest.copy();
-    if (digest.copy().digest('base64') !== end.digest) break;
-    known = end;
-    until = next;
-  }
-  return { known, digest: until };
+/** Finds the longest prefix of the list at `start` that ends at one of `ends`. Returns null if none of them matches. */
+function findEnd(body: Buffer, start: number, ends: readonly SearchedEnd[]): SearchedEnd | null {
+  const anchors = new Map<number, string>();
+  const hasAnchor = ({ bytes, fingerprint }: Anchor): boolean => {
+    const found = anchors.get(bytes) ?? anchorAt(body, start, bytes).fingerprint;
+    anchors.set(bytes, found);
+    return found === fingerprint;
+  };
+  const isSame = ({ bytes, anchor, added }: SearchedEnd): boolean =>
+    start + bytes < body.length && hasAnchor(anchor) && added === fingerprintOf(body, start + anchor.bytes, start + bytes);
+  return ends.findLast(isSame) ?? null;
 }
 
-/** Scans the rest of a list from `at`, where a message ends. */
+function anchorAt(body: Buffer, start: number, bytes: number): Anchor {
+  return { bytes, fingerprint: fingerprintOf(body, start, start + bytes) };
+}
+
+/** Scans the rest of a list of messages. `at` is the offset at which the previous message ends. */
 function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonly number[]; readonly listEnd: number } {
   const messageEnds: number[] = [];
   for (let end = at; ; ) {
@@ -241,7 +285,7 @@ function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonl
   }
 }
 
-/** Searches the bytes up to `end`, except those that we searched for an earlier end. */
+/** Searches the list up to `end`, starting from the longest prefix that we've searched before. */
 function searchUntil(body: Buffer, start: number, ends: readonly SearchedEnd[], end: SearchedEnd): Found {
   if (end.found === null) {
     const searched = ends.findLast(({ bytes, found }) => found !== null && bytes < end.bytes);
@@ -254,8 +298,8 @@ function searchUntil(body: Buffer, start: number, ends: readonly SearchedEnd[], 
 const { closeBracket, comma, openBrace, openBracket, quote } = characters;
 
 /**
- * Reports whether the value at `at` has a closing delimiter. Only then do equal bytes guarantee that we've matched the
- * whole value.
+ * Checks whether the value at `at` is a string, an object or an array. These have a closing delimiter, so equal bytes
+ * mean that we've matched the whole value. The bytes of a number could also be the beginning of a longer number.
  */
 function isDelimited(body: Buffer, at: number): boolean {
   const first = body[at];
@@ -267,23 +311,8 @@ function sampleOf(body: Buffer, at: number, bytes: number): number {
   return crc32(body.subarray(middle, middle + sampleBytes));
 }
 
-/** Hashes the list up to each of these offsets. `digest` has already consumed the bytes up to the known end. */
-function addDigests(
-  body: Buffer,
-  start: number,
-  { digest, known }: { readonly digest: Hash; readonly known: ListEnd | null },
-  offsets: readonly number[],
-): SearchedEnd[] {
-  let hashed = start + (known?.bytes ?? 0);
-  return offsets.map((end) => {
-    digest.update(body.subarray(hashed, end));
-    hashed = end;
-    return { bytes: end - start, digest: digest.copy().digest('base64'), found: null };
-  });
-}
-
 function search(bytes: Buffer): Found {
-  return { images: countImageParts(bytes), references: findReferences(bytes) };
+  return { images: countImageParts(bytes), references: findReferences(bytes), hidesAscii: hidesAscii(bytes) };
 }
 
 function join(one: Found, other: Found): Found {
@@ -291,12 +320,14 @@ function join(one: Found, other: Found): Found {
   const { references: b } = other;
   return {
     images: one.images + other.images,
+    hidesAscii: one.hidesAscii || other.hidesAscii,
     references: {
       hasTypes: a.hasTypes || b.hasTypes,
       hasReference: a.hasReference || b.hasReference,
       hasItemById: a.hasItemById || b.hasItemById,
       hasDocument: a.hasDocument || b.hasDocument,
       hasDocumentSource: a.hasDocumentSource || b.hasDocumentSource,
+      hasCacheMark: a.hasCacheMark || b.hasCacheMark,
     },
   };
 }

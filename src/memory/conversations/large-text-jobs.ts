@@ -1,4 +1,4 @@
-/** Jobs that run in the low-priority thread and read large prompts. */
+/** Jobs for the low-priority thread that read large prompts. */
 import { isPromptRoute, type PromptRoute } from '../../core/call.ts';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -7,11 +7,11 @@ import type { BodyFacts } from '../../dialects/json/body-facts.ts';
 import { type BodyUse, inspectBody } from '../../dialects/routes/inspect-body.ts';
 import { completionToChat } from '../../dialects/translate/completions.ts';
 import { createCredentialMasker } from '../text/credential-masker.ts';
-import { type MaskedPrompt, readPrompt } from './masked-prompt.ts';
+import { type MaskedPrompt, readPrompt, toPlainPrompt } from './masked-prompt.ts';
 
 export interface LargeBody extends BodyUse {
   readonly bytes: Uint8Array;
-  /** Whether the body is a legacy completion, which we send as a chat. */
+  /** True for a legacy completion, which has to be converted to a chat request. */
   readonly isCompletion: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface InspectedBody {
   readonly bytes: Uint8Array;
   readonly spans: BodySpans;
   readonly facts: BodyFacts;
-  /** Null for routes without prompts. */
+  /** Null on routes that have no prompt. */
   readonly prompt: MaskedPrompt | null;
 }
 
@@ -28,8 +28,8 @@ export interface RefusedBody {
 }
 
 /**
- * Inspects the body of a new call and also reads its prompt for memory, so that we only send the body to the thread
- * once.
+ * Inspects the body of a new call and reads its prompt for memory in one job, so that we only send the body to the
+ * thread once.
  */
 export function inspectLargeBody({ bytes, isCompletion, ...use }: LargeBody): InspectedBody | RefusedBody {
   try {
@@ -37,19 +37,20 @@ export function inspectLargeBody({ bytes, isCompletion, ...use }: LargeBody): In
     const { route } = use;
     return { bytes: body, ...inspectBody(body, use), prompt: isPromptRoute(route) ? readLargePrompt({ route, bytes: body }) : null };
   } catch (error) {
-    // Custom error classes don't survive the transfer between threads.
+    // Return the code and the message instead of throwing, because a custom error class doesn't survive the transfer
+    // between threads.
     if (error instanceof GatewayError) return { refused: { code: error.code, message: error.message } };
     throw error;
   }
 }
 
-/** Each thread has its own masker, because a masker caches texts. */
+/** One per thread, because a masker has a cache. */
 let masker: ReturnType<typeof createCredentialMasker> | undefined;
 
 /** Reads the prompt of a call in the journal. */
 export function readLargePrompt({ route, bytes }: { readonly route: PromptRoute; readonly bytes: Uint8Array }): MaskedPrompt {
   masker ??= createCredentialMasker();
-  return readPrompt(route, parseJson(toBuffer(bytes).toString('utf8')), masker);
+  return toPlainPrompt(readPrompt(route, parseJson(toBuffer(bytes).toString('utf8')), masker));
 }
 
 function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {

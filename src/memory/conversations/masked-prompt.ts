@@ -4,6 +4,7 @@ import { type NormalMessage, normalizeMessage, parsePrompt } from '../../dialect
 import type { CredentialMasker } from '../text/credential-masker.ts';
 import type { CallText } from './call-texts.ts';
 import { type ChainPart, chainMessages, type ExtraPart, type HashedExtra, linkExtras, toHashedExtra } from './chain.ts';
+import { readPlainParameters } from './request-parameters.ts';
 
 export type CallWithText = SettledCall & { readonly metadata: { readonly route: PromptRoute }; readonly content: CallContent };
 
@@ -11,20 +12,23 @@ export function hasText(call: SettledCall): call is CallWithText {
   return call.content !== null && isPromptRoute(call.metadata.route);
 }
 
-export type MaskedText = Pick<CallText, 'context' | 'extras' | 'parts' | 'promptLength'>;
+export type MaskedText = Pick<CallText, 'context' | 'extras' | 'parts' | 'promptLength'> & Pick<MaskedPrompt, 'parameters'>;
 
-/** The masked prompt of a call. `addResponse` adds the response. */
+/** A call's prompt with credentials masked. `addResponse` adds the response to it. */
 export interface MaskedPrompt {
   readonly context: readonly ExtraPart[];
   readonly extras: readonly ExtraPart[];
   readonly parts: readonly ChainPart[];
   /**
-   * The unmasked message at the end of the prompt that the response continues. It's also the last element of `parts`.
+   * The prefill, i.e. the last message of the prompt if the response continues it. Not masked yet, unlike the last
+   * element of `parts`.
    */
   readonly prefill: NormalMessage | null;
+  /** The request's parameters as JSON (see `readPlainParameters`), if we have parsed all of the request. */
+  readonly parameters?: string | null | undefined;
 }
 
-/** `body` is the parsed JSON of the request. */
+/** Pass the request's parsed JSON as `body`. */
 export function readPrompt(route: PromptRoute, body: unknown, masker: CredentialMasker): MaskedPrompt {
   const { messages, extras, isPrefilled } = parsePrompt(route, body);
   const hashed = extras.map(({ position, ...extra }) => ({ position, extra: toHashedExtra(masker.maskExtra(extra)) }));
@@ -32,19 +36,31 @@ export function readPrompt(route: PromptRoute, body: unknown, masker: Credential
     ...toExtraParts(hashed),
     parts: chainMessages(messages.map(masker.maskMessage)),
     prefill: isPrefilled ? (messages.at(-1) ?? null) : null,
+    parameters: readPlainParameters(body),
   };
 }
 
-/** An extra and the number of messages before it. */
+/** Replaces getters with what they return, because class getters are lost when an object is sent to another thread. */
+export function toPlainPrompt({ context, extras, parts, prefill }: MaskedPrompt): MaskedPrompt {
+  const toPlainExtra = (extra: ExtraPart): ExtraPart => ({ ...extra, text: extra.text });
+  return {
+    context: context.map(toPlainExtra),
+    extras: extras.map(toPlainExtra),
+    parts: parts.map((part) => ({ ...part, message: part.message })),
+    prefill,
+  };
+}
+
+/** An extra, and the number of messages in front of it. */
 export interface PlacedExtra {
   readonly position: number;
   readonly extra: HashedExtra;
 }
 
 /**
- * Links tools and leading system prompts into one chain. All other extras form a second chain, so that it stays the
- * same if there's a date in the system prompt. Tools are sorted because their order has no meaning and some clients
- * change it with each call.
+ * Links the tools and the leading system prompts into one chain. All other extras go into a second chain, so that a
+ * system prompt with the current date doesn't change the second one. We sort the tools, because their order has no
+ * meaning and some clients change it with each call.
  */
 export function linkContext(extras: readonly PlacedExtra[]): ExtraPart[] {
   const tools = extras.filter(({ extra }) => extra.role === 'tool');
@@ -53,10 +69,14 @@ export function linkContext(extras: readonly PlacedExtra[]): ExtraPart[] {
 }
 
 export function toExtraParts(extras: readonly PlacedExtra[]): Pick<MaskedPrompt, 'context' | 'extras'> {
+  if (extras.length === 0) return noExtras;
   return { context: linkContext(extras.filter(isContext)), extras: linkExtras(extras.filter((extra) => !isContext(extra))) };
 }
 
-/** Reports whether an extra belongs to the context. */
+/** All prompts without extras share this object. */
+const noExtras: Pick<MaskedPrompt, 'context' | 'extras'> = { context: [], extras: [] };
+
+/** Returns true if an extra belongs to the context, i.e. whether it's a tool or a leading system prompt. */
 export function isContext({ position, extra }: PlacedExtra): boolean {
   return extra.role === 'tool' || (position === 0 && extra.role === 'system');
 }
@@ -66,9 +86,11 @@ function compare(one: string | null, other: string | null): number {
 }
 
 export function addResponse(prompt: MaskedPrompt, turn: AssistantTurn | null, masker: CredentialMasker): MaskedText {
-  const { context, extras, prefill } = prompt;
-  const parts = prefill && turn ? prompt.parts.slice(0, -1) : prompt.parts;
+  const { context, extras, prefill, parameters } = prompt;
+  const parts = prompt.parts.slice();
+  if (prefill && turn) parts.pop();
+  const promptLength = parts.length;
   const response = turn && normalizeMessage('assistant', prefill ? { ...turn, text: prefill.text + turn.text } : turn);
-  const added = response ? chainMessages([masker.maskMessage(response)], parts.at(-1)?.hash ?? null) : [];
-  return { context, extras, parts: [...parts, ...added], promptLength: parts.length };
+  if (response) parts.push(...chainMessages([masker.maskMessage(response)], parts.at(-1)?.hash ?? null));
+  return { context, extras, parts, promptLength, parameters };
 }

@@ -1,5 +1,4 @@
 /** Finds the pieces of a prompt in the bytes of a request: tools, system prompt and messages. */
-import { hash } from 'node:crypto';
 import type { PromptRoute } from '../../core/call.ts';
 import { characters } from '../../core/json/characters.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -7,29 +6,30 @@ import { decodeString, type Span, scanElements, scanMembers } from '../../core/j
 import { kindAt, skipSpace, skipString, skipValue } from '../../core/json/syntax.ts';
 import { knownRegionsOf } from '../../dialects/json/known-regions.ts';
 import { type PieceKind, parsePiece, promptMembers, type Step } from '../../dialects/prompt/prompt.ts';
+import { fingerprintOf } from './fingerprint.ts';
 
 export interface Piece {
   readonly kind: PieceKind;
   readonly span: Span;
-  /** Returns the SHA-256 of the piece's bytes. */
-  readonly digest: () => string;
+  /** Returns a fingerprint of the piece's bytes. */
+  readonly fingerprint: () => string;
   readonly parse: () => readonly Step[];
 }
 
 export interface PromptPieces {
   /** Returns the tools, the system prompt, and the system messages at the start of the list. */
   readonly context: () => readonly Piece[];
-  /** Returns a SHA-256 for each member and system message of the context. */
-  readonly contextDigests: () => readonly string[];
+  /** Returns fingerprints of the tools, the system prompt, and each system message in the context. */
+  readonly contextFingerprints: () => readonly string[];
   /** The offset of the first message that isn't a system message. */
   readonly start: number;
-  /** The messages after the offset that `skip` returned. */
+  /** Messages after the offset that `skip` returned. */
   readonly messages: readonly Piece[];
 }
 
 /**
  * Returns null if the body has to be read as a whole. `skip` returns an offset in the list at which a message ends, and
- * we don't scan anything before it. The body must be valid JSON, but this may still throw a JsonSyntaxError.
+ * we only scan what comes after it. Only call this with valid JSON. It may still throw a JsonSyntaxError.
  */
 export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBeginning) => number): PromptPieces | null {
   const { system, list } = promptMembers[route];
@@ -46,7 +46,7 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
     const kind = kindAt(body, start);
     let end: number;
     if (key === list) {
-      // The key is repeated, or its value isn't an array.
+      // Give up if the list isn't an array, or if there are two.
       if (found !== null || kind !== 'array') return null;
       const read = readList(body, start, { skip, endOf, toPiece: (span) => createPiece(body, span, route, 'message') });
       found = read.pieces;
@@ -67,22 +67,24 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
     ...(prompt ? blocksOf(body, prompt).map(({ span, isBlock }) => createPiece(body, span, route, 'system', isBlock)) : []),
     ...systems.map((span) => createPiece(body, span, route, 'message')),
   ];
-  const contextDigests = (): readonly string[] => [
-    ...(tools ? [`tools ${digestOf(body, tools)}`] : []),
-    ...(prompt ? [`system ${digestOf(body, prompt)}`] : []),
-    ...systems.map((span) => digestOf(body, span)),
+  const fingerprint = ({ start: from, end }: Span): string =>
+    regions.find((region) => region.isValue && region.start === from)?.fingerprint ?? fingerprintOf(body, from, end);
+  const contextFingerprints = (): readonly string[] => [
+    ...(tools ? [`tools ${fingerprint(tools)}`] : []),
+    ...(prompt ? [`system ${fingerprint(prompt)}`] : []),
+    ...systems.map(fingerprint),
   ];
-  return { start, messages, context, contextDigests };
+  return { start, messages, context, contextFingerprints };
 }
 
 type EndOfValue = (start: number) => number;
 
 interface MessagePieces extends Pick<PromptPieces, 'start' | 'messages'> {
-  /** The system messages at the start of the list. */
+  /** System messages with which the list starts. */
   readonly systems: readonly Span[];
 }
 
-/** Returns the blocks of a system prompt, or the prompt itself if it's a string. */
+/** Returns each block of a system prompt. If the prompt is a string, that's the only one. */
 function blocksOf(body: Buffer, prompt: Span): readonly { readonly span: Span; readonly isBlock: boolean }[] {
   const isBlock = kindAt(body, prompt.start) === 'array';
   return (isBlock ? elementsOf(body, prompt.start) : [prompt]).map((span) => ({ span, isBlock }));
@@ -91,22 +93,25 @@ function blocksOf(body: Buffer, prompt: Span): readonly { readonly span: Span; r
 const { closeBracket, comma, openBracket, quote } = characters;
 const roleKey: ReadonlySet<string> = new Set(['role']);
 
-/** The beginning of a list of messages: its system messages and the first two messages after them. */
+/**
+ * The beginning of a list of messages. It consists of the leading system messages and the first two messages after
+ * them.
+ */
 export interface ListBeginning {
   readonly systems: readonly Span[];
   readonly first: readonly Span[];
   /** The offset of the first message that isn't a system message. */
   readonly start: number;
   /**
-   * The bytes of the first two other messages, which differ between the sessions of a client. Null if there are fewer
-   * than two.
+   * The position of the first two messages that aren't system messages. Different sessions of a client usually start
+   * with different messages. Null if there are fewer than two.
    */
   readonly anchor: Span | null;
-  /** The offset at which the last of these messages ends. */
+  /** The offset at which this beginning ends. */
   readonly end: number;
 }
 
-/** Returns null if the value at `at` isn't a list, is empty, or isn't valid JSON. */
+/** Reads the beginning of the list at `at`. Returns null if the value isn't a list, is empty, or isn't valid JSON. */
 export function findBeginning(body: Buffer, at: number, endOf: EndOfValue): ListBeginning | null {
   if (body[at] !== openBracket) return null;
   const systems: Span[] = [];
@@ -159,7 +164,6 @@ function isSystem(role: string | null): boolean {
   return role === 'system' || role === 'developer';
 }
 
-/** Returns the role of a message, or null if it doesn't have one. */
 export function roleOf(body: Buffer, { start }: Span): string | null {
   if (kindAt(body, start) !== 'object') return null;
   const role = scanMembers(body, start, roleKey).members.get('role');
@@ -170,17 +174,16 @@ function elementsOf(body: Buffer, start: number): readonly Span[] {
   return [...scanElements(body, start)].map(({ value }) => value);
 }
 
-/** Creates a piece. A block of the system prompt is parsed as if it were the only one. */
+/**
+ * Creates a piece of a prompt. Set `isBlock` if it's a block of a system prompt. It's then parsed as if there were no
+ * other blocks.
+ */
 function createPiece(body: Buffer, span: Span, route: PromptRoute, kind: PieceKind, isBlock = false): Piece {
   const parse = once(() => {
     const value = parseJson(body.toString('utf8', span.start, span.end));
     return parsePiece(route, kind, isBlock ? [value] : value);
   });
-  return { kind, span, digest: () => digestOf(body, span), parse };
-}
-
-export function digestOf(body: Buffer, { start, end }: Span): string {
-  return hash('sha256', body.subarray(start, end), 'base64');
+  return { kind, span, fingerprint: () => fingerprintOf(body, span.start, span.end), parse };
 }
 
 export function once<Value>(make: () => Value): () => Value {

@@ -3,7 +3,7 @@
  * is new.
  *
  * We cache two things, neither of which contains any text. `known-prompts.ts` caches what the beginning of a list of
- * messages consists of. This file also caches each piece by the SHA-256 of its bytes, which helps with tools, system
+ * messages consists of. This file also caches each piece by a fingerprint of its bytes, which helps with tools, system
  * prompts and histories that were changed. We don't parse, mask or hash anything that's cached, unless its text turns
  * out to be missing in the database.
  */
@@ -15,15 +15,13 @@ import { largeBytes } from '../../core/low-priority-thread.ts';
 import { joinItems, type Step } from '../../dialects/prompt/prompt.ts';
 import { maxExtras } from '../../dialects/prompt/prompt-limits.ts';
 import type { CredentialMasker } from '../text/credential-masker.ts';
-import { type ExtraPart, type HashedExtra, linkExtras, linkMessages } from './chain.ts';
+import { type ExtraPart, type HashedExtra, LinkedExtra, LinkedMessage, linkExtras, linkMessages } from './chain.ts';
 import {
   forgetExtra,
   forgetMessage,
   type HashedStep,
   hashSteps,
   isHashed,
-  KnownExtra,
-  KnownPart,
   UnusualPromptError,
   withExtra,
   withoutText,
@@ -33,34 +31,38 @@ import { createKnownPrompts, type History, type HistoryEnd, nothingKnown, type R
 import { addResponse, isContext, linkContext, type MaskedPrompt, type MaskedText, type PlacedExtra, readPrompt } from './masked-prompt.ts';
 import { findPieces, once, type Piece, type PromptPieces, roleOf } from './prompt-pieces.ts';
 
-/** The maximum number of steps in all cached pieces. Each takes about 400 bytes. */
+/** Total number of steps that the cache of pieces may hold. Each takes about 400 bytes. */
 const maxRemembered = 30_000;
-/** The maximum number of parts in all cached contexts. Each takes about 500 bytes. */
+/** The maximum number of parts in the cache of contexts, all contexts together. A part takes about 500 bytes. */
 const maxContextParts = 20_000;
-/** We don't cache pieces with more steps than this. */
+/** Pieces with more steps aren't cached. */
 const maxSteps = 64;
 /**
- * We read prompts with more messages as a whole, because not all of their messages are stored (see `prompt-limits.ts`).
+ * Prompts with more messages are read as a whole, because we don't store all of their messages (see
+ * `prompt-limits.ts`).
  */
 const maxMessages = 1_500;
-/** Shorter prompts are faster to read as a whole than to look up. */
+/** Below this size, parsing the whole prompt is faster than looking up its pieces. */
 const minBytes = 8_192;
 
 export type PromptReader = ReturnType<typeof createPromptReader>;
 
 export function createPromptReader(masker: CredentialMasker, knownPrompts = createKnownPrompts(), minBytesInPieces = minBytes) {
   const pieces = new LRUCache<string, readonly HashedStep[]>({ maxSize: maxRemembered, sizeCalculation: (steps) => 1 + steps.length });
-  /** Keyed by the digests of the tools and the system prompt. */
+  /** Linked contexts, keyed by the fingerprints of the tools and the system prompt. */
   const contexts = new LRUCache<string, { readonly pieces: number; readonly parts: readonly ExtraPart[] }>({
     maxSize: maxContextParts,
     sizeCalculation: ({ parts }) => 1 + parts.length,
   });
 
-  /** Returns null for a part of a response, because we have to join it with the other parts first. */
+  /**
+   * Hashes a piece of a prompt, or takes the hashes from the cache. Returns null if the piece is only a part of a
+   * response, because the parts of a response have to be joined before they're hashed.
+   */
   const readPiece = (scope: string, route: PromptRoute, piece: Piece, budget: { steps: number }): readonly HashedStep[] | null => {
-    const key = `${scope} ${piece.kind} ${piece.digest()}`;
+    const key = `${scope} ${piece.kind} ${piece.fingerprint()}`;
     const known = pieces.get(key);
-    // Check the budget before we hash anything.
+    // Stop before hashing anything if the budget is used up.
     budget.steps -= known?.length ?? piece.parse().length;
     if (budget.steps < 0) throw new UnusualPromptError();
     const read = once(() => hashSteps(piece.parse(), masker));
@@ -70,7 +72,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     return read();
   };
 
-  /** Reads tools and leading system prompts. Returns null if the prompt has to be read as a whole. */
+  /** Reads tools and leading system prompts. Returns null if we have to read the prompt as a whole. */
   const readContext = (
     scope: string,
     route: PromptRoute,
@@ -81,14 +83,18 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       .context()
       .flatMap((piece): readonly (HashedStep | Step)[] => readPiece(scope, route, piece, budget) ?? piece.parse())
       .flatMap((step) => (isHashed(step) ? [step] : hashSteps([step], masker)));
-    // An item of another type may have the role of a system message.
+    // Items that aren't messages can have the role `system`, too. If such an item is parsed as a message, we have to
+    // read the prompt as a whole.
     if (context.some((step) => step.kind === 'message')) return null;
     const systems = context.flatMap((step) => (step.kind === 'extra' ? [{ position: 0, extra: step.extra }] : []));
-    // An image in a system message isn't part of the context. It comes before the extras of the history.
+    // A system message may contain an image. The image isn't part of the context but comes before the extras of the
+    // history, so we have to read such a prompt as a whole.
     return systems.every(isContext) ? systems : null;
   };
 
-  /** Returns null if the prompt has to be read as a whole. */
+  /**
+   * Reads a prompt piece by piece, which lets us use the cache. Returns null if the prompt has to be read as a whole.
+   */
   const readInPieces = (projectId: string, route: PromptRoute, body: Buffer): MaskedPrompt | null => {
     if (body.length < minBytesInPieces || body.length >= largeBytes) return null;
     const scope = `${projectId} ${route}`;
@@ -98,7 +104,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       return list.start + (beginning.known?.end.bytes ?? 0);
     });
     if (found === null) return null;
-    const contextKey = [scope, ...found.contextDigests()].join(' ');
+    const contextKey = [scope, ...found.contextFingerprints()].join(' ');
     const known = contexts.get(contextKey);
     if ((known?.pieces ?? found.context().length) + found.messages.length > maxMessages) return null;
     const last = found.messages.at(-1);
@@ -106,9 +112,9 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     const budget = { steps: maxExtras - (known?.parts.length ?? 0) };
     const whole = once(() => readPrompt(route, parseJson(body.toString('utf8')), masker));
     const sameText = ({ textHash }: HashedExtra) => whole().context.find((part) => part.textHash === textHash);
-    const systems: readonly PlacedExtra[] | null = known
-      ? known.parts.map((part) => ({ position: 0, extra: new KnownExtra(part, () => sameText(part)) }))
-      : readContext(scope, route, found, budget);
+    const readKnown = (index: number) => known?.parts[index] && sameText(known.parts[index]);
+    const knownContext = known?.parts.map((part, index) => new LinkedExtra(part, part, readKnown, index));
+    const systems = knownContext?.map((extra) => ({ position: 0, extra })) ?? readContext(scope, route, found, budget);
     if (systems === null) return null;
     const history = readHistory(route, found, beginning, (piece) => readPiece(scope, route, piece, budget) ?? piece.parse());
     if (history === null || systems.length + history.context.length + history.extras.length > maxExtras) return null;
@@ -122,10 +128,10 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
         ends: history.ends,
       });
     }
-    // If the list adds nothing to the context, we can reuse the links that we cached.
-    const isSame = known !== undefined && history.context.length === 0;
+    // The cached links are still right if the list of messages adds no context.
+    const isSame = knownContext !== undefined && history.context.length === 0;
     const linked = isSame
-      ? known.parts.map((part) => new KnownExtra(part, () => sameText(part)))
+      ? knownContext
       : linkContext([
           ...systems,
           ...history.context.map(({ position, extra }, index) => ({
@@ -135,15 +141,17 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
         ]);
     if (known === undefined && history.context.length === 0)
       contexts.set(contextKey, { pieces: found.context().length, parts: linked.map(forgetExtra) });
+    const readExtra = (index: number) => whole().extras[index];
+    const readPart = (index: number) => whole().parts[index];
     return {
       context: linked,
-      extras: history.extras.map((part, index) => (index < extras ? new KnownExtra(part, () => whole().extras[index]) : part)),
-      parts: history.parts.map((part, index) => (index < parts ? new KnownPart(part, () => whole().parts[index]) : part)),
+      extras: history.extras.map((part, index) => (index < extras ? new LinkedExtra(part, part, readExtra, index) : part)),
+      parts: history.parts.map((part, index) => (index < parts ? new LinkedMessage(part, part, readPart, index) : part)),
       prefill: null,
     };
   };
 
-  /** Returns the known history plus the messages that follow it, or null if there are too many messages. */
+  /** Appends the new messages to the known history. Returns null if there are too many messages. */
   function readHistory(
     route: PromptRoute,
     { start, messages }: PromptPieces,
@@ -154,7 +162,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     const parts = history?.parts.slice(0, end.parts) ?? [];
     const extras = history?.extras.slice(0, end.extras) ?? [];
     const context = history?.context.slice(0, end.context) ?? [];
-    const added: Omit<HistoryEnd, 'digest'>[] = [];
+    const added: Omit<HistoryEnd, 'fingerprint'>[] = [];
     let count = end?.messages ?? 0;
     if (count + messages.length > maxMessages) return null;
     let open: (HashedStep | Step)[] = [];
@@ -162,7 +170,8 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       const steps = read(piece);
       open.push(...steps);
       count += 1;
-      // Items of the same response are joined, so the history can only end after the last of them.
+      // In the Responses API, a response can consist of several items, which we join. The history can only end after
+      // the last one of these items.
       const isEnd = route !== 'responses' || steps.some((step) => step.kind === 'pause' || (step.kind === 'message' && 'message' in step));
       if (!isEnd && index < messages.length - 1) continue;
       for (const step of route === 'responses' ? joinItems(open) : open) {
@@ -187,13 +196,16 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     }
     const known = history?.ends.filter(({ bytes }) => bytes <= end.bytes) ?? [];
     const ends = [...known, ...added].flatMap((each) =>
-      beginning.ends.filter(({ bytes }) => bytes === each.bytes).map(({ digest }) => ({ ...each, digest })),
+      beginning.ends.filter(({ bytes }) => bytes === each.bytes).map(({ fingerprint }) => ({ ...each, fingerprint })),
     );
     return { parts, extras, context, ends };
   }
 
   return {
-    /** We only reuse cached pieces within a project. A body that isn't a JSON object has an empty prompt. */
+    /**
+     * Reads the prompt of a request. We never use cached pieces of another project. If the body isn't a JSON object,
+     * the prompt is empty.
+     */
     readPrompt(projectId: string, route: PromptRoute, body: Buffer): MaskedPrompt {
       try {
         return readInPieces(projectId, route, body) ?? readPrompt(route, parseJson(body.toString('utf8')), masker);

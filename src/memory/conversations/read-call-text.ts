@@ -1,60 +1,80 @@
 /**
- * Reads the stored text of one call for the console: what memory did for it and, on demand, its prompt and response.
- * All queries use primary keys.
+ * Reads the stored text of a call for the console, i.e. its prompt and response, and what memory did for it. All
+ * queries use primary keys.
  */
 
 import { asObject, parseJson } from '../../core/json/narrow.ts';
 import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';
+import type { ItemKind } from '../records/item-record.ts';
 import type { Sha256 } from './chain.ts';
 import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
-  /** Null if the call doesn't belong to a conversation, or the conversation was deleted. */
+  /** Null for calls outside of a conversation, and after it was deleted. */
   readonly conversationId: string | null;
-  /** The memories that recall inserted into the prompt, in that order. `kind` is null if the memory was deleted. */
-  readonly recalled: readonly { readonly id: string; readonly kind: string | null }[];
+  /** The memories that recall inserted into the prompt, in that order. */
+  readonly recalled: readonly RecalledMemory[];
+  /** Estimates how many tokens the memories added to the prompt. Null if we don't know. */
+  readonly recalledTokens: number | null;
 }
 
-/** Returns null if the text of the call isn't stored. Doesn't read the text itself. */
+export interface RecalledMemory {
+  readonly id: string;
+  /** Null if the memory has been deleted. */
+  readonly kind: ItemKind | null;
+  readonly text: string | null;
+}
+
+/** Reads what recall did for a call. Null if the call's text isn't stored. */
 export async function readCallMemory(queries: Queries, projectId: string, callId: string): Promise<CallMemory | null> {
-  const [row] = await queries.query<{ conversationId: string | null; recalled: readonly string[] }>(
-    `select conversation_id as "conversationId", recalled_items::text[] as recalled
+  const [row] = await queries.query<Omit<CallMemory, 'recalled'> & { recalled: readonly string[] }>(
+    `select conversation_id as "conversationId", recalled_items::text[] as recalled, recalled_tokens as "recalledTokens"
        from call_texts where call_id = $1::uuid and project_id = $2::uuid`,
     [callId, projectId],
   );
   if (!row) return null;
-  const items = await queries.query<{ id: string; kind: string }>(
-    'select id, kind from memory_items where id = any ($1::uuid[]) and project_id = $2::uuid',
+  const items = await queries.query<{ id: string; kind: ItemKind; text: string }>(
+    'select id, kind, text from memory_items where id = any ($1::uuid[]) and project_id = $2::uuid',
     [row.recalled, projectId],
   );
-  const kinds = new Map(items.map(({ id, kind }) => [id, kind]));
-  return { ...row, recalled: row.recalled.map((id) => ({ id, kind: kinds.get(id) ?? null })) };
+  const found = new Map(items.map((item) => [item.id, item]));
+  return { ...row, recalled: row.recalled.map((id) => found.get(id) ?? { id, kind: null, text: null }) };
 }
 
 export interface CallText {
-  /** The newest messages in order. If `answered` is true, the last one is the response. */
-  readonly messages: readonly (NormalMessage & { readonly textLength: number })[];
+  /** The newest messages of the call, oldest first. If `answered` is true, the last one is the response. */
+  readonly messages: readonly CallMessage[];
   readonly answered: boolean;
-  /** Whether the prompt has older messages that we left out. */
+  /** True if the prompt has older messages that we left out. */
   readonly hasOlder: boolean;
   /**
-   * System prompts, tools, tool results and other parts that aren't messages. Binary content comes without its bytes.
+   * The parts of the prompt that aren't messages, such as system prompts, tools and tool results. For binary content
+   * such as images, we don't store the bytes.
    */
   readonly extras: readonly CallExtra[];
-  /** Whether the prompt has more of these parts, which we left out. */
+  /** True if there were more extras than we return. */
   readonly hasMoreExtras: boolean;
   /** The parameters of the request, such as the temperature. Null if we don't know them. */
   readonly parameters: Readonly<Record<string, unknown>> | null;
+}
+
+export interface CallMessage extends NormalMessage {
+  /** The length of the whole text in characters (code points). */
+  readonly textLength: number;
+  /** True if the text or the arguments of a tool call were cut off at `maxText`. */
+  readonly isCut: boolean;
 }
 
 export interface CallExtra {
   readonly kind: string;
   readonly type: string;
   readonly text: string | null;
+  /** True if the text is longer than `maxText`. */
+  readonly isCut: boolean;
   readonly bytes: number | null;
-  /** The number of messages before it in the whole prompt. Null if it isn't known. */
+  /** How many messages precede this part in the prompt. Null if unknown. */
   readonly position: number | null;
 }
 
@@ -72,12 +92,14 @@ export async function readCallText(
     answered: boolean;
     context: Sha256 | null;
     extras: Sha256 | null;
-    embedded: CallText['extras'];
+    embedded: readonly CallExtra[];
     parameters: string | null;
   }>(
     `select answered, encode(context_hash, 'hex') as context, encode(extras_hash, 'hex') as extras, parameters,
             (select coalesce(jsonb_agg(jsonb_build_object('kind', extra ->> 'kind', 'type', extra ->> 'type',
-                                                          'text', left(extra ->> 'text', $3::integer), 'bytes', (extra ->> 'bytes')::bigint,
+                                                          'text', left(extra ->> 'text', $3::integer),
+                                                          'isCut', coalesce(length(extra ->> 'text') > $3::integer, false),
+                                                          'bytes', (extra ->> 'bytes')::bigint,
                                                           'position', (extra ->> 'position')::integer)
                                        order by place), '[]')
                from jsonb_array_elements(extras) with ordinality as listed (extra, place) where place <= $4::integer + 1) as embedded
@@ -119,7 +141,8 @@ export async function readCallText(
   const hasOlder = rows.length > maxMessages;
   const messages = rows.slice(hasOlder ? 1 : 0).map(({ depth: _, toolCalls, ...message }) => ({
     ...message,
-    toolCalls: toolCalls.map((call) => ({ ...call, arguments: call.arguments.slice(0, maxText).toWellFormed() })),
+    toolCalls: toolCalls.map((call) => ({ ...call, arguments: cut(call.arguments, maxText) })),
+    isCut: message.textLength > maxText || toolCalls.some((call) => call.arguments.length > maxText),
   }));
   const parameters = text.parameters === null ? null : asObject(parseJson(text.parameters));
   return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras, parameters };
@@ -134,8 +157,8 @@ async function readExtras(
   projectId: string,
   end: Sha256,
   { maxMessages, maxText }: { readonly maxMessages: number; readonly maxText: number },
-): Promise<CallText['extras'][number][]> {
-  type Row = Omit<CallText['extras'][number], 'text'> & { content: Buffer | null; isCompressed: boolean };
+): Promise<CallExtra[]> {
+  type Row = Omit<CallExtra, 'text' | 'isCut'> & { content: Buffer | null; isCompressed: boolean };
   const rows = await queries.query<Row>(
     `with recursive chain as (
        select parent_hash, role, content, text_hash, 1 as depth
@@ -154,8 +177,12 @@ async function readExtras(
       order by depth desc`,
     [projectId, end, maxMessages],
   );
-  return rows.map(({ content, isCompressed, ...extra }) => ({
-    ...extra,
-    text: content === null ? null : unpackText({ content, isCompressed }).slice(0, maxText).toWellFormed(),
-  }));
+  return rows.map(({ content, isCompressed, ...extra }) => {
+    const text = content === null ? null : unpackText({ content, isCompressed });
+    return { ...extra, text: text === null ? null : cut(text, maxText), isCut: text !== null && text.length > maxText };
+  });
+}
+
+function cut(text: string, maxLength: number): string {
+  return text.slice(0, maxLength).toWellFormed();
 }

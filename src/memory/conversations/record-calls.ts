@@ -11,7 +11,6 @@
  */
 import type { SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
-import { mapWithYields } from '../../core/map-with-yields.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
@@ -20,6 +19,7 @@ import { createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
 import { type ChainPart, hashScope, type Sha256, toScopedKey } from './chain.ts';
 import { loadWorkingSet } from './load-working-set.ts';
+import { mapWithYields } from './map-with-yields.ts';
 import { type CallWithText, hasText, type MaskedText } from './masked-prompt.ts';
 import { matchConversation } from './match-conversation.ts';
 import { createPromptReader } from './prompt-reader.ts';
@@ -28,7 +28,10 @@ import { saveWorkingSet } from './save-working-set.ts';
 import { createTextReader } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
-/** Stores the masked texts of `calls`, which must be new in this batch, and assigns recorded calls to conversations. */
+/**
+ * Stores the masked text of `calls` and assigns recorded calls to conversations. The rows of the calls have to be new
+ * in this transaction.
+ */
 export async function recordCalls(
   tx: Queries,
   calls: readonly SettledCall[],
@@ -39,7 +42,8 @@ export async function recordCalls(
   const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
   await lockConversations(tx, projectIds);
   const recordable = await findRecordable(tx, candidates);
-  // Storing a call a second time is harmless if it isn't recorded, so we only check recordable calls.
+  // Storing a call twice does no harm if it isn't part of a conversation, so we only check the calls that can become
+  // part of one.
   const stored = recordable.size === 0 ? recordable : await findStoredCallIds(tx, [...recordable]);
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
@@ -71,7 +75,8 @@ function toCallText({ metadata, content }: CallWithText, text: MaskedText): Call
     subject: metadata.memory.subject === null ? null : toPostgresText(metadata.memory.subject),
     startedAt: metadata.startedAt,
     recalled: content.recalled ?? [],
-    parameters: readParameters(content.request),
+    recalledTokens: content.recalledTokens ?? null,
+    parameters: text.parameters === undefined ? readParameters(content.request) : text.parameters,
     context: text.context,
     extras: text.extras,
     parts: text.parts,
@@ -81,7 +86,7 @@ function toCallText({ metadata, content }: CallWithText, text: MaskedText): Call
 
 /**
  * Returns the ids of calls that become part of a conversation if they have messages
- * (docs/api/reference.md#memory-rules). A project's settings only apply to calls that don't specify it themselves.
+ * (docs/api/reference.md#memory-rules). The project's settings apply to calls that don't say what they want.
  */
 async function findRecordable(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
   const possible = calls.filter(
@@ -117,7 +122,10 @@ function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength
   };
 }
 
-/** Computes keys on demand, because we usually only need the last few keys of a long history. */
+/**
+ * Returns a function that computes the key of a part. Keys are computed on demand, because we usually only need the
+ * last few keys of a long history.
+ */
 function createKeys(scope: Sha256, parts: readonly ChainPart[]): RecordedCall['keyAt'] {
   const keys: Sha256[] = [];
   return (index) => {
@@ -185,7 +193,7 @@ function requestIdleTimer(conversation: Conversation, { trace }: RecordedCall): 
   conversation.trace = trace;
 }
 
-/** Counts a recorded call. The second call makes a conversation learnable, and so does an explicit write. */
+/** Counts a recorded call. From its second call on, or after an explicit write, a conversation is learnable. */
 function countCall(conversation: Conversation, call: RecordedCall): Conversation {
   conversation.calls += 1;
   conversation.startedAt = Math.min(conversation.startedAt, call.startedAt);
@@ -203,8 +211,8 @@ function markLearnable(conversation: Conversation, call: RecordedCall): Conversa
 }
 
 /**
- * If a conversation is still open this long after its last turn, it may have lost its idle timer. Enqueueing a timer
- * that exists has no effect.
+ * If a conversation is still open this long after its last turn, its idle timer may have got lost, so we enqueue it
+ * again. This has no effect if the timer exists.
  */
 const idleTimerOverdueMs = 60 * 60_000;
 

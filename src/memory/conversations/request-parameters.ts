@@ -1,10 +1,12 @@
 /**
- * Reads the parameters of a request, such as the temperature, so that people can see them with its text. The parameters
- * are those that change the response. We leave out all others, because they may contain anything.
+ * Reads those parameters of a request that change the response, such as the temperature, so that we can show them with
+ * its text. All other fields are left out, because they could contain anything.
  */
+import { isObject } from '../../core/json/narrow.ts';
 import { scanMembers } from '../../core/json/spans.ts';
 import { JsonSyntaxError, skipSpace } from '../../core/json/syntax.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
+import { skipRemembered } from '../../dialects/json/known-regions.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 
 const names = [
@@ -14,20 +16,51 @@ const names = [
   ...['truncation', 'store'],
 ];
 const wanted: ReadonlySet<string> = new Set(names);
+/** In a long request, we skip the members that take up most of it. */
+const wantedOrLong: ReadonlySet<string> = new Set([...names, 'messages', 'input', 'system', 'instructions', 'tools']);
 
-/** To find the parameters of a larger request, we would spend too much time on its messages. */
+/**
+ * If a request is larger than this, we only store its parameters if we remember where its messages end. Otherwise we
+ * would have to scan all of them.
+ */
 const maxBodyBytes = 262_144;
-/** A parameter such as a JSON schema may be long. */
+/** The maximum size of the stored parameters. A parameter such as a JSON schema can be long. */
 const maxParametersBytes = 16_384;
 
-/** Returns the JSON of the parameters. Returns null if there are none, or if they or the request are too long. */
+/**
+ * Returns the JSON of the parameters of a parsed request. Returns undefined if one of them isn't a number, a boolean or
+ * null. `readParameters` then has to find them in the body, which takes longer but also works for deeply nested values.
+ */
+export function readPlainParameters(request: unknown): string | null | undefined {
+  if (!isObject(request)) return null;
+  let text = '';
+  for (const key in request) {
+    if (!wanted.has(key)) continue;
+    const value = request[key];
+    if (!Number.isFinite(value) && typeof value !== 'boolean' && value !== null) return undefined;
+    text += `${text === '' ? '' : ','}"${key}":${value}`;
+  }
+  return `{${text}}`;
+}
+
+/**
+ * Returns the JSON of the parameters, which is `{}` if the request sets none. Returns null if they or the request are
+ * too long, or if the request isn't a JSON object.
+ */
 export function readParameters(body: Buffer): string | null {
-  if (body.length > maxBodyBytes) return null;
+  const skip = skipRemembered(body);
+  if (body.length > maxBodyBytes && !skip) return null;
   try {
-    const { members } = scanMembers(body, skipSpace(body, 0), wanted);
-    const parts = [...members.values()].map(({ key, value }) => `${JSON.stringify(key)}:${body.toString('utf8', value.start, value.end)}`);
-    if (parts.length === 0) return null;
+    const { members } = scanMembers(body, skipSpace(body, 0), skip ? wantedOrLong : wanted, skip);
+    const parts: string[] = [];
+    let hasText = false;
+    for (const { key, kind, value } of members.values()) {
+      if (!wanted.has(key)) continue;
+      parts.push(`"${key}":${body.toString('utf8', value.start, value.end)}`);
+      hasText ||= kind === 'string' || kind === 'object' || kind === 'array';
+    }
     const text = `{${parts.join(',')}}`;
+    if (!hasText) return text;
     return text.length > maxParametersBytes ? null : toPostgresText(maskCredentials(text));
   } catch (error) {
     if (error instanceof JsonSyntaxError) return null;

@@ -1,8 +1,9 @@
 /**
- * Stores the missing parts of chains and the texts of extras. If a part is stored, all parts before it and their texts
- * are stored too, because we insert a chain in one transaction and `released-parts.ts` deletes from the ends. Both hold
- * the project's conversations lock. This lets us find out with a few lookups what's new in a history of hundreds of
- * messages.
+ * Stores new parts of chains, and the text of extras.
+ *
+ * If a part is stored, so are all parts before it and their texts. This always holds, because we insert a chain in one
+ * transaction and `released-parts.ts` deletes chains from their ends. Both need the project's conversations lock. So a
+ * few lookups are enough to find out what's new in a history of hundreds of messages.
  */
 import { LRUCache } from 'lru-cache';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
@@ -11,15 +12,14 @@ import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
 import { type ChainPart, type ExtraPart, hashText, type Sha256 } from './chain.ts';
 import { type PackedText, packText } from './packed-text.ts';
 
-/** The chains of a call. The call refers to the end of each. */
+/** A call's text, as chains of parts. Storing the hash of the last part of each chain is enough to find the rest. */
 export interface CallChains {
   readonly projectId: string;
   readonly startedAt: number;
-  /** Tools and leading system prompts. */
   readonly context: readonly ExtraPart[];
   /** Everything else that isn't a message, such as tool results, thinking and images. */
   readonly extras: readonly ExtraPart[];
-  /** The messages of the request, followed by the response if there is one. */
+  /** The request's messages and, if there is one, the response. */
   readonly parts: readonly ChainPart[];
   readonly promptLength: number;
 }
@@ -27,8 +27,8 @@ export interface CallChains {
 type Part = ChainPart | ExtraPart;
 
 /**
- * One chain of a call. We send the parts from index `uncheckedFrom` on without looking them up, because they're new in
- * most calls.
+ * One of a call's chains. The parts from index `uncheckedFrom` on are nearly always new, so we insert them without
+ * looking them up first.
  */
 interface Chain {
   readonly projectId: string;
@@ -37,26 +37,46 @@ interface Chain {
   readonly uncheckedFrom: number;
 }
 
-/** We look up longer messages before we send them, because sending a document again costs more than the lookup. */
+/**
+ * Messages with more characters than this are always looked up first, because a lookup is cheaper than sending a whole
+ * document to the database again.
+ */
 const maxUncheckedLength = 4_096;
-/** The most messages per prompt that we send without a lookup. A history may consist of user messages only. */
+/**
+ * How many messages of a prompt we insert without looking them up first. There has to be a limit, because a history
+ * could consist entirely of user messages.
+ */
 const maxUnchecked = 4;
 
 /**
- * Keys of parts that we've stored or found. They're only hints where to look first, because another process may have
- * deleted the parts.
+ * The keys of parts that we've recently stored or found. They're only hints where to look first, because another
+ * process may have deleted the parts since then.
  */
 const hints = new LRUCache<string, true>({ max: 50_000 });
 
 export async function storeParts(tx: Queries, calls: readonly CallChains[]): Promise<void> {
-  const chains = calls.flatMap(toChains).filter(({ parts }) => parts.length > 0);
+  const added = new NewParts();
+  const chains: Chain[] = [];
+  for (const call of calls) {
+    for (const chain of toChains(call)) {
+      // Most likely all of it is new, so insert it without a lookup.
+      if (chain.uncheckedFrom === 0) added.addFrom(0, chain);
+      else chains.push(chain);
+    }
+  }
+  if (chains.length > 0) await addMissing(tx, chains, added);
+  await insertParts(tx, added.list());
+}
+
+/** Adds the parts of these chains that aren't stored. */
+async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts): Promise<void> {
   const hinted = chains.map(findHint);
   const confirmed = await findParts(
     tx,
     chains,
     hinted.map((at) => (at < 0 ? [] : [at])),
   );
-  /** The number of stored parts of each chain, or null if we have to search for it. */
+  /** Parts of each chain that are stored already. Null if there's no valid hint, so we have to look them up. */
   const known = chains.map((chain, index) => {
     const at = hinted[index] ?? -1;
     return at >= 0 && confirmed.has(keyOf(chain, at)) ? at + 1 : null;
@@ -65,22 +85,44 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
     tx,
     chains.filter((_, index) => known[index] === null),
   );
-  const added = new Map<string, NewPart>();
   for (const [index, chain] of chains.entries()) {
-    const { from, stored } = searched.get(chain) ?? { from: known[index] ?? 0, stored: new Set() };
-    for (let at = from; at < chain.parts.length; at += 1) {
-      const key = keyOf(chain, at);
-      const part = chain.parts[at];
-      if (part && !stored.has(key) && !added.has(key)) added.set(key, { ...chain, part });
-    }
-    if (chain.uncheckedFrom > 0) hints.set(keyOf(chain, chain.parts.length - 1), true);
+    const { from, stored } = searched.get(chain) ?? { from: known[index] ?? 0, stored: none };
+    added.addFrom(from, chain, stored);
+    hints.set(keyOf(chain, chain.parts.length - 1), true);
   }
-  await insertParts(tx, [...added.values()]);
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** Collects parts to store. Several calls of a batch may have the same ones. */
+class NewParts {
+  readonly #parts: NewPart[] = [];
+  readonly #hashes = new Map<string, Set<Sha256>>();
+
+  /** Collects the hashes of a chain's parts, starting at index `from`. Skips parts whose key is in `stored`. */
+  addFrom(from: number, chain: Chain, stored = none): void {
+    const { projectId, createdAt, parts } = chain;
+    let hashes = this.#hashes.get(projectId);
+    if (!hashes) {
+      hashes = new Set();
+      this.#hashes.set(projectId, hashes);
+    }
+    for (let at = from; at < parts.length; at += 1) {
+      const part = parts[at];
+      if (!part || hashes.has(part.hash) || (stored.size > 0 && stored.has(keyOf(chain, at)))) continue;
+      hashes.add(part.hash);
+      this.#parts.push({ projectId, createdAt, part });
+    }
+  }
+
+  list(): readonly NewPart[] {
+    return this.#parts;
+  }
 }
 
 /**
- * Returns the index of the last part we've seen in the database, not counting unchecked parts. Returns -1 if there is
- * none.
+ * Finds the last part of the chain that we have a hint for, not counting the parts that we insert without a lookup.
+ * Returns its index, or -1.
  */
 function findHint(chain: Chain): number {
   let at = chain.uncheckedFrom - 1;
@@ -89,15 +131,15 @@ function findHint(chain: Chain): number {
 }
 
 interface StoredBeginning {
-  /** All parts before this index are stored. */
+  /** How many parts, from the start of the chain on, are known to be stored. */
   readonly from: number;
-  /** The keys of further stored parts. */
+  /** Keys of parts after `from` that are stored already. */
   readonly stored: ReadonlySet<string>;
 }
 
 /**
- * Looks up the likeliest ends of the stored prefix, and then the parts between the last one it found and the next one
- * it didn't.
+ * Finds out how much of each chain is stored. We first probe a few parts, and then look up all parts between the last
+ * one that was found and the next one that wasn't.
  */
 async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<ReadonlyMap<Chain, StoredBeginning>> {
   const probes = chains.map(toProbes);
@@ -116,18 +158,18 @@ async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<Read
   return new Map(chains.map((chain, index) => [chain, { from: gaps[index]?.from ?? 0, stored }]));
 }
 
-function toChains({ projectId, startedAt, context, extras, parts, promptLength }: CallChains): Chain[] {
-  const chain = { projectId, createdAt: startedAt };
-  return [
-    { ...chain, parts: context, uncheckedFrom: context.length },
-    { ...chain, parts: extras, uncheckedFrom: extras.length },
-    { ...chain, parts, uncheckedFrom: findUnchecked(parts, promptLength) },
-  ];
+/** Leaves out empty chains. */
+function toChains({ projectId, startedAt: createdAt, context, extras, parts, promptLength }: CallChains): Chain[] {
+  const chains: Chain[] = [];
+  if (context.length > 0) chains.push({ projectId, createdAt, parts: context, uncheckedFrom: context.length });
+  if (extras.length > 0) chains.push({ projectId, createdAt, parts: extras, uncheckedFrom: extras.length });
+  if (parts.length > 0) chains.push({ projectId, createdAt, parts, uncheckedFrom: findUnchecked(parts, promptLength) });
+  return chains;
 }
 
 /**
- * Returns the index of the first message after the last response in the history. It's higher if these messages are long
- * or there are many of them.
+ * Returns the index from which parts are inserted without a lookup. Usually that's the first message after the last
+ * response. It's higher if there are many of these messages, or if they're long.
  */
 function findUnchecked(parts: readonly ChainPart[], promptLength: number): number {
   let uncheckedFrom = promptLength;
@@ -138,7 +180,8 @@ function findUnchecked(parts: readonly ChainPart[], promptLength: number): numbe
 }
 
 /**
- * Returns the likeliest ends of the stored prefix: the last part, and then parts at exponentially growing distances.
+ * Returns the indexes to look up: first the last part that we don't insert blindly, then earlier ones at exponentially
+ * growing distances.
  */
 function toProbes({ uncheckedFrom }: Chain): number[] {
   const probes: number[] = [];
@@ -156,7 +199,9 @@ function keyOf({ projectId, parts }: Chain, at: number): string {
   return `${projectId}${parts[at]?.hash}`;
 }
 
-/** Looks up the parts at the given positions of each chain and returns the keys of those that are stored. */
+/**
+ * Looks up the parts at the given positions of each chain. Returns the keys of the parts that exist in the database.
+ */
 async function findParts(tx: Queries, chains: readonly Chain[], positions: readonly (readonly number[])[]): Promise<ReadonlySet<string>> {
   const requested = new Map<string, { readonly projectId: string; readonly hash: Sha256 }>();
   for (const [index, chain] of chains.entries()) {
@@ -226,10 +271,10 @@ const textColumns: readonly Column<ExtraText>[] = [
   ['is_compressed', 'boolean', ({ isCompressed }) => isCompressed],
 ];
 
-/** Deduplicates the texts, because several chains may contain the same one. */
+/** Deduplicates texts, because several chains may contain the same text. */
 async function insertExtraTexts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
   const texts = new Map<string, ExtraText>();
-  // If the text was read again on demand, make sure that it's the one whose hash we cached.
+  // `part.text` may be a getter that has just parsed the text again. Don't store it unless it still matches the hash.
   for (const { projectId, part } of parts)
     if (isExtra(part) && part.textHash !== null && hashText(part.text) === part.textHash)
       texts.set(`${projectId}${part.textHash}`, { projectId, textHash: part.textHash, ...packText(part.text) });

@@ -14,6 +14,7 @@ import { lockConversations, lockProject } from '../../db/locks.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 import { batchSize } from '../../db/row-batches.ts';
 import { deleteReleasedParts } from '../conversations/released-parts.ts';
+import { resampleWords } from '../records/word-sample.ts';
 import { bySubject, type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
 
 export type ErasedCounts = Readonly<Record<ErasedCount, number>>;
@@ -29,7 +30,7 @@ export interface Erasure {
 export interface EraseRequest {
   readonly projectId: string;
   readonly subject: string;
-  /** `key:<prefix>` or `person:<id>`. */
+  /** Has the form `key:<prefix>` or `person:<id>`. */
   readonly askedBy: string;
 }
 
@@ -37,8 +38,8 @@ export interface EraseRequest {
 export const erasuresChannel = 'gateway_erasures';
 
 /**
- * Writers that don't hold the project lock (embeddings and idle timers) may lock the same rows in a different order, so
- * deadlocks can happen.
+ * How often we retry after a deadlock. Embeddings and idle timers write without the project lock and can lock the same
+ * rows in a different order.
  */
 const maxDeadlockRetries = 5;
 
@@ -50,14 +51,17 @@ export function createErase({ database, clock }: { readonly database: Database; 
     });
 }
 
-/** Enqueueing the entry again while its workflow is running has no effect. */
+/**
+ * Returns the outbox entry for the erasure's workflow. If the workflow is already running, enqueueing the entry again
+ * has no effect.
+ */
 export function toErasureEntry({ id, projectId }: { readonly id: string; readonly projectId: string }): OutboxEntry {
   return { workflow: 'subjectErasure', workflowId: `erasure/${id}`, projectId, input: { erasure_id: id } };
 }
 
 async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: EraseRequest): Promise<Erasure> {
   await lockProject(tx, projectId, 'exclusive');
-  // Retention holds only this lock, so we need it too.
+  // Take the conversations lock too, because retention doesn't take the project lock.
   await lockConversations(tx, projectId);
   const sha256 = hashSubject(subject);
   const [tombstone] = await tx.query<{ erasedAt: Date }>(
@@ -71,11 +75,15 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
   const counts = { memories: 0, profile_pages: 0, episodes: 0, calls: 0, call_parts: 0, graph_facts: 0 };
   counts.call_parts = await eraseCallTexts(tx, projectId, subject);
   const entityIds = await findEntities(tx, projectId, subject);
+  await takeBackVotes(tx, projectId, subject);
+  let passages = 0;
   for (const table of subjectTables) {
     const count = await eraseTable(tx, table, [projectId, table.bySha256 ? sha256 : subject]);
     if (table.count) counts[table.count] = count;
+    if (table.table === 'memory_passages') passages = count;
   }
-  await deleteOrphans(tx, projectId, entityIds);
+  await deleteOrphans(tx, entityIds);
+  if (passages > 0) await resampleWords(tx, projectId);
   await tx.query(`update erasures set deleted = $2::jsonb where id = $1::uuid`, [id, JSON.stringify(counts)]);
   await enqueue(tx, [toErasureEntry({ id, projectId })]);
   await tx.query(`select pg_notify('${erasuresChannel}', $1::text)`, [id]);
@@ -123,7 +131,24 @@ async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable,
   }
 }
 
-/** Returns the entities at both ends of the subject's facts. */
+/**
+ * Subtracts the votes of the subject's calls from the ratings of project-wide memories. The votes themselves are
+ * deleted, so without this, a key that votes again would be counted twice.
+ */
+async function takeBackVotes(tx: Queries, projectId: string, subject: string): Promise<void> {
+  await tx.query(
+    `update memory_items item
+        set ratings_useful = greatest(0, item.ratings_useful - erased.useful),
+            ratings_wrong = greatest(0, item.ratings_wrong - erased.wrong),
+            wrong_overruled = least(item.wrong_overruled, greatest(0, item.ratings_wrong - erased.wrong))
+       from (select item_id, count(*) filter (where useful)::integer as useful, count(*) filter (where not useful)::integer as wrong
+               from memory_votes where project_id = $1::uuid and subject = $2::text group by item_id) erased
+      where item.id = erased.item_id`,
+    [projectId, subject],
+  );
+}
+
+/** Returns the ids of the entities that occur in the subject's facts. */
 async function findEntities(tx: Queries, projectId: string, subject: string): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     `select source_id as id from memory_facts where project_id = $1::uuid and subject = $2::text
@@ -133,11 +158,8 @@ async function findEntities(tx: Queries, projectId: string, subject: string): Pr
   return rows.map(({ id }) => id);
 }
 
-/**
- * Deletes derived data that has no subject: entities without any remaining facts, and word statistics, which are
- * recomputed later.
- */
-async function deleteOrphans(tx: Queries, projectId: string, entityIds: readonly string[]): Promise<void> {
+/** Deletes the entities that no fact refers to any more. */
+async function deleteOrphans(tx: Queries, entityIds: readonly string[]): Promise<void> {
   await tx.query(
     // Don't merge these into one OR condition, because PostgreSQL would then scan the whole facts table.
     `delete from memory_entities entity
@@ -146,6 +168,4 @@ async function deleteOrphans(tx: Queries, projectId: string, entityIds: readonly
         and not exists (select 1 from memory_facts fact where fact.target_id = entity.id)`,
     [entityIds],
   );
-  await tx.query(`delete from memory_words where project_id = $1::uuid`, [projectId]);
-  await tx.query(`update memory_embeddings set counted_at = null where project_id = $1::uuid and counted_at is not null`, [projectId]);
 }

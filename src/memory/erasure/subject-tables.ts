@@ -2,51 +2,55 @@
  * Lists every table that can hold data of a subject, in the order of deletion. It's data rather than code so that
  * `test/memory/erasure/subject-tables.test.ts` can compare it with the schema. That test fails if a table has a subject
  * or a text column that isn't on any list. `parts`, `prompt_texts`, `released_parts` and `memory_words` don't have a
- * subject, so `erase.ts` deletes from them whatever isn't referenced any more.
+ * subject, so `erase.ts` deletes everything from them that isn't referenced any more.
  *
- * The list includes tables of other modules (calls, outbox), because we can only check for completeness if there's a
- * single list, and the erasure has to be one transaction.
+ * Some of these tables belong to other modules (calls, outbox). We need a single list to check that it's complete, and
+ * the erasure has to be one transaction.
  */
 
-/** The counts in the receipt that the transaction computes. */
+/** The counts in an erasure's receipt that come from its own transaction. */
 export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 'call_parts' | 'graph_facts';
 
 export interface SubjectTable {
   readonly table: string;
   /**
-   * The columns that identify a row in the whole table, so that we can delete rows in batches. Includes `project_id` if
-   * the rest isn't unique.
+   * Columns that identify a row, so that we can delete in batches. `project_id` is one of them if the others are only
+   * unique within a project.
    */
   readonly key: string;
   /**
-   * $1 is the project (uuid). $2 is the subject as in `bySubject` or, with `bySha256`, its SHA-256 (bytea). Every
-   * condition uses both parameters.
+   * $1 is the project (uuid). $2 is the subject for `bySubject`. If `bySha256` is set, $2 is the subject's SHA-256
+   * (bytea). Every condition uses both parameters.
    */
   readonly where: (condition: string) => string;
   readonly bySha256?: true;
-  /** The assignments for tables whose rows are kept. */
+  /** For tables in which we don't delete rows but change them: the SET clause. */
   readonly set?: string;
   readonly count?: ErasedCount;
   /**
-   * The creation time, either by the database clock or the time that we compare with tombstones. No row may be older
-   * than the tombstone. Omit it if the rows are deleted together with those of another table.
+   * The time when a row was created. It has to come from the database clock or from the clock that tombstones are
+   * compared with. The final check fails if a row is older than the tombstone. Tables whose rows are deleted together
+   * with those of another table don't need this.
    */
   readonly since?: string;
   /**
-   * Set this if each subject has at most one row. For other tables, the final check looks up the subject in an index of
-   * project and subject.
+   * True if no subject can have more than one row here, so the final check can simply compare hashes. For the other
+   * tables, it looks up the subject in the index on project and subject first.
    */
   readonly oneRowPerSubject?: true;
 }
 
 export const bySubject = 'subject = $2::text';
-/** Used by the final check, which no longer knows the subject itself. PostgreSQL has no index for this condition. */
+/**
+ * The final check uses this condition, because by then we only know the subject's hash. PostgreSQL has no index for it.
+ */
 export const bySubjectSha256 = `sha256(convert_to(subject, 'UTF8')) = $2::bytea`;
 
-const ofSubject = (condition: string): string => `project_id = $1::uuid and ${condition}`;
+export const ofSubject = (condition: string): string => `project_id = $1::uuid and ${condition}`;
 
 export const subjectTables: readonly SubjectTable[] = [
-  // `erase.ts` has already deleted these rows and their parts.
+  // Only for the final check. By the time that `erase.ts` goes through this list, it has deleted these rows and their
+  // parts.
   { table: 'call_texts', key: 'call_id', where: ofSubject, since: 'created_at' },
   {
     table: 'outbox',
@@ -65,6 +69,7 @@ export const subjectTables: readonly SubjectTable[] = [
     since: 'updated_at',
     oneRowPerSubject: true,
   },
+  { table: 'memory_votes', key: 'item_id, voter', where: ofSubject, since: 'voted_at' },
   { table: 'memory_items', key: 'id', where: ofSubject, count: 'memories', since: 'created_at' },
   {
     table: 'conversation_parts',
@@ -72,7 +77,7 @@ export const subjectTables: readonly SubjectTable[] = [
     where: (condition) => `conversation_id in (select id from conversations where ${ofSubject(condition)})`,
   },
   { table: 'conversations', key: 'id', where: ofSubject, count: 'episodes', since: 'started_at' },
-  // Must come after the conversations, because a starting batch locks their rows first.
+  // Keep this after the conversations. A batch that starts locks conversations first, too.
   {
     table: 'memory_batch_groups',
     key: 'batch_id, position',

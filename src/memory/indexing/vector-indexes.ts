@@ -1,21 +1,27 @@
 /**
- * Maintains vector indexes for projects with so many vectors that an exact scan becomes slow. Smaller projects don't
- * get one, because an exact scan is faster for them and has better recall.
+ * Maintains vector indexes for projects that have so many vectors that an exact scan becomes slow. Smaller projects
+ * don't get an index, because for them an exact scan is faster and has better recall.
  *
- * There are two indexes per project and dimension, one for memories and one for conversations. An index that covers
- * more than a search reads would find too little of whatever is rare in it, because most of the neighbours it visits
- * don't match the filter. This would hurt a small project next to a large one, or memories next to recorded
- * conversations.
+ * Each project has two indexes per dimension, one for memories and one for conversations. If an index covered more than
+ * a single search reads, most of the neighbours that it visits wouldn't match the filter. It would find too little for
+ * a small project next to a large one, or too few memories among recorded conversations.
  *
  * We never build indexes on PGlite, because that would block its only session.
  */
 import type { Database } from '../../db/database.ts';
 
 const defaultMinVectors = 20_000;
-/** pgvector's limit for a half-precision index. */
+/** The maximum number of dimensions that pgvector supports for an index of half-precision vectors. */
 const maxDimensions = 4_000;
 
 const namePrefix = 'memory_passages_vectors_';
+
+/**
+ * Three times pgvector's default. It takes two to three times as long to build the index and to add a memory to it, but
+ * a search then finds more of the nearest memories although it visits only half as many (`efSearch` in search.ts).
+ * Conversations have the default, because recording adds to them all the time and recall doesn't search them.
+ */
+const efConstructionOfMemories = 200;
 
 /**
  * Concurrently builds one missing index or drops one that's no longer used, e.g. because the project has shrunk to half
@@ -33,12 +39,12 @@ export async function buildVectorIndex(database: Database, signal: AbortSignal, 
   const valid = new Set(existing.filter(({ isValid }) => isValid).map(({ name }) => name));
   const missing = (await findNeededIndexes(database, minVectors)).find(({ name }) => !valid.has(name));
   if (missing) {
-    const { name, projectId, dims, owner } = missing;
+    const { name, projectId, dims, owner, options } = missing;
     // An interrupted build leaves an invalid index behind, which PostgreSQL doesn't use.
     if (existing.length > valid.size) await database.runWithoutTimeout(`drop index concurrently if exists ${name}`, signal);
     await database.runWithoutTimeout(
       `create index concurrently ${name} on memory_passages
-         using hnsw ((embedding::halfvec(${dims})) halfvec_cosine_ops)
+         using hnsw ((embedding::halfvec(${dims})) halfvec_cosine_ops) ${options}
          where project_id = '${projectId}' and embedding_dims = ${dims} and ${owner} is not null`,
       signal,
     );
@@ -57,25 +63,30 @@ interface LargeProject {
 }
 
 interface NeededIndex extends LargeProject {
-  /** PostgreSQL truncates names longer than 63 characters, so this has to stay shorter. */
+  /** The name of the index. It has to fit into 63 characters, because PostgreSQL truncates longer names. */
   readonly name: string;
-  /** The column with the id of the memory or conversation. */
+  /** Column with the owner's id, i.e. the memory's or the conversation's. */
   readonly owner: string;
+  /** A WITH clause. If you change it, change the name, too, so that the cleanup replaces existing indexes. */
+  readonly options: string;
 }
 
 async function findNeededIndexes(database: Database, minVectors: number): Promise<NeededIndex[]> {
   const projects = await findLargeProjects(database, minVectors);
-  const ofOwner = (project: LargeProject, letter: string, owner: string): NeededIndex => ({
-    ...project,
-    owner,
+  const ofOwner = (project: LargeProject, letter: string, owner: string, options: string): NeededIndex => ({
+    ...{ ...project, owner, options },
     name: `${namePrefix}${letter}_${project.dims}_${project.projectId.replaceAll('-', '')}`,
   });
-  return projects.flatMap((project) => [ofOwner(project, 'i', 'item_id'), ofOwner(project, 'c', 'conversation_id')]);
+  return projects.flatMap((project) => [
+    // Earlier versions built this index with other options and the letter `i`.
+    ofOwner(project, 'm', 'item_id', `with (ef_construction = ${efConstructionOfMemories})`),
+    ofOwner(project, 'c', 'conversation_id', ''),
+  ]);
 }
 
 /**
- * Finds projects with more than `minVectors` vectors of their current model. Reads that many index entries per project,
- * but not the vectors.
+ * Finds projects that have more than `minVectors` vectors of their current model. This reads that many index entries
+ * per project, but none of the vectors.
  */
 function findLargeProjects(database: Database, minVectors: number): Promise<LargeProject[]> {
   return database.query<LargeProject>(

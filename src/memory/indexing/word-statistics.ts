@@ -1,15 +1,18 @@
 /**
  * Maintains document frequencies of words and the sizes of projects, so that search can prefer rare words without
- * counting. We sample the newest passages of large
- * projects about once a day. Words in less than one percent of the passages count as rare and aren't stored.
+ * counting. We sample passages of large projects about once a day. Words in less than one percent of the passages count
+ * as rare and aren't stored.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
 import { lockProject } from '../../db/locks.ts';
+import { sampleWords } from '../records/word-sample.ts';
 
 const minPassages = 1_000;
-const sampleSize = 5_000;
-/** Less than a day, so that the interval has always passed when the daily cleanup runs. */
+/**
+ * The minimum time between two refreshes. It's shorter than a day, so that it has always passed when the daily cleanup
+ * runs.
+ */
 const minIntervalMs = 20 * 3_600_000;
 
 export async function refreshWordStatistics(database: Database, projectId: string, now: number): Promise<void> {
@@ -24,17 +27,9 @@ export async function refreshWordStatistics(database: Database, projectId: strin
   );
   if (!due || due.count < minPassages) return;
   await database.transaction(async (tx) => {
-    // An erasure deletes the statistics. The shared lock makes sure that we don't sample texts that it's deleting.
+    // The shared lock makes sure that we don't sample texts that an erasure is deleting.
     await lockProject(tx, projectId, 'shared');
-    await tx.query(`delete from memory_words where project_id = $1::uuid`, [projectId]);
-    await tx.query(
-      // ts_stat takes the query as a string.
-      `insert into memory_words (project_id, word, passages)
-       select $1::uuid, stat.word, (stat.ndoc::float8 * $2::integer / least($2::integer, ${sampleSize}))::integer
-         from ts_stat(format('select lexemes from memory_passages where project_id = %L order by id desc limit ${sampleSize}', $1::uuid)) stat
-        where stat.ndoc * 100 >= least($2::integer, ${sampleSize})`,
-      [projectId, due.count],
-    );
+    await sampleWords(tx, projectId, { passages: due.count, memories: due.memories });
     await tx.query(
       `update memory_embeddings
           set passages = $2::integer, memories = $3::integer, shared_memories = $4::integer, shared_passages = $5::integer, counted_at = $6::timestamptz
@@ -45,8 +40,8 @@ export async function refreshWordStatistics(database: Database, projectId: strin
 }
 
 /**
- * Refreshes the statistics of all projects that are due, because projects without new embeddings don't do it
- * themselves. Always returns 0, because it does everything in one call.
+ * Refreshes the statistics of every project that's due, including those that never embed anything new and so wouldn't
+ * do it themselves. Everything happens in one call, so it returns 0.
  */
 export async function refreshAllWordStatistics(database: Database, clock: Clock, signal: AbortSignal): Promise<number> {
   const rows = await database.query<{ projectId: string }>(`select project_id as "projectId" from memory_embeddings order by project_id`);

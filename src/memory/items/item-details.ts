@@ -1,38 +1,43 @@
 /**
- * Reads everything we know about a live or closed memory, including its history and the messages it was learned from.
+ * Reads everything that we know about a live or closed memory, including its history and the messages that it was
+ * learned from.
  */
 import { isUuid } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Item, itemColumns } from '../records/item-record.ts';
+import { listVotes, type StoredVote } from './votes.ts';
 
 export interface ItemDetails {
   readonly item: Item;
-  /** All memories that are connected by corrections and merges, oldest first. Includes this memory. */
+  /** The memory with everything that corrections and merges connect it to, oldest first. */
   readonly history: readonly Item[];
-  /** Null if the memory wasn't learned. */
+  /** Where the memory comes from. Null unless it was learned from messages. */
   readonly source: ItemSource | null;
+  /** Up to `maxVotes` of the newest votes on the memory. */
+  readonly votes: readonly StoredVote[];
 }
 
 export interface ItemSource {
   readonly batchId: string | null;
-  /** The quotation that supports the memory. */
+  /** Quotation that the memory was derived from. */
   readonly evidence: string | null;
   /** Null if the conversation was deleted or doesn't have a title. */
   readonly conversationTitle: string | null;
-  /** Messages that the batch read and that contain the evidence. Limited to the newest `maxMessages`. */
+  /** Up to `maxMessages` of the newest messages that the batch read and that contain the evidence. */
   readonly messages: readonly EvidenceMessage[];
 }
 
 export interface EvidenceMessage {
   readonly position: number;
   readonly role: 'user' | 'assistant';
-  /** The text around the evidence with collapsed white space, at most `maxExcerptLength` characters. */
+  /** The text around the evidence, with white space collapsed and up to `maxExcerptLength` characters. */
   readonly excerpt: string;
   readonly createdAt: Date;
 }
 
 const maxHistory = 100;
 const maxMessages = 3;
+const maxVotes = 20;
 const maxExcerptLength = 1_200;
 
 /** Returns null if the project has no memory with this id. */
@@ -47,8 +52,9 @@ export async function readItemDetails(queries: Queries, projectId: string, id: s
   if (!row) return null;
   const { batchId, evidence, conversationTitle, ...item } = row;
   const [history, messages] = [await readHistory(queries, projectId, id), await readEvidence(queries, id)];
+  const votes = await listVotes(queries, id, maxVotes);
   const isLearned = batchId !== null || evidence !== null;
-  return { item, history, source: isLearned ? { batchId, evidence, conversationTitle, messages } : null };
+  return { item, history, votes, source: isLearned ? { batchId, evidence, conversationTitle, messages } : null };
 }
 
 interface SourceColumns {
@@ -57,7 +63,10 @@ interface SourceColumns {
   readonly conversationTitle: string | null;
 }
 
-/** Follows corrections and merges in both directions. */
+/**
+ * Returns the memory's history, i.e. all memories that it's connected to through corrections and merges, both earlier
+ * and later ones.
+ */
 function readHistory(queries: Queries, projectId: string, id: string): Promise<Item[]> {
   return queries.query<Item>(
     `with recursive chain as (
@@ -79,7 +88,7 @@ function readHistory(queries: Queries, projectId: string, id: string): Promise<I
   );
 }
 
-/** Collapses white space the same way as the quotation check in `learning/extraction.ts`. */
+/** Collapses white space in the same way as the quotation check in `learning/extraction.ts`. */
 const collapsedTextSql = `regexp_replace(part.content ->> 'text', '\\s+', ' ', 'g')`;
 
 function readEvidence(queries: Queries, id: string): Promise<EvidenceMessage[]> {

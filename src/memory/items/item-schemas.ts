@@ -1,6 +1,7 @@
 /**
- * Request bodies of the item routes. Unknown fields are ignored. Length limits count the code points of the stored
- * text.
+ * Schemas for the request bodies of the item routes. Unknown fields are ignored. The maximum length of a text is
+ * counted in code points after trimming. The API description is generated from these schemas, too. `meta` adds what it
+ * can't derive from a `refine`.
  */
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -10,23 +11,32 @@ import { itemKinds } from '../records/item-record.ts';
 const maxTextLength = 4_000;
 const maxFocusLength = 2_000;
 
-/** Matches anything except white space, control characters and zero-width characters. */
+/** A character that people can see, i.e. not white space, a control character or a zero-width character. */
 const visibleCharacter = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u;
 
 /** Trims the text and removes characters that PostgreSQL can't store. */
 export const storableText = z.string().transform((value) => toPostgresText(value).trim());
 
 export function hasAtMost(text: string, maxLength: number): boolean {
-  // A code point has at most two UTF-16 code units, so we never have to split a text of several megabytes.
+  // Compare the number of UTF-16 code units first, so that we never split a text of several megabytes. A code point has
+  // at most two of them.
   return text.length <= maxLength || (text.length <= 2 * maxLength && [...text].length <= maxLength);
 }
 
 const visibleText = storableText.refine((stored) => visibleCharacter.test(stored), 'must not be empty');
 
 /** The text of a memory. */
-export const itemText = visibleText.refine((stored) => hasAtMost(stored, maxTextLength), `must have at most ${maxTextLength} characters`);
+export const itemText = visibleText
+  .refine((stored) => hasAtMost(stored, maxTextLength), `must have at most ${maxTextLength} characters`)
+  .meta({
+    description: '1 to 4,000 characters after trimming, in which credentials are replaced',
+    ...{ minLength: 1, maxLength: maxTextLength, pattern: visibleCharacter.source },
+  });
 
-/** Allows longer texts, because masking may have replaced a credential with something longer. */
+/**
+ * The text of a memory after masking. It can be up to three times as long as an input, because a mask may be longer
+ * than the credential that it replaces.
+ */
 export const storedItemText = visibleText.refine((stored) => hasAtMost(stored, 3 * maxTextLength), 'is too long');
 
 const importanceLevels = { low: 2, normal: 3, high: 4 } as const;
@@ -35,43 +45,77 @@ export const importance = z.union(
   'must be a whole number from 1 to 5, or low, normal or high',
 );
 
-/** Our responses contain null if there's no subject, so we accept null in requests as well. */
 export const optionalSubject = z
   .string()
   .refine(isSubject, 'must be 1 to 256 characters without control characters')
+  .meta({ minLength: 1, maxLength: 256, pattern: String.raw`^[^\p{Cc}\p{Cs}]+$` })
   .nullish()
-  .transform((value) => value ?? null);
+  .transform((value) => value ?? null)
+  .describe('the end user; if you omit it, the whole project');
+
+/** Null falls back as well, because many clients send it for fields that they don't set. */
+export function withDefault<Schema extends z.ZodType>(schema: Schema, fallback: z.output<Schema>) {
+  return schema.nullish().transform((value) => value ?? fallback);
+}
+
+const pinned = withDefault(z.boolean(), false).describe('`true` is rejected, because only a person can pin a memory');
 
 export const itemBody = z.object({
   text: itemText,
-  kind: z.enum(itemKinds).default('fact'),
-  importance: importance.default(3),
+  kind: withDefault(z.enum(itemKinds), 'fact').describe('by default `fact`'),
+  importance: withDefault(importance, 3).describe('by default 3, which is the same as `normal`'),
   subject: optionalSubject,
-  pinned: z.boolean().default(false),
+  pinned,
 });
 
 export type NewItem = z.output<typeof itemBody>;
 
-export const correctionBody = z.object({ text: itemText });
+/** A correction can't pin a memory. We only parse `pinned` so that we can reject corrections that try to. */
+export const correctionBody = z.object({ text: itemText, pinned });
 
-export const ratingBody = z.object({ rating: z.enum(['useful', 'wrong']) });
+const rating = z.enum(['useful', 'wrong']);
+export type Rating = z.output<typeof rating>;
 
-export type Rating = z.output<typeof ratingBody>['rating'];
+const maxRated = 100;
+const id = z.uuid('must be a UUID').transform((value) => value.toLowerCase());
+
+/**
+ * With `call_id`, the rating is about a memory that recall put into this call. `memories` rates more memories of the
+ * same call.
+ */
+export const ratingBody = z
+  .object({
+    rating,
+    call_id: id.nullish().transform((value) => value ?? null),
+    memories: z
+      .array(z.object({ id, rating }))
+      .max(maxRated)
+      .nullish()
+      .transform((value) => value ?? []),
+  })
+  .refine(({ call_id: callId, memories }) => callId !== null || memories.length === 0, {
+    path: ['call_id'],
+    message: 'is required with memories',
+  });
+
+export type RatingRequest = z.output<typeof ratingBody>;
 
 export const wakeUpBody = z.preprocess(toOptionalBody, z.object({ subject: optionalSubject }));
 
-/** `focus` is null if it's missing or empty. */
+/** The body of a request to learn from a conversation. `focus` is null if it's missing or empty. */
 export const rememberBody = z.preprocess(
   toOptionalBody,
   z.object({
     focus: storableText
       .refine((stored) => hasAtMost(stored, maxFocusLength), `must have at most ${maxFocusLength} characters`)
+      .meta({ maxLength: maxFocusLength })
       .nullish()
-      .transform((value) => value || null),
+      .transform((value) => value || null)
+      .describe('what to learn, by default everything relevant'),
   }),
 );
 
-/** Treats a missing or null body as an empty object. */
+/** A missing or null body counts as an empty object. */
 export function toOptionalBody(body: unknown): unknown {
   return body ?? {};
 }

@@ -2,8 +2,9 @@
  * Writes, corrects, removes and rates memory items. Each change is a transaction under the project's shared lock, so an
  * erasure waits for it, and later changes see the erasure (docs/api/reference.md#memory-items).
  *
- * If an item is corrected or removed twice at the same time, one change succeeds and the other throws `not_found`. We
- * mask credentials before storing a text, and reject texts in which the injection detector finds something.
+ * If two requests correct or remove an item at the same time, one of them succeeds and the other one throws
+ * `not_found`. Credentials are masked before a text is stored, and texts in which the injection detector finds
+ * something are rejected.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
@@ -21,14 +22,15 @@ import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import { expireOrphanedFacts } from './expire-facts.ts';
 import { invalidatePage } from './invalidate-page.ts';
 import type { NewItem, Rating } from './item-schemas.ts';
+import { overruleVotes, saveVotes } from './votes.ts';
 
 /**
- * The author of a change. A virtual key writes as an agent, which can't pin memories or change those that a person
+ * Who makes a change. A virtual key writes as an agent. Agents can't pin memories or change the ones that a person
  * wrote.
  */
 export interface Writer {
   readonly origin: 'agent' | 'person';
-  /** `key:<prefix>` or `person:<id>`. */
+  /** Either `key:<prefix>` or `person:<id>`. */
   readonly author: string;
 }
 
@@ -42,8 +44,8 @@ export function createItems({ database, clock }: { readonly database: Database; 
 
   const insert = async (tx: Queries, projectId: string, item: InsertRow): Promise<Item> => {
     const [row] = await tx.query<Item>(
-      // Use the database's clock, because tombstones do. If the clock of this host were slow, a memory written after an
-      // erasure could look older than the erasure.
+      // Use the database's clock, because tombstones do. If this host's clock were slow, a memory that was written
+      // after an erasure could look older than the erasure.
       `insert into memory_items as item (id, project_id, subject, text, kind, importance, pinned, origin, author, supersedes,
                                          words_sha256, created_at, updated_at)
        values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::smallint, $7::boolean, $8::text, $9::text, $10::uuid,
@@ -69,13 +71,16 @@ export function createItems({ database, clock }: { readonly database: Database; 
     return written;
   };
 
-  const close = async (tx: Queries, projectId: string, id: string, supersededBy: string | null): Promise<Item> => {
+  const close = async (
+    tx: Queries,
+    { projectId, id, supersededBy, author }: { projectId: string; id: string; supersededBy: string | null; author: string },
+  ): Promise<Item> => {
     const [row] = await tx.query<Item>(
       `update memory_items as item
-          set state = 'closed', closed_at = $2::timestamptz, updated_at = $2::timestamptz, superseded_by = $3::uuid
+          set state = 'closed', closed_at = $2::timestamptz, closed_by = $4::text, updated_at = $2::timestamptz, superseded_by = $3::uuid
         where item.id = $1::uuid
        returning ${itemColumns}`,
-      [id, new Date(clock.now()), supersededBy],
+      [id, new Date(clock.now()), supersededBy, author],
     );
     const closed = requireLive(row);
     await deleteItemPassage(tx, id);
@@ -84,7 +89,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
     return closed;
   };
 
-  /** Updates columns of a live item other than its text. */
+  /** Updates columns of a live item, except for its text. */
   const updateLive = async (queries: Queries, { projectId, id, set, values = [] }: LiveUpdate): Promise<Item> => {
     const [row] = await queries.query<Item>(
       `update memory_items as item set ${set}, updated_at = $3::timestamptz
@@ -114,10 +119,10 @@ export function createItems({ database, clock }: { readonly database: Database; 
         const old = await lockLive(tx, projectId, id);
         assertMayChange(old, writer);
         const { kind, importance, subject } = old;
-        // Nobody has reviewed a text that comes from a key, so a correction by a key removes the pin.
+        // Keep the pin only if a person made the correction. If a key did, nobody has reviewed the new text.
         const pinned = old.pinned && writer.origin === 'person';
         const corrected = await insert(tx, projectId, { text: sanitized, kind, importance, subject, pinned, ...writer, supersedes: id });
-        await close(tx, projectId, id, corrected.id);
+        await close(tx, { projectId, id, supersededBy: corrected.id, author: writer.author });
         return corrected;
       });
     },
@@ -126,7 +131,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
       withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         assertMayChange(await lockLive(tx, projectId, id), writer);
-        return close(tx, projectId, id, null);
+        return close(tx, { projectId, id, supersededBy: null, author: writer.author });
       }),
     /**
      * Undoes `remove` by writing the item again as a new live one, with the same text, subject, kind, importance and pin.
@@ -164,18 +169,29 @@ export function createItems({ database, clock }: { readonly database: Database; 
       return withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         const { inRecall, subject } = await lockLive(tx, projectId, id);
-        // The page was built without this memory.
+        // The page was built without this memory while recall excluded it.
         if (!inRecall) await invalidatePage(tx, { projectId, subject }, clock);
+        await overruleVotes(tx, id);
         return updateLive(tx, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
       });
     },
-    async rate(projectId: string, id: string, rating: Rating): Promise<Item> {
+    /** Counts a rating. If `voter` isn't null, this also records the vote of this voter. */
+    async rate(projectId: string, id: string, rating: Rating, voter: string | null = null): Promise<Item> {
+      const vote = async (tx: Queries): Promise<void> => {
+        const votes = [{ itemId: id, rating }];
+        if (voter !== null) await saveVotes(tx, { projectId, voter, subject: null, callId: null, votes });
+      };
       if (rating === 'useful')
-        return updateLive(databaseOf(database, projectId), { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
+        return databaseOf(database, projectId).transaction(async (tx) => {
+          const rated = await updateLive(tx, { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
+          await vote(tx);
+          return rated;
+        });
       return withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         const { inRecall } = await lockLive(tx, projectId, id);
         const rated = await updateLive(tx, { projectId, id, set: 'ratings_wrong = ratings_wrong + 1' });
+        await vote(tx);
         if (inRecall && !rated.inRecall) await invalidatePage(tx, { projectId, subject: rated.subject }, clock);
         return rated;
       });
@@ -187,7 +203,7 @@ interface LiveUpdate {
   readonly projectId: string;
   readonly id: string;
   readonly set: string;
-  /** The parameters from $4 on. */
+  /** The values for $4, $5 and so on. */
   readonly values?: readonly unknown[];
 }
 
@@ -198,8 +214,8 @@ interface InsertRow extends NewItem {
 }
 
 /**
- * Masks credentials. Throws `guardrail_blocked` if it finds an injection. The message contains the rule and the class,
- * but never the text.
+ * Masks credentials. Throws `guardrail_blocked` if the text contains an injection. The error message has the rule and
+ * the class, but doesn't quote the text.
  */
 function sanitizeText(text: string): string {
   const kind = findInjection(text);
@@ -211,7 +227,7 @@ async function assertMemoryEnabled(tx: Queries, projectId: string): Promise<void
   if (!(await readProjectMemorySettings(tx, projectId)).enabled) throw gatewayError('memory_off');
 }
 
-/** The second of two concurrent changes waits for this lock, and then finds that the item is closed. */
+/** Locks a live item. If two changes are concurrent, the second one waits here and then finds the item closed. */
 async function lockLive(tx: Queries, projectId: string, id: string): Promise<Item> {
   const [row] = await tx.query<Item>(
     `select ${itemColumns} from memory_items as item
@@ -222,7 +238,10 @@ async function lockLive(tx: Queries, projectId: string, id: string): Promise<Ite
   return requireLive(row);
 }
 
-/** The second of two concurrent restorations waits for this lock, and then finds that the first one has succeeded. */
+/**
+ * If there are two concurrent restorations, the second one waits for this lock and then finds that the first one has
+ * succeeded.
+ */
 async function lockRemoved(tx: Queries, projectId: string, id: string): Promise<Item> {
   const [row] = await tx.query<Item>(
     `select ${itemColumns} from memory_items as item
@@ -232,7 +251,7 @@ async function lockRemoved(tx: Queries, projectId: string, id: string): Promise<
   );
   if (!row) throw gatewayError('not_found', { message: 'no such removed memory' });
   if (row.supersededBy !== null)
-    throw gatewayError('conflict', { message: 'another memory has taken the place of this one; its history shows which' });
+    throw gatewayError('conflict', { message: 'this memory has been replaced by another one; see its history' });
   return row;
 }
 

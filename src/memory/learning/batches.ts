@@ -1,4 +1,4 @@
-/** Lets operators list, inspect, replay and stop learning batches. They only see hashes of subjects. */
+/** Lets operators list, inspect, replay and stop learning batches. Operators only see the hashes of subjects. */
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -6,11 +6,13 @@ import { batchWorkflowId, signalBatch, triggerLearning } from '../triggers/learn
 import { type EndedState, isFailingSql, type LockedBatch, replayBatch, replayProject } from './replay.ts';
 
 /**
- * - `waiting`: a group needs a route, or memory has to be turned on.
- * - `retrying`: an attempt failed, and the next one starts at `next_try_at`.
- * - `failing`: like `retrying`, but after several unusable responses and with longer delays.
- * - `failed`: the batch's Temporal run failed, or an older version gave up the batch.
- * - `stopped`: an operator ended the run in Temporal, or gave up the batch.
+ * The states that need an explanation are
+ *
+ * - `waiting`: a group needs a route, or memory has to be turned on
+ * - `retrying`: an attempt failed, and the next one starts at `next_try_at`
+ * - `failing`: like `retrying`, but after several unusable responses and with longer delays
+ * - `failed`: the batch's Temporal run failed, or an older version gave up the batch
+ * - `stopped`: an operator ended the run in Temporal, or gave up the batch
  */
 export const batchStates = ['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'] as const;
 export type BatchState = (typeof batchStates)[number];
@@ -19,7 +21,7 @@ export interface BatchProgress {
   readonly messages: number;
   readonly attempts: number;
   readonly nextTryAt: Date | null;
-  /** The error code of the last failure. */
+  /** Code of the last failure. */
   readonly error: string | null;
   readonly errorMessage: string | null;
   readonly written: number;
@@ -27,7 +29,7 @@ export interface BatchProgress {
   readonly dropped: number;
   readonly merged: number;
   readonly facts: number;
-  /** The known cost of its calls in nano-dollars. */
+  /** Known cost of the batch's calls, in nano-dollars. */
   readonly costNanos: number;
 }
 
@@ -39,7 +41,7 @@ export interface Batch extends BatchProgress {
   readonly state: BatchState;
   readonly conversationId: string | null;
   readonly workflowId: string;
-  /** The URL of the latest run in Temporal's web UI, or null if we don't know where the UI is. */
+  /** The URL of the latest run in Temporal's web UI. Null if we don't know where the UI is. */
   readonly runUrl: string | null;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
@@ -61,13 +63,13 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
-/** Reports whether the table contains this state. In the table, all other states are `running`. */
+/** Only these states occur in the table. The others are stored as `running`. */
 const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
 
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;
 const runFailed = { error: 'run_failed', errorMessage: 'its Temporal run failed' } as const;
 
-/** A batch that isn't running has no next attempt. */
+/** The time of the next attempt. Only a running batch has one. */
 const nextTrySql = `case when batch.state = 'running' then part.next_try_at end`;
 
 const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
@@ -76,11 +78,11 @@ export type Batches = ReturnType<typeof createBatches>;
 
 export interface BatchesOptions {
   readonly database: Database;
-  /** Returns the URL of the list of workflows in Temporal's web UI, or null if it's unknown. */
+  /** Returns the URL of the list of workflows in Temporal's web UI. Null if we don't know it. */
   readonly uiUrl: () => Promise<string | null>;
 }
 
-/** If a function's `projectId` is null, it covers all projects. */
+/** For all of these functions, a `projectId` of null stands for all projects. */
 export function createBatches({ database, uiUrl }: BatchesOptions) {
   /** Throws `not_found`. */
   const findWithGroups = async (projectId: string | null, id: string): Promise<BatchWithGroups> => {
@@ -103,15 +105,14 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
   return {
     /** Lists up to 1,000 batches, newest first. */
     list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { state }),
-    /** Returns a page of the same list. `before` is the id of the last batch on the previous page. */
+    /** Returns one page of batches. `before` is the id of the last batch on the previous page. */
     listPage: (projectId: string, page: BatchPage) => findBatches(projectId, page),
     /**
-     * Counts the project's running, failing, failed and stopped batches. `running` includes those that are waiting or
-     * retrying.
+     * Counts the project's running, failing, failed and stopped batches. Waiting and retrying batches count as running.
      */
     count: (projectId: string) => countOpenBatches(database, projectId),
     show: findWithGroups,
-    /** Retries failed and waiting groups immediately, and leaves finished groups alone. Throws `not_found`. */
+    /** Immediately retries groups that have failed or are waiting. Finished groups don't change. Throws `not_found`. */
     async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
         const [batch] = await tx.query<LockedBatch & { state: string }>(
@@ -125,17 +126,18 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       return findWithGroups(projectId, id);
     },
     /**
-     * Gives up a batch that has failed or is waiting for its next attempt. It stays `stopped` until a replay. Throws
-     * `not_found`, and `conflict` if the batch is in any other state.
+     * Gives up a batch that has failed or is waiting for its next attempt. It stays `stopped` until somebody replays
+     * it. Throws `not_found`. Throws `conflict` if the batch is in any other state.
      */
-    async stop(id: string): Promise<BatchWithGroups> {
+    async stop(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
-        // If the batch still has a run, we clear the run id. Otherwise the run could conclude that it was reset after
-        // the stop, and would reopen the batch.
+        // If the batch still has a run, clear the run id. Otherwise that run could conclude that it was reset after the
+        // stop, and would reopen the batch.
         const [stopped] = await tx.query<LockedBatch & { hasRun: boolean }>(
           `update memory_batches batch
               set state = 'stopped', run_id = case state when 'running' then null else run_id end, finished_at = now()
-             from (select id, state = 'running' as "hasRun" from memory_batches where id = $1::uuid for update) before
+             from (select id, state = 'running' as "hasRun" from memory_batches
+                    where id = $1::uuid and ($2::uuid is null or project_id = $2::uuid) for update) before
             where batch.id = before.id
               and (state = 'failed'
                    or ${isFailingSql}
@@ -143,18 +145,18 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
                         select 1 from memory_batch_groups part
                          where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.next_try_at is null))
            returning batch.id, project_id as "projectId", "hasRun"`,
-          [id],
+          [id, projectId],
         );
         if (!stopped?.hasRun) return;
         await signalBatch(tx, stopped);
         await triggerLearning(tx, stopped.projectId);
       });
-      const batch = await findWithGroups(null, id);
+      const batch = await findWithGroups(projectId, id);
       if (batch.state !== 'stopped')
         throw gatewayError('conflict', { message: `only failed and waiting batches can be stopped, and this one is ${batch.state}` });
       return batch;
     },
-    /** Replays all batches of a project in this state and returns their ids. */
+    /** Replays every batch of the project that's in this state. Returns their ids. */
     replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, state),
   };
 
@@ -194,7 +196,8 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     return rows.map(({ projectId, isPending, ...row }) => {
       const workflowId = batchWorkflowId({ id: row.id, projectId });
       const runUrl = runsUrl === null ? null : `${runsUrl}/${encodeURIComponent(workflowId)}`;
-      // If the run itself gave up the batch, none of its groups is pending, and each group has its own error.
+      // If the run gave up the batch itself, none of its groups is pending, and each failed group has its own error. So
+      // only report a failed run if a group is still pending.
       const end = row.state === 'stopped' ? stoppedByOperator : row.state === 'failed' && isPending ? runFailed : {};
       return { ...row, ...end, workflowId, runUrl };
     });

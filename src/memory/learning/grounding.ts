@@ -1,61 +1,67 @@
 /**
- * Checks that the messages really say what a statement claims. A verbatim quotation only proves that its words were
- * said, so we also look for the statement's names, numbers and dates. Where this depends on the language, the model
- * lists them for us. The rules are in docs/architecture/learning.md#evidence.
+ * Checks that the messages really say what a statement claims. A verbatim quotation only proves that somebody said its
+ * words, so we also look for the statement's names, numbers and dates. For things that depend on the language, we rely
+ * on lists from the model. The rules are in docs/architecture/learning.md#evidence.
  */
-import { foldName, tokenizeForIndex } from '../text/lexemes.ts';
+import { foldName, splitIntoTokens } from '../text/lexemes.ts';
 import { normalizeWords } from '../text/normalized-text.ts';
 import type { GroupMessage } from './group-messages.ts';
 import { findNumbers, type RelativeDate, resolveOffset } from './numbers.ts';
 
 /**
- * - `evidence`: the evidence is too short, or the assistant said it and the user didn't reply.
- * - `content`: the evidence is about something else.
+ * Why a statement isn't grounded.
+ *
+ * - `evidence`: the evidence is too short, or the assistant said it and the user didn't reply
+ * - `content`: the evidence is about something else
+ * - `names`, `numbers`: nobody said one of them
  */
 export type GroundingRefusal = 'evidence' | 'content' | 'names' | 'numbers';
 
 export interface Claim {
   readonly text: string;
-  /** The proper names in the text, as the model lists them. */
+  /** Proper names that the model says are in the text. */
   readonly names: readonly string[];
-  /** The numbers in the text, as the model lists them. */
+  /** Numbers that the model says are in the text. */
   readonly numbers: readonly string[];
-  /** The relative dates that the model replaced in the text. */
+  /** Relative dates for which the model wrote absolute ones. */
   readonly dates: readonly RelativeDate[];
   readonly evidence: string;
-  /** The index of the message that contains the evidence. */
+  /** Index of the message that we found the evidence in. */
   readonly index: number;
 }
 
 export interface Grounding {
   readonly refusal: GroundingRefusal | null;
-  /** The evidence as we store it. If it's a short answer, the question comes first. */
+  /** What to store as evidence. In front of a short answer, this includes the question. */
   readonly evidence: string;
 }
 
 /**
- * The minimum number of letters and digits in the evidence, so that `yes`, `the` or `はい` isn't enough. Letters of
- * scripts without spaces count twice. We accept shorter evidence if it's at the beginning of a reply to a question.
+ * The evidence needs at least this many letters and digits, so that `yes`, `the` or `はい` isn't enough. Letters of
+ * scripts without spaces count twice. We accept shorter evidence at the beginning of a reply to a question.
  */
 const minEvidenceWeight = 6;
 /**
- * We search this many messages before and after the one with the evidence for the names in a memory. A user may write
- * `my sister` and only mention two turns later that she's called `Ana`.
+ * How many messages before and after the evidence we search for the names in a memory. A user may write `my sister` and
+ * only mention two turns later that her name is `Ana`.
  */
 const contextMessages = 4;
-/** More than this share of a statement's words has to occur in the messages. */
+/** A statement counts as unsupported if no more than this share of its words occurs in the messages. */
 const minSaidShare = 1 / 3;
-/** The minimum length of a word that we accept as a part of a compound, such as `Laktose` in `laktoseintolerant`. */
+/** Parts of compounds need this many letters, e.g. `Laktose` in `laktoseintolerant`. */
 const minCompoundPart = 5;
-/** If the question is longer than this, we only store its end with a short answer. */
+/** The maximum length of a question that we store in front of a short answer. If it's longer, we only store its end. */
 const maxQuestionLength = 500;
 /**
- * The maximum number of days that a relative date may start from. They are the day of the message and the dates in it,
- * such as `2026-11-20`.
+ * How many dates we try as the origin of a relative date. We try the day of the message and all dates that the message
+ * mentions, such as `2026-11-20`.
  */
 const maxOrigins = 10;
 
-/** The messages have to be in order, with their white space collapsed. */
+/**
+ * Returns a function that checks whether the messages support a claim. The messages have to be in order, with their
+ * white space collapsed.
+ */
 export function createGroundingCheck(messages: readonly GroupMessage[]): (claim: Claim) => Grounding {
   const contexts = new Map<number, Context>();
   return (claim) => {
@@ -74,9 +80,7 @@ export function createGroundingCheck(messages: readonly GroupMessage[]): (claim:
   };
 }
 
-/**
- * Returns a function that reports whether all names and numbers of a sentence, or of a single name, occur in `texts`.
- */
+/** Creates a check for sentences or single names. It returns true if all names and numbers in them occur in `texts`. */
 export function createNameCheck(texts: readonly string[]): (said: string, form: 'sentence' | 'name') => boolean {
   const context = toContext(texts.join('\n'));
   return (text, form) =>
@@ -112,17 +116,17 @@ function previousMessage(messages: readonly GroupMessage[], index: number): Grou
 }
 
 /**
- * The text in which we look for the names and numbers of a statement. It includes the message itself, what the user
- * said shortly before and after it, and the assistant's message directly before it.
+ * The text in which we look for the names and numbers of a statement. It consists of the message, what the user said
+ * shortly before and after it, and the assistant's message directly before it.
  */
 interface Context {
-  /** The normalized text. */
+  /** Normalized. */
   readonly text: string;
   readonly words: ReadonlySet<string>;
-  /** The words grouped by their first three letters. */
+  /** Words, keyed by their first three letters. */
   readonly byStart: ReadonlyMap<string, readonly string[]>;
   readonly numbers: ReadonlySet<string>;
-  /** The message, preceded by the assistant's message if there is one directly before it. */
+  /** The message together with the assistant's message that it replies to, if any. */
   readonly near: string;
   readonly origins: readonly Date[];
 }
@@ -153,8 +157,9 @@ function readContext(messages: readonly GroupMessage[], index: number): Context 
 }
 
 /**
- * Reports whether every number was said or belongs to a relative date that was said. In a date such as `2031-08-04`, we
- * don't compare the month if the year and the day were said, because the user may have written the month's name.
+ * Returns true if the messages mention every number in the statement, or a relative date that the number was computed
+ * from. For a date such as `2031-08-04`, we only look for the year and the day, because the user may have written the
+ * name of the month.
  */
 function areNumbersGrounded({ text, numbers, dates }: Pick<Claim, 'text' | 'numbers' | 'dates'>, context: Context): boolean {
   const resolved = dates
@@ -175,14 +180,14 @@ function wasSaidExactly(number: string, { text, words }: Context): boolean {
 }
 
 /**
- * Matches common German words. German capitalizes all nouns, so in German texts we only compare the names that the
- * model lists.
+ * Recognizes German by its most common words. German capitalizes all nouns, so in German texts we can't find names by
+ * their capital letter and only compare the names that the model lists.
  */
 const germanWords = /(?<!\p{L})(?:der|die|das|und|ist|nicht|mit|ein|eine|einen)(?!\p{L})/iu;
 /** Matches capitalized words that aren't at the beginning of a sentence. */
 const capitalized = /(?<=[\p{L}\p{M}\p{N}][^\p{L}\p{M}\p{N}.!?:;\n]+)(?=[\p{L}\p{M}\p{N}]{2})[\p{L}\p{M}\p{N}]*\p{Lu}[\p{L}\p{M}\p{N}]*/gu;
 
-/** Reports whether every proper name was said, possibly with a different inflection. */
+/** Checks whether all proper names occur in the messages, possibly with different endings. */
 function areNamesGrounded({ text, names }: Pick<Claim, 'text' | 'names'>, context: Context): boolean {
   const listed = names.filter((name) => text.includes(name)).flatMap((name) => name.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []);
   const found = germanWords.test(text) ? [] : (text.match(capitalized) ?? []);
@@ -195,7 +200,7 @@ function wasNameSaid(name: string, { text, byStart }: Context): boolean {
 }
 
 /**
- * Reports whether two names differ at most in their endings, such as `Anna` and `Annas`, or `Warszawa` and `Warszawie`.
+ * Returns true if two names only differ in their endings, such as `Anna` and `Annas`, or `Warszawa` and `Warszawie`.
  */
 function isSameName(said: string, name: string): boolean {
   const common = countCommonLetters(said, name);
@@ -204,13 +209,14 @@ function isSameName(said: string, name: string): boolean {
 }
 
 /**
- * Reports whether the evidence mentions something from the statement, and enough of the statement's words were said.
- * One word may be missing, because few users say "the user". All numbers together count as one word.
+ * Checks whether the evidence mentions something from the statement, and whether the messages contain enough of the
+ * statement's words. One word can be missing, because few users say "the user". All numbers together count as one word.
  */
 function isContentGrounded(text: string, evidence: string, context: Context): boolean {
   const all = splitWords(text);
   const numbers = all.some((word) => /^\p{N}/u.test(word)) ? 1 : 0;
-  // Pairs of letters would count twice, and statements are rarely about short words, so we skip both.
+  // Skip pairs of letters, because they would count twice. Skip short words too, because a statement is rarely about
+  // them.
   const words = all.filter((word) => !/^\p{N}/u.test(word) && (isCased(word) ? word.length > 2 : word.length !== 2));
   const said = words.filter((word) => wasWordSaid(word, context)).length + numbers;
   const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !wasWordSaid(word, context)).length;
@@ -220,8 +226,8 @@ function isContentGrounded(text: string, evidence: string, context: Context): bo
 }
 
 /**
- * Reports whether the word was said in a form that shares most of its beginning, or as a part of another word. Some
- * languages also put letters in front of a word.
+ * Checks whether the messages contain the word, possibly with a different ending or inside a longer word. Some
+ * languages also add letters in front of a word.
  */
 function wasWordSaid(word: string, { text, words, byStart }: Context): boolean {
   if (words.has(word)) return true;
@@ -238,11 +244,11 @@ function isCased(text: string): boolean {
 }
 
 /**
- * Returns the distinct words. For scripts without spaces, these are letters and pairs of letters. We skip hiragana,
+ * Returns the distinct words. In scripts without spaces, these are letters and pairs of letters. Hiragana is skipped,
  * because it's mostly used for endings and particles.
  */
 function splitWords(text: string): string[] {
-  const words = tokenizeForIndex(text).split(' ');
+  const words = splitIntoTokens(text).split(' ');
   return [...new Set(words)].filter((word) => word !== '' && !/\p{Script=Hiragana}/u.test(word));
 }
 

@@ -2,8 +2,8 @@
  * Maintains the state of a batch's groups. The rows are the only record of progress, so the outcome is the same if a
  * worker dies, a workflow is reset or an activity runs twice.
  *
- * An erasure deletes the groups of its subject while it holds the project's exclusive lock. Before we write to a group,
- * we acquire the lock in shared mode and read the group again. If it was deleted, we treat it as settled.
+ * An erasure deletes its subject's groups while it holds the project's exclusive lock. Before we write to a group, we
+ * acquire the lock in shared mode and read the group again. If the group is gone, we treat it as settled.
  */
 import {
   type BatchFinish,
@@ -29,7 +29,7 @@ export interface GroupKey {
 }
 
 export interface Group extends GroupKey {
-  /** The id of the run that executes the step. */
+  /** The Temporal run that executes the step. */
   readonly runId: string;
   readonly projectId: string;
   readonly subject: string | null;
@@ -38,28 +38,31 @@ export interface Group extends GroupKey {
 }
 
 /**
- * The reason why an attempt failed.
+ * Why an attempt failed.
  *
  * - `unusable`: The response was unusable or the request was rejected. If this keeps happening to a group, its retries
- *   slow down to once a day and it no longer holds up the next batch.
+ *   slow down to once a day, and it no longer holds up the next batch.
  * - `blocked`: We didn't make an attempt, because the project's settings don't allow it.
  */
 export interface GroupFailure {
   readonly kind: 'vendor' | 'unusable' | 'blocked';
-  /** A gateway error code, or `unusable_answer`. */
+  /** An error code of the gateway, or `unusable_answer`. */
   readonly code: string;
   readonly message: string;
 }
 
 const maxErrorMessageLength = 500;
-/** An SQL interval that is longer than any call to the memory model. */
+/** The longest time that a call to the memory model can take, as an SQL interval. */
 const maxCall = `interval '6 minutes'`;
-/** How often we check whether another run's call has ended. */
+/** While another run is calling the model, we check this often whether it's done. */
 const callCheckMs = 10_000;
-/** How often we retry blocked groups. Checking the settings is cheap, and a change of them signals the batch anyway. */
+/**
+ * How often we retry blocked groups. Checking the settings is cheap, and the batch gets a signal when they change
+ * anyway.
+ */
 const blockedRetryMs = 10 * 60_000;
 
-/** The result of a step. */
+/** What a group's step has done. */
 export interface GroupProgress {
   readonly state: 'learned' | 'done';
   readonly written?: number;
@@ -72,7 +75,7 @@ export interface GroupProgress {
 export interface GroupsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Returns the delays between attempts. */
+  /** Backoff for failed attempts. */
   readonly retry: () => BackoffPolicy;
   readonly logger: Logger;
 }
@@ -93,12 +96,12 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           [run.batchId, new Date(clock.now())],
         );
         const [running] = await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running'`, [run.batchId]);
-        // The batch is closed, e.g. because an operator stopped it, so the run has nothing left to do.
+        // The batch was closed, e.g. because an operator stopped it, so there's nothing left for this run to do.
         if (!running) return { groups: [], total: groups.length };
         return { groups: groups.filter(({ isPending }) => isPending), total: groups.length };
       }),
 
-    /** Returns the group at the start of a step, or null if it was erased. */
+    /** Reads the group when a step begins. Null if it has been erased. */
     find: ({ batchId, position, runId }: GroupKey & BatchRun): Promise<Group | null> =>
       database.transaction(async (tx) => {
         await reopenAfterReset(tx, { batchId, runId });
@@ -111,9 +114,9 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       }),
 
     /**
-     * Records that we're about to call the model. Returns false if the group was erased or settled, its batch was
-     * closed, or another run is calling the model for it. An earlier call of the same run doesn't count, because
-     * Temporal has given up its activity.
+     * Records that we're about to call the model. Returns false if the group was erased or settled, if its batch was
+     * closed, or if another run is calling the model for it. An earlier call of the same run doesn't count, because
+     * Temporal has already given up on its activity.
      */
     async startAttempt({ batchId, position, state, runId }: Group, callId: string): Promise<boolean> {
       const updated = await database.query(
@@ -130,8 +133,8 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
     },
 
     /**
-     * Asks the run to wait while another run is calling the model. That call ends with `fail` or `settle`, or expires
-     * if its worker dies.
+     * Returns how long to wait while another run is calling the model. The call ends with `fail` or `settle`. If its
+     * worker dies, the call expires.
      */
     async awaitCall({ batchId, position, state, runId }: Group): Promise<GroupStepResult> {
       const [call] = await database.query<{ attempts: number; remainingMs: number }>(
@@ -146,7 +149,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       return { kind: 'wait', waitMs, attempts: call.attempts, code: callUnderWay, blocked: false };
     },
 
-    /** Reports whether a newer call of the group has started. */
+    /** Checks whether there's a newer call for the group. */
     async isReplaced({ batchId, position }: Group, callId: string): Promise<boolean> {
       const replaced = await database.query(
         `select 1 from memory_batch_groups
@@ -157,8 +160,9 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
     },
 
     /**
-     * Records a failed attempt and returns when to try again. `callId` is the call that failed, or null if we didn't
-     * make one.
+     * Records a failed attempt and returns when to try again. `callId` is the call that failed. Null if we didn't make
+     * one. If the group was settled or its batch was closed during the call, only the end of the call is recorded, so that
+     * a replay doesn't wait for it.
      */
     fail: ({ batchId, position, projectId }: Group, failure: GroupFailure, callId: string | null = null) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
@@ -170,7 +174,14 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
               for update`,
           [batchId, position],
         );
-        if (!row) return { kind: 'settled' };
+        if (!row) {
+          await tx.query(
+            `update memory_batch_groups set calling_run = null
+              where batch_id = $1::uuid and position = $2::integer and call_ids[cardinality(call_ids)] = $3::uuid`,
+            [batchId, position, callId],
+          );
+          return { kind: 'settled' };
+        }
         const { kind, code } = failure;
         const failures = row.failures + (kind === 'blocked' ? 0 : 1);
         const unusable = row.unusable + (kind === 'unusable' ? 1 : 0);
@@ -196,7 +207,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         );
         if (kind === 'unusable' && unusable === maxUnusableResponses) {
           logger.error({ batch: batchId, project: row.project, code }, 'learning batch failing');
-          // A failing batch doesn't hold up the next one, which may be able to start now.
+          // The next batch doesn't have to wait for a failing one, and may be able to start now.
           await triggerLearning(tx, projectId);
         }
         const wait = { waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
@@ -204,7 +215,8 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       }),
 
     /**
-     * Runs `commit` and stores the state that it returns in one transaction, but only if the group is still in `state`.
+     * Runs `commit` and stores the state that it returns, both in one transaction. Does nothing unless the group is
+     * still in `state`.
      */
     settle: ({ batchId, position, projectId, state }: Group, commit: (tx: Queries) => Promise<GroupProgress>) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
@@ -214,7 +226,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
           [batchId, position, state],
         );
-        if (!row) return { kind: 'settled' }; // The group was erased, or another worker has settled it.
+        if (!row) return { kind: 'settled' }; // erased, or settled by another worker
         const progress = await commit(tx);
         await tx.query(
           `update memory_batch_groups
@@ -250,7 +262,8 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         const isReopened = await reopenAfterReset(tx, run);
         const { pending, ...summary } = await summarize(tx, batchId);
         if (batch.state === 'stopped' && !isReopened && pending > 0) {
-          // Record which run saw the stop. If it is reset later, the new run has a different id and reopens the batch.
+          // Remember which run has noticed the stop. If an operator resets this run later, the new run has a different
+          // id and knows that it has to reopen the batch.
           await tx.query(`update memory_batches set run_id = $2::text where id = $1::uuid`, [batchId, runId]);
           return { finished: true, stopped: true, batch: { ...summary, parked: summary.parked + pending } };
         }
@@ -281,6 +294,6 @@ async function summarize(tx: Queries, batchId: string): Promise<BatchSummary & {
        from memory_batch_groups where batch_id = $1::uuid`,
     [batchId],
   );
-  if (!row) throw new Error('an aggregate without a row');
+  if (!row) throw new Error('the query returned no row');
   return row;
 }

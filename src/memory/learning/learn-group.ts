@@ -1,6 +1,7 @@
 /**
- * Runs the two steps of a group that call the memory model. No transaction is open during the call. We commit the
- * parsed response and the group's new state together, so that we never pay for a response twice once we've received it.
+ * Runs the two steps of a group that call the memory model. There's no open transaction during the call. The parsed
+ * response and the group's new state are committed together, so we never pay twice for a response that we've already
+ * received.
  */
 import type { GroupStepResult } from '../../../workflows/contract.ts';
 import { newId } from '../../core/ids.ts';
@@ -16,7 +17,7 @@ import type { BatchRun } from './replay.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 
-/** How often we check whether another call of the group has replaced this one. */
+/** How often we check whether there's a newer call for the group. */
 const replacedCheckMs = 4_000;
 
 export type MemoryJob = 'extract' | 'consolidate';
@@ -35,9 +36,9 @@ export type MemoryResponse =
   | { readonly kind: 'failure'; readonly failure: GroupFailure };
 
 export interface MemoryModel {
-  /** Reports whether a tier of the job has a model. */
+  /** Checks whether one of the job's tiers has a model. */
   hasRoute(projectId: string, job: MemoryJob): Promise<boolean>;
-  /** Only rejects on internal errors and if it's aborted. */
+  /** Calls the memory model. Only rejects if the signal is aborted, or on internal errors. */
   complete(call: MemoryCall): Promise<MemoryResponse>;
 }
 
@@ -93,7 +94,7 @@ interface Attempt<Parsed> {
   readonly job: MemoryJob;
   readonly signal: AbortSignal;
   readonly prompt: StructuredPrompt;
-  /** Returns null if the response is unusable. */
+  /** Parses the model's response. Returns null if we can't use it. */
   readonly parse: (response: string) => Parsed | null;
   readonly store: (tx: Queries, parsed: Parsed) => Promise<GroupProgress>;
 }
@@ -123,8 +124,8 @@ interface StartedCall {
 }
 
 /**
- * Aborts the call if a newer call of the group has started. Temporal retries an activity that missed its heartbeats,
- * although the activity may still be running.
+ * Aborts the call once there's a newer call for the group. If an activity missed its heartbeats, Temporal retries it
+ * although it may still be running.
  */
 async function unlessReplaced<Result>(
   { groups, group, id, signal }: StartedCall,
@@ -134,7 +135,7 @@ async function unlessReplaced<Result>(
   const check = async (): Promise<void> => {
     if (await groups.isReplaced(group, id)) replaced.abort();
   };
-  // If a check fails, the next one makes up for it.
+  // The next check is soon enough, so ignore errors.
   const timer = setInterval(() => void check().catch(() => undefined), replacedCheckMs);
   try {
     return await call(AbortSignal.any([signal, replaced.signal]));
@@ -146,7 +147,7 @@ async function unlessReplaced<Result>(
 const memoryOff: GroupFailure = {
   kind: 'blocked',
   code: 'memory_off',
-  message: 'memory is off for the project: turn it on, and the batch continues',
+  message: 'memory is off for this project; turn it on to resume the batch',
 };
 const noRoute: GroupFailure = {
   kind: 'blocked',
@@ -156,5 +157,5 @@ const noRoute: GroupFailure = {
 const unusableResponse: GroupFailure = {
   kind: 'unusable',
   code: 'unusable_answer',
-  message: 'the model did not answer with the JSON it was asked for',
+  message: 'the response of the model is not the JSON that was requested',
 };

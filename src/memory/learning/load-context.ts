@@ -1,6 +1,6 @@
 /**
- * Loads the existing memories and facts of an end user, or of the whole project, that may be related to the new
- * memories of a batch.
+ * Loads memories and facts that may be related to the new memories of a batch. They belong either to one end user or to
+ * the whole project.
  */
 import type { Database } from '../../db/database.ts';
 import { inRecallSql } from '../records/item-record.ts';
@@ -9,10 +9,10 @@ import { hasSameScope } from '../text/subject-scope.ts';
 import type { ConsolidationContext, ContextFact, ContextItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
-/** The maximum length of the query that we build from the text of the new memories. */
+/** Length of the search query, which consists of the new memories. */
 const maxQueryLength = 8_000;
 const maxRelated = 40;
-/** The page also gets this many important memories that aren't related to the new ones. */
+/** For the page, the model gets this many important memories on top of the related ones. */
 const maxImportant = 40;
 const maxFacts = 60;
 
@@ -27,7 +27,12 @@ export async function loadContext(database: Database, { projectId, subject, batc
     [projectId, subject, batchId],
   );
   if (added.length === 0 && !(await isPageBatch(database, batchId))) return null;
-  const query = tokenizeForQuery(added.map(({ text }) => text).join('\n')).slice(0, maxQueryLength);
+  const query = tokenizeForQuery(
+    added
+      .map(({ text }) => text)
+      .join('\n')
+      .slice(0, maxQueryLength),
+  );
   const related = await database.query<ContextItem>(
     `select ${columns}
        from memory_passages passage join memory_items item on item.id = passage.item_id

@@ -1,7 +1,7 @@
 /**
- * Stores a consolidation. This closes merged memories, writes and supersedes facts, and writes the page.
+ * Stores a consolidation, i.e. closes merged memories, writes and supersedes facts, and writes the page.
  *
- * Anything that was closed, ended or erased during the model call stays that way, because every statement names the
+ * Anything that was closed, ended or erased during the model call stays that way, because each statement names the
  * project and the subject and only matches live rows.
  */
 import { newId } from '../../core/ids.ts';
@@ -9,7 +9,8 @@ import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { expireOrphanedFacts } from '../items/expire-facts.ts';
 import { schedulePageRebuild } from '../items/invalidate-page.ts';
-import { inRecallSql } from '../records/item-record.ts';
+import { inheritVotes } from '../items/votes.ts';
+import { inRecallSql, learningAuthor } from '../records/item-record.ts';
 import { deleteItemPassage } from '../records/passages.ts';
 import { foldName, lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import type { Consolidation, ConsolidationContext, Merge, NewFact } from './consolidation.ts';
@@ -17,7 +18,7 @@ import type { Group } from './groups.ts';
 
 interface ConsolidationWrite {
   readonly group: Group;
-  /** The context that we gave to the model. */
+  /** The context that the model was given. */
   readonly context: ConsolidationContext;
   readonly consolidation: Consolidation;
   readonly clock: Clock;
@@ -38,8 +39,8 @@ export async function storeConsolidation(
 }
 
 /**
- * Locks the memories of the context. Returns false if one of them, or one of the facts, is no longer valid, because the
- * page might then contain it.
+ * Locks the memories that the model got as context. Returns false if a memory or a fact is no longer valid, because the
+ * page that the model wrote might mention it.
  */
 async function lockAndCompare(tx: Queries, { projectId, subject }: Group, { added, known, facts }: ConsolidationContext): Promise<boolean> {
   const ids = [...added, ...known].map(({ id }) => id);
@@ -65,12 +66,13 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
   if (!live.some(({ id }) => id === keep)) return 0;
   const now = new Date(clock.now());
   const closed = await tx.query<{ id: string }>(
-    `update memory_items set state = 'closed', closed_at = $3::timestamptz, updated_at = $3::timestamptz, superseded_by = $2::uuid
+    `update memory_items
+        set state = 'closed', closed_at = $3::timestamptz, closed_by = $4::text, updated_at = $3::timestamptz, superseded_by = $2::uuid
       where id = any($1::uuid[]) and origin = 'observed' and not pinned
      returning id`,
-    [live.map(({ id }) => id).filter((id) => id !== keep), keep, now],
+    [live.map(({ id }) => id).filter((id) => id !== keep), keep, now, learningAuthor],
   );
-  // The memory that we keep inherits the ratings.
+  // Move the ratings to the memory that we keep.
   await tx.query(
     `update memory_items kept
         set ratings_useful = kept.ratings_useful + merged.useful, importance = greatest(kept.importance, merged.importance), updated_at = $3::timestamptz
@@ -78,6 +80,11 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
                from memory_items where id = any($2::uuid[])) merged
       where kept.id = $1::uuid`,
     [keep, closed.map(({ id }) => id), now],
+  );
+  await inheritVotes(
+    tx,
+    keep,
+    closed.map(({ id }) => id),
   );
   for (const { id } of closed) {
     await deleteItemPassage(tx, id);
@@ -110,8 +117,8 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
   const now = new Date(clock.now());
   if (!existing) {
     await tx.query(
-      // Use the database's clock, after we've locked the project. An export contains everything that is older than its
-      // lock, so this time decides whether the fact belongs to it. Memories do the same.
+      // Take the time from the database after locking the project, as we do for memories. An export uses this time to
+      // decide what to include, i.e. everything that's older than its own lock.
       `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
                                  valid_from, created_at)
        values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesSql('$8::text')}, ${tokenizerVersion}, $9::text,
@@ -146,20 +153,24 @@ async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, nam
   return row.id;
 }
 
-/** Closes learned memories of an ended fact if all of their facts have ended. `itemId` supersedes them. */
+/**
+ * Closes learned memories of a fact that has ended, provided that all of their facts have ended. They are superseded by
+ * `itemId`.
+ */
 async function closeOutdatedItems(
   tx: Queries,
   projectId: string,
   { endedFactId, itemId, now }: { readonly endedFactId: string; readonly itemId: string; readonly now: Date },
 ): Promise<void> {
   const closed = await tx.query<{ id: string }>(
-    `update memory_items item set state = 'closed', closed_at = $4::timestamptz, updated_at = $4::timestamptz, superseded_by = $3::uuid
+    `update memory_items item
+        set state = 'closed', closed_at = $4::timestamptz, closed_by = $5::text, updated_at = $4::timestamptz, superseded_by = $3::uuid
       where item.id in (select item_id from memory_fact_items where fact_id = $1::uuid) and item.id <> $3::uuid
         and item.project_id = $2::uuid and item.state = 'live' and item.origin = 'observed' and not item.pinned
         and not exists (select 1 from memory_fact_items link join memory_facts fact on fact.id = link.fact_id
                          where link.item_id = item.id and fact.valid_to is null)
      returning item.id`,
-    [endedFactId, projectId, itemId, now],
+    [endedFactId, projectId, itemId, now, learningAuthor],
   );
   const ids = closed.map(({ id }) => id);
   for (const id of ids) await deleteItemPassage(tx, id);

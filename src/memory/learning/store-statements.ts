@@ -1,26 +1,26 @@
 /**
- * Stores extracted statements as items of origin `observed`, except for repeats. A statement is a repeat if there's a
+ * Stores extracted statements as items of origin `observed`. Repeats are left out. A statement is a repeat if there's a
  * memory with the same normalized text that
  *
  * - is live and belongs to the end user or the whole project,
- * - was recalled into the conversation, no matter which subject it belongs to, because the response only repeated it, or
- * - was closed after the statement was made, so that we don't learn a removed or corrected memory again from older
- *   messages. We may still learn it again from newer ones.
+ * - was recalled into the conversation (regardless of its subject), because the response only repeated it, or
+ * - was closed after the statement was made. We don't want to learn a removed or corrected memory again from old
+ *   messages, but we can learn it again from newer ones.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { toColumns } from '../../db/row-batches.ts';
+import { learningAuthor } from '../records/item-record.ts';
 import { addItemPassages } from '../records/passages.ts';
 import { hashNormalizedText, normalizeWords } from '../text/normalized-text.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import type { Statement } from './extraction.ts';
 import type { Group } from './groups.ts';
 
-/** The author of learned memories. */
-const author = 'gateway-memory';
-
-/** Returns how many statements were new and how many were repeats. */
+/**
+ * Stores statements, except for those that repeat a live memory. Returns the number of new and of repeated statements.
+ */
 export async function storeStatements(
   tx: Queries,
   { group, statements, clock }: { readonly group: Group; readonly statements: readonly Statement[]; readonly clock: Clock },
@@ -39,7 +39,7 @@ export async function storeStatements(
     [
       group.projectId,
       group.subject,
-      author,
+      learningAuthor,
       group.batchId,
       ...toColumns(rows, 'id', 'text', 'kind', 'importance', 'conversationId', 'evidence'),
       rows.map(({ textSha256 }) => textSha256),

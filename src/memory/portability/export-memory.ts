@@ -1,10 +1,10 @@
 /**
- * Exports the memory of a project or a single subject as lines of text (docs/memory-export.md). It works in pages, so
- * it never holds more than one page in memory, and it's as slow as its reader.
+ * Exports the memory of a project or a single subject as lines of text (docs/memory-export.md). There's never more than
+ * one page in memory, and we only read as fast as the caller.
  *
- * There's no transaction that spans the pages. To export memories and facts as of one moment, we take the time under
- * the project's exclusive lock, when all earlier changes are committed. We leave out anything written later, and export
- * anything that it supersedes as it was before.
+ * No transaction spans the pages. To export memories and facts as of a single moment, we take the time while we hold
+ * the project's exclusive lock, when all earlier changes have been committed. Anything that's written later is left
+ * out, and if it supersedes something, we export that as it was before.
  */
 import { gatewayError } from '../../core/errors.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -13,13 +13,14 @@ import { databaseOf } from '../../db/query-slots.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { readCallText } from '../conversations/read-call-text.ts';
 import { formatName, formatVersion, type RecordType, timeSql } from './format.ts';
-import { toLinePieces } from './json-lines.ts';
+import { FormattedJson, toLinePieces } from './json-lines.ts';
+import { readVotes } from './votes.ts';
 
 export interface ExportRequest {
   readonly projectId: string;
   /** The slug of the project. */
   readonly project: string;
-  /** Null exports the whole project. */
+  /** Null for the whole project. */
   readonly subject: string | null;
 }
 
@@ -28,9 +29,9 @@ export type ExportMemory = (request: ExportRequest) => AsyncGenerator<string, Ex
 export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
 
 /**
- * Yields the lines in pieces. The last line contains the number of records, which is also the return value. Throws
- * `budget_unavailable` while another export of the project is running, so that we only hold the pages of one export per
- * project.
+ * Yields the lines in pieces. The last line has the number of records, which is also the return value. Throws
+ * `budget_unavailable` while another export of the project is running, so that we don't hold the pages of more than one
+ * export per project.
  */
 export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
   const running = new Set<string>();
@@ -38,7 +39,8 @@ export function createExportMemory({ database }: { readonly database: Database }
     const message = 'an export of this project is already running: try again when it has ended';
     if (running.has(projectId)) throw gatewayError('budget_unavailable', { message, retryAfterSeconds: 60 });
   };
-  // The export counts as running once the caller reads the first line, because it might never do so.
+  // The export only counts as running once the caller reads the first line. A caller that never reads would otherwise
+  // block all other exports.
   const exportOnce: ExportMemory = async function* (request) {
     assertIdle(request.projectId);
     running.add(request.projectId);
@@ -86,15 +88,18 @@ async function takeCut(database: Database, projectId: string): Promise<string> {
   return database.transaction(async (tx) => {
     await lockProject(tx, projectId, 'exclusive');
     const [row] = await tx.query<{ now: string }>(`select ${timeSql('clock_timestamp()')} as now`);
-    if (!row) throw new Error('the database has no time');
+    if (!row) throw new Error('the database did not return its time');
     return row.now;
   });
 }
 
-/** Yields the records in the order in which an import needs them, so each comes after the records it refers to. */
+/**
+ * Yields records in the order in which an import needs them, i.e. a record comes after all records that it refers to.
+ */
 async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   yield* readConversations(scope);
   yield* readById(scope, itemsSql);
+  yield* readVotePages(scope);
   yield* readById(scope, successionsSql);
   yield* readById(scope, entitiesSql);
   yield* readById(scope, factsSql);
@@ -103,7 +108,7 @@ async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   if (scope.subject !== null) yield* readPrompts(scope, scope.subject);
 }
 
-/** Runs the query `text` for each page, with the last id of the previous page as a parameter. */
+/** Reads page after page. The parameters include the last id of the previous page. */
 async function* readById<Row extends ExportedRecord & { readonly key: string }>(
   { queries, projectId, subject, exportedAt }: Scope,
   text: string,
@@ -117,9 +122,19 @@ async function* readById<Row extends ExportedRecord & { readonly key: string }>(
   }
 }
 
+async function* readVotePages({ queries, projectId, subject, exportedAt }: Scope): AsyncGenerator<Page, void> {
+  for (let after = { item: firstId, voter: '' }; ; ) {
+    const votes = await readVotes(queries, exportedAt, { projectId, subject, after, limit: pageSize });
+    yield votes;
+    const last = votes.at(-1);
+    if (!last || votes.length < pageSize) return;
+    after = last;
+  }
+}
+
 /**
- * An SQL condition that is true if the row belongs in the export. A row with a time in the future was imported, so its
- * time doesn't tell us when it was written.
+ * An SQL condition that is true if a row is part of the export. A row whose time is in the future was imported. Its
+ * time doesn't tell us when it was written, so we always include it.
  */
 const isIncluded = (row: string): string => `(${row}.created_at <= $3::timestamptz or ${row}.created_at > statement_timestamp())`;
 
@@ -175,7 +190,7 @@ const factSuccessionsSql = `
    where ${ofScope('fact')} and ${isSuperseded}
    order by fact.id limit $5::integer`;
 
-/** The knowledge page comes first. */
+/** Yields the pages, starting with the knowledge page. */
 async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
   for (let after: string | null = null; ; ) {
     const rows: readonly (ExportedRecord & { readonly subject: string | null })[] = await queries.query(
@@ -194,16 +209,17 @@ async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerato
 
 interface ConversationRow extends ExportedRecord {
   readonly id: string;
-  /** The number of messages in the conversation. It isn't exported. */
+  /** The number of messages in the conversation. Not exported. */
   readonly messages: number;
 }
 
 interface MessageRow extends ExportedRecord {
   readonly conversation: string;
   readonly position: number;
+  readonly text: FormattedJson | null;
 }
 
-/** Each conversation is followed by its messages. */
+/** Yields conversations, each followed by its messages. */
 async function* readConversations(scope: Scope): AsyncGenerator<Page, void> {
   for (let after = firstId; ; ) {
     const conversations = await scope.queries.query<ConversationRow>(
@@ -250,20 +266,20 @@ async function* interleave(
   yield conversations.slice(next);
 }
 
-/** A page ends once its messages have about this many bytes. A single message has up to 4 Mi characters. */
+/** A page of messages ends when it has about this many bytes. A single message can have 4 Mi characters. */
 const maxPageBytes = 4 * 1024 * 1024;
 /**
- * PostgreSQL compresses longer messages to about a half, or to as little as an eightieth if they're repetitive. We
- * can't tell how much without reading them.
+ * PostgreSQL compresses messages that are larger than this. Most of them shrink to half of their size, but repetitive
+ * ones can shrink to an eightieth. We can't find out how much without reading them.
  */
 const minCompressedBytes = 2_000;
 const assumedCompression = 20;
 
-/** Ordered by conversation and position. */
+/** Yields messages, ordered by conversation and position. */
 async function* readMessagePages({ queries, projectId }: Scope, ids: readonly string[]): AsyncGenerator<readonly MessageRow[], void> {
   for (let [conversation, position] = [firstId, -1]; ; ) {
-    const rows = await queries.query<MessageRow>(
-      `select 'message' as type, sized.conversation_id as conversation, sized.position, sized.role, sized.content ->> 'text' as text,
+    const rows = await queries.query<Omit<MessageRow, 'text'> & { readonly text: string | null }>(
+      `select 'message' as type, sized.conversation_id as conversation, sized.position, sized.role, nullif(sized.content -> 'text', 'null')::text as text,
               nullif(sized.content -> 'tool_calls', '[]') as tool_calls, sized.starts, sized.call_id as call,
               ${timeSql('sized.created_at')} as created_at
          from (select page.*, sum(page.bytes) over (order by page.conversation_id, page.position) - page.bytes as preceding
@@ -283,14 +299,14 @@ async function* readMessagePages({ queries, projectId }: Scope, ids: readonly st
     );
     const last = rows.at(-1);
     if (!last) return;
-    yield rows;
+    yield rows.map(({ text, ...row }) => ({ ...row, text: text === null ? null : new FormattedJson(text) }));
     [conversation, position] = [last.conversation, last.position];
   }
 }
 
 /**
- * Reads what we store about a subject's calls outside its conversations: system prompts, tool results, and calls that
- * don't belong to a conversation.
+ * Reads what we store about a subject's calls in addition to its conversations, i.e. system prompts, tool results, and
+ * calls that don't belong to a conversation.
  */
 async function* readPrompts({ queries, projectId }: Scope, subject: string): AsyncGenerator<Page, void> {
   for (let after = firstId; ; ) {
@@ -304,7 +320,13 @@ async function* readPrompts({ queries, projectId }: Scope, subject: string): Asy
       const text = await readCallText(queries, projectId, id, maxPrompt);
       if (!text || (isFiled && text.extras.length === 0)) continue;
       const messages = text.messages.map(({ role, text, toolCalls }) => ({ role, text, tool_calls: toolCalls }));
-      const prompt = { type: 'prompt' as const, call: id, created_at: createdAt, extras: text.extras, ...(!isFiled && { messages }) };
+      const prompt = {
+        type: 'prompt' as const,
+        call: id,
+        created_at: createdAt,
+        extras: text.extras.map(({ isCut: _, ...extra }) => extra),
+        ...(!isFiled && { messages }),
+      };
       yield [prompt];
     }
     const last = calls.at(-1);
@@ -313,5 +335,5 @@ async function* readPrompts({ queries, projectId }: Scope, subject: string): Asy
   }
 }
 
-/** The limits of what we store of a request (`dialects/prompt/prompt-limits.ts`). */
+/** Limits how much of a request is stored (`dialects/prompt/prompt-limits.ts`). */
 const maxPrompt = { maxMessages: 2_000, maxText: 4 * 1024 * 1024 };

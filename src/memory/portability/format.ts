@@ -1,7 +1,7 @@
 /**
  * The file format of an export (docs/memory-export.md). It's JSON Lines with a header, records, and a last line that
- * contains the number of records. We leave out members that are null. An import ignores members that it doesn't know,
- * so new versions can add some.
+ * has the number of records. We leave out fields that are null. An import ignores fields that it doesn't know, so new
+ * versions can add some.
  */
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -11,18 +11,20 @@ import { storedItemText } from '../items/item-schemas.ts';
 import { itemKinds } from '../records/item-record.ts';
 
 export const formatName = 'model-gateway-memory';
-/** Increase this if older gateways can't import the file correctly any more. */
-export const formatVersion = 1;
+/** Increase this if an older gateway couldn't import the file correctly any more. */
+export const formatVersion = 2;
 
 /**
- * Returns SQL for a time in UTC with microseconds, so that an imported row has exactly the same time as the exported
- * one.
+ * Returns SQL for a time in UTC with microseconds. This way an imported row has exactly the same time as the original.
  */
 export function timeSql(expression: string): string {
   return `to_char(${expression} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** UUIDv7 ids can't contain times before 1970, and PostgreSQL only accepts offsets below 16 hours. */
+/**
+ * Returns true if we can store the time. UUIDv7 ids can't contain times before 1970, and PostgreSQL only accepts
+ * offsets below 16 hours.
+ */
 export function isStorableTime(text: string): boolean {
   return Date.parse(text) >= 0 && !/[+-](?:1[6-9]|2\d):\d\d$/.test(text);
 }
@@ -38,7 +40,7 @@ const optional = <Schema extends z.ZodType>(schema: Schema) =>
 export const subject = optional(z.string().refine(isSubject, 'must be 1 to 256 characters without control characters'));
 const storedText = z.string().transform((text) => toPostgresText(text));
 const name = storedText.pipe(z.string().min(1).max(1_000));
-/** The name of an application or author, which may contain a credential. */
+/** Names of applications and authors are masked too, because they could contain a credential. */
 const maskedName = name.transform((text) => maskCredentials(text));
 const id = z.uuid().transform((text) => text.toLowerCase());
 const count = z.int().min(0).max(2_147_483_647);
@@ -102,6 +104,15 @@ const item = z
     'closed_at: is required for closed memories, and not allowed for others',
   );
 
+const vote = z.object({
+  type: z.literal('vote'),
+  item: id,
+  voter: maskedName,
+  subject,
+  rating: z.enum(['useful', 'wrong']),
+  voted_at: time,
+});
+
 const succession = z.object({
   type: z.literal('succession'),
   item: optional(id),
@@ -129,20 +140,23 @@ const fact = z.object({
 
 const page = z.object({ type: z.literal('page'), subject, text: storedText.pipe(z.string().max(100_000)), updated_at: time });
 
-/** Only occurs in the export of a subject, and isn't imported (docs/memory-export.md). */
+/**
+ * A stored prompt. These records are only part of a subject's export, and we don't import them (docs/memory-export.md).
+ */
 const prompt = z.looseObject({ type: z.literal('prompt'), call: id });
 
 const end = z.object({ type: z.literal('end'), records: z.record(z.string(), count) });
 
-export const recordTypes = ['conversation', 'message', 'item', 'succession', 'entity', 'fact', 'page', 'prompt'] as const;
+export const recordTypes = ['conversation', 'message', 'item', 'vote', 'succession', 'entity', 'fact', 'page', 'prompt'] as const;
 export type RecordType = (typeof recordTypes)[number];
 
-/** Any line except the header. */
-export const line = z.discriminatedUnion('type', [conversation, message, item, succession, entity, fact, page, prompt, end]);
+/** Any line of the file except the header. */
+export const line = z.discriminatedUnion('type', [conversation, message, item, vote, succession, entity, fact, page, prompt, end]);
 
 export type ConversationRecord = z.output<typeof conversation>;
 export type MessageRecord = z.output<typeof message>;
 export type ItemRecord = z.output<typeof item>;
+export type VoteRecord = z.output<typeof vote>;
 export type SuccessionRecord = z.output<typeof succession>;
 export type EntityRecord = z.output<typeof entity>;
 export type FactRecord = z.output<typeof fact>;

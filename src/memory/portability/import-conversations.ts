@@ -1,10 +1,10 @@
 /**
- * Imports conversations with the same functions that store recorded calls, so imported conversations can be found,
- * continued and erased, and they expire the same way.
+ * Imports conversations with the functions that store recorded calls. This way, imported conversations can be found,
+ * continued and erased, and they expire in the same way.
  *
- * A conversation may be longer than a batch. Until we've stored its last message, its row is in the state `read`
- * without a `read_at`, which never happens otherwise, and it isn't learnable. If the import is repeated, it continues
- * with this row. Any other existing row counts as present and isn't changed.
+ * A conversation may be longer than a batch. Until its last message is stored, its row has the state `read` without a
+ * `read_at`, which never happens for other conversations, and it isn't learnable. If somebody repeats the import, it
+ * continues with this row. All other existing rows count as present and don't change.
  */
 import { newId } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -21,10 +21,10 @@ import type { ConversationRecord, MessageRecord } from './format.ts';
 import { type ImportBatch, mapIds } from './import-batch.ts';
 import type { Lined } from './import-items.ts';
 
-/** A conversation in the file whose messages we're still reading. */
+/** A conversation that we're still reading messages for. */
 export interface OpenConversation {
   readonly record: Lined<ConversationRecord>;
-  /** Null before its first batch. */
+  /** Null before the first batch. */
   state: ConversationState | null;
 }
 
@@ -33,11 +33,11 @@ type ConversationState =
   | { readonly kind: 'present' }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** A conversation with the messages that are in this batch. */
+/** A conversation together with those of its messages that are in this batch. */
 export interface ConversationPart {
   readonly open: OpenConversation;
   readonly messages: readonly Lined<MessageRecord>[];
-  /** Whether this batch contains the last of its messages. */
+  /** True if the conversation ends in this batch. */
   readonly isLast: boolean;
 }
 
@@ -57,7 +57,7 @@ export async function importConversations(batch: ImportBatch, parts: readonly Co
     const { open, messages } = part;
     const row = stored.get(ids.find(open.record.id) ?? '');
     const id = row?.id ?? ids.newIdFor(open.record.id);
-    // The file may contain two conversations with the same id.
+    // The file could contain two conversations with the same id. We ignore the messages of the second one.
     const state: ConversationState = appended.has(id) ? { kind: 'present' } : nextState(batch, open, row, id);
     if (open.state === null && state.kind === 'refused') tally.refuse('conversation', open.record.line, state.reason);
     else if (open.state === null) tally.count('conversation', row || state.kind === 'present' ? 'present' : 'added');
@@ -85,7 +85,7 @@ interface StoredRow {
   readonly tipHash: Sha256 | null;
 }
 
-/** Locks the rows in the order of their ids, like the recording of calls. */
+/** Locks the rows in the order of their ids, like the code that records calls. */
 async function lockStored(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRow>> {
   const rows = await tx.query<StoredRow>(
     `select conversation.id, conversation.state = 'read' and conversation.read_at is null as "isUnfinished", conversation.messages as count,
@@ -104,7 +104,6 @@ interface AppendedPart {
   readonly conversation: Conversation;
 }
 
-/** Appends the new messages to the conversation, in the same way as the recording of a call. */
 function append(
   { projectId, tally, keepsIds }: ImportBatch,
   part: ConversationPart & { readonly id: string; readonly row: StoredRow | undefined },
@@ -157,9 +156,9 @@ async function store(batch: ImportBatch, appended: readonly AppendedPart[]): Pro
 }
 
 /**
- * Messages are deleted together with the stored prompts that refer to them, so we have to create those prompts. Each
- * response gets the prompt of its call, and the end of each chain gets one with a new id. If a prompt is still stored,
- * we keep it.
+ * Creates prompts that refer to the imported messages. Messages are deleted together with the last prompt that refers
+ * to them, so without any prompt they would never be deleted. Each response gets the prompt of its call, and the end of
+ * each chain gets a prompt with a new id. If a prompt is still stored, we keep it.
  */
 async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Promise<void> {
   const callIds = appended.flatMap(({ conversation }) => conversation.added.flatMap(({ callId }) => callId ?? []));
@@ -188,6 +187,7 @@ async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Pro
         parts,
         promptLength,
         recalled: [],
+        recalledTokens: null,
         parameters: null,
       });
       turn = [];
@@ -196,7 +196,7 @@ async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Pro
   await storeTexts(tx, texts, conversationIds);
 }
 
-/** Closes the conversations as `conversations/episodes.ts` does. */
+/** Closes the imported conversations in the same way as `conversations/episodes.ts`. */
 async function finish(tx: Queries, projectId: string, appended: readonly AppendedPart[]): Promise<void> {
   if (appended.length === 0) return;
   const rows: Record<string, unknown>[] = [];

@@ -1,10 +1,9 @@
 /**
- * Imports memories the way `items/items.ts` writes them: we mask credentials, refuse forbidden texts, and live memories
- * are searchable right away.
+ * Imports memories in the same way as `items/items.ts` writes them. Credentials are masked, forbidden text is refused,
+ * and live memories can be found immediately.
  */
 import { newId } from '../../core/ids.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
-import type { ItemKind, ItemOrigin } from '../records/item-record.ts';
 import { addItemPassages } from '../records/passages.ts';
 import { hashNormalizedText } from '../text/normalized-text.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
@@ -12,25 +11,10 @@ import type { ForeignFormat, ForeignItem } from './foreign-formats.ts';
 import type { ItemRecord } from './format.ts';
 import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
 
-/** A row to insert. Times are RFC 3339, or null for the current time. */
-interface NewRow {
-  readonly id: string;
-  readonly subject: string | null;
-  readonly text: string;
-  readonly kind: ItemKind;
-  readonly importance: number;
-  readonly pinned: boolean;
-  readonly origin: ItemOrigin;
-  readonly author: string;
-  readonly state: 'live' | 'closed';
-  readonly useful: number;
-  readonly wrong: number;
-  readonly wrong_overruled: number;
-  readonly conversation: string | null;
-  readonly evidence: string | null;
+/** A row to insert. Times are in RFC 3339. If a time is null, we use the current time. */
+interface NewRow extends Omit<ItemRecord, 'type' | 'created_at' | 'updated_at'> {
   readonly created_at: string | null;
   readonly updated_at: string | null;
-  readonly closed_at: string | null;
 }
 
 export type Lined<Value> = Value & { readonly line: number };

@@ -2,10 +2,10 @@
  * Imports memory from a stream, which can be an export of a gateway, mem0's `get_all()`, or a plain list
  * (docs/memory-export.md).
  *
- * We add what the project doesn't have and never change what it has, so an interrupted import can simply be repeated.
- * Each batch is one transaction under the project's shared lock. If a line can't be read, the import ends with
- * `bad_request`, but everything before that line is imported. Records that memory may not store are refused and
- * reported, and so are records of subjects that were erased since. The rest is still imported.
+ * We add what the project doesn't have and never change what it has, so if an import is interrupted you can simply
+ * repeat it. Each batch is one transaction under the project's shared lock. If we can't read a line, the import ends
+ * with `bad_request`, but everything before that line has been imported. Records that memory can't store are refused
+ * and reported, and so are records of subjects that have been erased since. All other records are still imported.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
@@ -23,15 +23,15 @@ export interface ImportRequest {
   readonly project: string;
   readonly format: (typeof importFormats)[number];
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** Only counts what the import would do. */
+  /** If true, nothing is imported. We only count what an import would do. */
   readonly dryRun: boolean;
-  /** Also imports records of subjects that were erased after the record was written or exported. */
+  /** If true, we also import records of subjects that were erased after the record was written or exported. */
   readonly restoreErased: boolean;
-  /** Pass this to find out what was imported even if the import ends with an error. */
+  /** Pass a tally to learn what was imported even if the import fails halfway. */
   readonly tally?: Tally;
 }
 
-/** Only contains the first thousand refusals. */
+/** The result of an import. Only the first thousand refusals are listed in detail. */
 export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
   readonly dryRun: boolean;
 }
@@ -39,8 +39,8 @@ export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
 export type ImportMemory = ReturnType<typeof createImportMemory>;
 
 /**
- * Limits of a batch. The characters are those of the file. A conversation only stores 400 passages per batch
- * (`records/passages.ts`), so a batch must not produce more.
+ * The limits of a batch. The characters are counted in the file. We only store 400 passages of a conversation per batch
+ * (`records/passages.ts`), so a batch must not contain more text than that.
  */
 const maxRecords = 500;
 const maxCharacters = 200_000;
@@ -51,7 +51,7 @@ export function createImportMemory({ database, clock }: { readonly database: Dat
     const { format, projectId, chunks, dryRun, restoreErased, tally = createTally() } = request;
     const startedAt = await begin(database, projectId);
     const store = async ({ work, ...options }: StoreOptions): Promise<void> => {
-      // Each batch has its own tally, because its counts don't apply if the transaction fails.
+      // Keep a tally per batch, so that it can be thrown away if the transaction fails.
       const ofBatch = createTally();
       const ofImport = { projectId, clock, writes: !dryRun, startedAt, restoreErased, tally: ofBatch };
       await database.transaction((tx) => runBatch({ ...ofImport, ...options, tx }, work));
@@ -78,15 +78,15 @@ interface StoreOptions extends Pick<BatchOptions, 'keepsIds' | 'exportedAt' | 's
   readonly work: (batch: ImportBatch) => Promise<void>;
 }
 
-/** Checks that memory is on and returns the database time. */
+/** Starts an import. Throws if memory is off. Returns the database's time. */
 async function begin(database: Database, projectId: string): Promise<Date> {
   await requireMemory(database, projectId);
   const [row] = await database.query<{ now: Date }>('select clock_timestamp() as now');
-  if (!row) throw new Error('the database has no time');
+  if (!row) throw new Error('the database did not return its time');
   return row.now;
 }
 
-/** If a record can't be read, this still stores the records before it. */
+/** If a record can't be read, the records before it are still stored. */
 async function inBatches<Value extends { readonly length: number }>(
   values: AsyncIterable<Value>,
   store: (batch: readonly Value[]) => Promise<void>,

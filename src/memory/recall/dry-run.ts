@@ -1,4 +1,4 @@
-/** Parses the request of a recall dry run, which contains either a text or the messages of a call. */
+/** Parses the request of a recall dry run. It has either a text or the messages of a call. */
 import { z } from 'zod';
 import { scanObject } from '../../core/json/spans.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
@@ -6,14 +6,14 @@ import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
 import { optionalSubject } from '../items/item-schemas.ts';
 
 /**
- * Ignores unknown fields. The `text` of the output is what recall would search for in a call with these messages. It's
- * null if no user message has any text.
+ * Unknown fields are ignored. The result's `text` is the query that recall would use for a call with these messages, or
+ * null if none of the user's messages has text.
  */
 export const dryRunRequestSchema = z
   .object({
-    /** Treated as the only user message. */
+    /** Searched for as if it were the call's only user message. */
     text: z.string().optional(),
-    /** In the format of chat or messages. */
+    /** The messages of a chat or messages request. */
     messages: z.array(z.unknown()).optional(),
     subject: optionalSubject,
     dry_run: z.literal(
@@ -28,7 +28,7 @@ export const dryRunRequestSchema = z
     } catch (error) {
       // JSON.stringify overflows the stack if the messages are nested too deeply.
       if (!(error instanceof RangeError)) throw error;
-      context.addIssue({ code: 'custom', path: ['messages'], message: 'must not be nested so deeply' });
+      context.addIssue({ code: 'custom', path: ['messages'], message: 'is nested too deeply' });
       return z.NEVER;
     }
   });

@@ -2,43 +2,45 @@
  * Finds memories for a user message, and returns the best result that it has when the deadline passes.
  *
  * We start the vector search once the query is embedded. The text search is a fallback that starts if the embedding
- * fails, or if we haven't found anything after a quarter of the deadline, so most recalls only search once. If the
+ * fails or takes more than a quarter of the deadline, or if we haven't found anything after half of the deadline. So most
+ * recalls only search once, even on a busy database, which would only get slower if each of them searched twice. If the
  * project has a model for it, we rerank the results. If reranking is late or fails, we keep the order of the search.
  */
 import type { Caller } from '../../core/call.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Item } from '../records/item-record.ts';
+import type { MemorySettings } from '../records/settings.ts';
 import type { TextVector } from '../text/vectors.ts';
 
 /** A match of the search. */
 export interface FoundMemory {
   readonly item: Item;
-  /** From 0 to 1. */
+  /** Between 0 and 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
-  /** The factors that determined its rank, by name. Null means unknown. */
+  /** The factors of the rank by name. A factor is null if we don't know it. */
   readonly parts: Readonly<Record<string, number | null>>;
 }
 
 export interface MemoryQuery {
   readonly projectId: string;
-  /** Null searches the whole project. */
+  /** If this is null, we search the whole project. */
   readonly subject: string | null;
   readonly text: string;
-  /** Null searches by text only. */
+  /** The vector to search with. Null for a plain text search. */
   readonly vector: TextVector | null;
   readonly limit: number;
-  /** Whether to include memories that are excluded from recall because of their ratings. */
+  /** True to include memories that are excluded from recall because of their ratings. */
   readonly includesRatedWrong: boolean;
   /** Used as the statement timeout. */
   readonly timeoutMs: number;
 }
 
-/** Who pays for a model call that memory makes, and how long it may take. */
+/** Who pays for the model calls that memory makes, and how long each may take. */
 export interface CallOptions {
   readonly caller: Caller;
   readonly timeoutMs: number;
-  /** Whether this is part of a call by the caller, which already occupies a slot of its key. */
+  /** True if this is on behalf of one of the caller's own calls, which already occupies a slot of its key. */
   readonly isPartOfCall: boolean;
 }
 
@@ -48,63 +50,79 @@ export interface CallOptions {
  */
 export type Rerank = (query: string, texts: readonly string[], options: CallOptions) => Promise<readonly (number | null)[]>;
 
+type RecallSettings = Pick<MemorySettings, 'enabled' | 'recall_budget_tokens'>;
+
 export interface FinderDeps {
-  readonly isEnabled: (projectId: string) => boolean | Promise<boolean>;
+  readonly readSettings: (projectId: string) => Promise<RecallSettings>;
   /**
-   * Resolves to null if there's no route for embeddings. May reject, e.g. if a ceiling of the key is reached, or never
-   * settle.
+   * Resolves to null if no model can embed texts. Callers have to be ready for a rejection, e.g. because of an exceeded
+   * ceiling, and for a promise that never settles.
    */
   readonly embed: (text: string, options: CallOptions) => Promise<TextVector | null>;
-  /** Resolves to null if the project has no reranking model. */
+  /** Null if the project hasn't configured a reranking model. */
   readonly findReranker: (projectId: string) => Promise<Rerank | null>;
-  /** Returns the best matches first. */
+  /** Best match first. */
   readonly findMemories: (query: MemoryQuery) => Promise<readonly FoundMemory[]>;
   readonly deadlineMs: () => number;
 }
 
 export interface FindRequest {
   readonly caller: Caller;
-  /** Null searches the whole project. */
+  /** Null for the whole project. */
   readonly subject: string | null;
-  /** The last user message. */
+  /** The text of the last user message. */
   readonly text: string;
   readonly isPartOfCall: boolean;
-  /** How much time the call has left, or null if it has no deadline. Recall takes at most half of it. */
+  /** The time until the call's deadline. Null if it has none. Recall takes at most half of this. */
   readonly remainingMs: number | null;
-  /** False if the caller's ceilings leave no budget for model calls by memory. */
+  /** False if the caller's ceilings don't leave room for memory's own model calls. */
   readonly mayCallModels: boolean;
 }
 
 export interface Found {
-  /** Sorted best first. */
+  /** The memories, best match first. */
   readonly memories: readonly FoundMemory[];
-  /** The vector of the search that found the memories, or null if they were found by text only. */
+  /** Vector of the search, or null if the memories were found by text alone. */
   readonly vector: TextVector | null;
   readonly isReranked: boolean;
-  /** False if memory is off, in which case nothing is searched. */
+  /** False if memory is off and so nothing was searched. */
   readonly isEnabled: boolean;
-  /** Whether the deadline passed, so that the result contains what we'd found by then. */
+  /** The project's token budget for the block. Null if it doesn't have one. */
+  readonly budgetTokens: number | null;
+  /** True if the deadline passed. In that case, the result has what we'd found by then. */
   readonly isLate: boolean;
 }
 
-/** Limits the search query. We keep the end of a long message, because users usually put their question there. */
+/** Of longer messages we search for the end, because that's where people usually put their question. */
 const maxQueryLength = 2_000;
-/** Twice as many as we insert, because we leave out near-duplicates. */
-const maxCandidates = 20;
-/** Higher than without reranking, because the model can move up memories that the search ranks low. */
+/** Twice what's inserted without a budget. Some are near-duplicates and will be left out. */
+const minCandidates = 20;
+/**
+ * With a budget, we insert as many memories as fit. To have enough of them, we search for the number that would fit if
+ * each had this many tokens.
+ */
+const shortMemoryTokens = 25;
+const maxCandidates = 150;
+/**
+ * How many memories the reranking model gets. This is more than we'd otherwise look at without a budget, because the
+ * model can move up memories that the search ranks low.
+ */
 export const maxRerankedCandidates = 30;
-/** A fraction of the deadline. A local model embeds a query in a tenth of this time. */
-const textSearchDelay = 0.25;
+/** Share of the deadline before we start a text search. Embedding a query locally takes a tenth of the shorter one. */
+const textSearchDelay = { withoutVector: 0.25, withVector: 0.5 };
 /**
  * The fraction of the deadline that has to be left to start reranking. If we started it later, we'd pay for a result
  * that we couldn't use, and its timeout would count against the vendor.
  */
 const minRerankTime = 0.1;
 
-/** The result if nothing was found. */
-export const nothing: Found = { memories: [], vector: null, isReranked: false, isEnabled: true, isLate: false };
+/** The result of a search that found no memories. */
+export const nothing: Found = {
+  ...{ memories: [], vector: null, isReranked: false },
+  ...{ isEnabled: true, budgetTokens: null, isLate: false },
+};
 
-/** Returns the parts of a query that depend only on `request`. */
+/** Builds the part of a query that the request alone determines. */
 export function toMemoryQuery({ caller, subject, text }: FindRequest): Pick<MemoryQuery, 'projectId' | 'subject' | 'text'> {
   return { projectId: caller.projectId, subject, text: text.slice(-maxQueryLength).toWellFormed() };
 }
@@ -120,13 +138,14 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
   const callOptions = (): CallOptions => ({ caller, isPartOfCall, timeoutMs: Math.max(1, Math.floor(endsAt - performance.now())) });
 
   const search = async (): Promise<Found> => {
-    if (!(await deps.isEnabled(query.projectId))) return { ...nothing, isEnabled: false };
+    const { enabled, recall_budget_tokens: budgetTokens } = await deps.readSettings(query.projectId);
+    if (!enabled) return { ...nothing, isEnabled: false };
     const rerank = mayCallModels ? await deps.findReranker(query.projectId) : null;
-    const limit = rerank ? maxRerankedCandidates : maxCandidates;
+    const limit = Math.max(rerank ? maxRerankedCandidates : minCandidates, toCandidates(budgetTokens));
     const findBy = async (vector: TextVector | null): Promise<Found> => {
       const { timeoutMs: remainingMs } = callOptions();
       const memories = await deps.findMemories({ ...query, vector, limit, includesRatedWrong: false, timeoutMs: remainingMs });
-      return { ...nothing, memories, vector };
+      return { ...nothing, memories, vector, budgetTokens };
     };
     let textSearch: Promise<Found> | null = null;
     const findByText = (): Promise<Found> => {
@@ -136,10 +155,16 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
       });
       return textSearch;
     };
-    const delayed = setTimeout(() => findByText().catch(() => undefined), timeoutMs * textSearchDelay);
+    const startTextSearchAfter = (share: number): NodeJS.Timeout =>
+      setTimeout(() => findByText().catch(() => undefined), Math.max(1, endsAt - performance.now() - timeoutMs * (1 - share)));
+    let delayed = startTextSearchAfter(textSearchDelay.withoutVector);
     try {
-      // The embedding call records its own error.
+      // `embed` has recorded the error already. Search by text.
       const vector = mayCallModels ? await deps.embed(query.text, callOptions()).catch(() => null) : null;
+      if (vector) {
+        clearTimeout(delayed);
+        delayed = startTextSearchAfter(textSearchDelay.withVector);
+      }
       best = vector ? await findBy(vector).catch(findByText) : await findByText();
     } finally {
       clearTimeout(delayed);
@@ -149,16 +174,21 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
 
   const rerankFound = async (found: Found, rerank: Rerank): Promise<Found> => {
     if (found.memories.length < 2 || endsAt - performance.now() < timeoutMs * minRerankTime) return found;
-    const texts = found.memories.map(({ item }) => item.text);
-    // The reranking call records its own error, too.
+    const ranked = found.memories.slice(0, maxRerankedCandidates);
+    const texts = ranked.map(({ item }) => item.text);
+    // `rerank` records its own errors. If it fails, keep the order of the search.
     const relevances = await rerank(query.text, texts, callOptions()).catch(() => null);
     if (relevances === null) return found;
     const rank = ({ parts }: FoundMemory): number => parts.relevance ?? Number.NEGATIVE_INFINITY;
-    const memories = found.memories
+    const sorted = ranked
       .map((memory, index) => ({ ...memory, parts: { ...memory.parts, relevance: relevances[index] ?? null } }))
       .toSorted((one, other) => rank(other) - rank(one) || 0);
-    return { ...found, memories, isReranked: true };
+    return { ...found, memories: [...sorted, ...found.memories.slice(maxRerankedCandidates)], isReranked: true };
   };
 
   return withTimeout(search(), timeoutMs, () => ({ ...best, isLate: true }));
+}
+
+function toCandidates(budgetTokens: number | null): number {
+  return budgetTokens === null ? 0 : Math.min(maxCandidates, Math.ceil(budgetTokens / shortMemoryTokens));
 }

@@ -1,65 +1,125 @@
 /**
- * Formats memories as lines of a prompt. The block is marked as data and has a limited length. Its lines have no links
- * or markup, state the origin of the memory, and don't contain duplicates.
+ * Formats memories as lines for a prompt. The block is marked as data and has a limited length. Lines don't contain
+ * links or markup. They say when the memory was written, and where it comes from if that isn't a conversation.
+ * Duplicates are left out.
  */
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import type { Item } from '../records/item-record.ts';
 
 /** The fields of a memory that recall uses. */
-export type RecalledMemory = Pick<Item, 'id' | 'text' | 'origin' | 'subject' | 'createdAt'>;
+export type RecalledMemory = Pick<Item, 'id' | 'text' | 'origin' | 'subject' | 'pinned' | 'createdAt'>;
 
-const origins = { agent: 'saved by an application', observed: 'read in a conversation', person: 'written by a person' } as const;
-const maxLineLength = 500;
-const maxBlockLength = 4_000;
+/** Size limits for the block that recall inserts. */
+export interface RecallLimits {
+  readonly maxMemories: number;
+  /** The maximum size of all lines together, as measured by `sizeOf`. */
+  readonly maxSize: number;
+  readonly sizeOf: (line: string) => number;
+}
+
+/** An estimate of how many bytes a token has. We use the same estimate everywhere. */
+const bytesPerToken = 4;
+/** For projects without a budget. `maxSize` is in characters here. */
+const defaultLimits: RecallLimits = { maxMemories: 10, maxSize: 4_000, sizeOf: (line) => line.length };
+/** Only large budgets get to this limit. */
+const maxMemoriesInBudget = 100;
 
 /**
- * Why a memory was left out of the block: it reads like an instruction or consists of nothing but markup, it repeats a
- * better one, or the block is full.
+ * Returns the limits for a budget in tokens. Without a budget, the block has up to ten memories. With a budget, it has
+ * as many as fit together with its frame.
  */
-export type OmissionReason = 'unsafe' | 'near_duplicate' | 'limit';
+export function toRecallLimits(budgetTokens: number | null): RecallLimits {
+  if (budgetTokens === null) return defaultLimits;
+  const maxSize = budgetTokens * bytesPerToken - Buffer.byteLength(wrapRecalled('recall', []));
+  // 1 byte more for the line break
+  return { maxMemories: maxMemoriesInBudget, maxSize, sizeOf: (line) => Buffer.byteLength(line) + 1 };
+}
+
+/** Recalled lines don't mention conversations as their origin, because nearly all memories come from there. */
+const origins = { agent: ', saved by an application', observed: '', person: ', written by a person' } as const;
+/**
+ * Longer texts are cut. We tried lengths from 300 to 1,000 characters, and with 500 the block had as much of the
+ * evidence as with any other (docs/benchmarks.md#evidence-per-token).
+ */
+const maxLineLength = 500;
+
+/**
+ * Why a memory was left out of the block.
+ *
+ * - `unsafe`: it reads like an instruction, or only consists of markup
+ * - `near_duplicate`: it repeats a better or newer memory
+ * - `limit`: the block is full
+ * - `weak_match`: it matches much worse than the best memory
+ */
+export type OmissionReason = 'unsafe' | 'near_duplicate' | 'limit' | 'weak_match';
 
 export interface RecallBlock {
   readonly block: string;
-  /** The memories in the block, best first. */
+  /** What's in the block, best first. */
   readonly used: readonly RecalledMemory[];
-  /** The memories that were left out, by id. */
+  /** Maps the ids of memories that were left out to the reason. */
   readonly omitted: ReadonlyMap<string, OmissionReason>;
 }
 
-/** `memories` must be sorted best first. */
-export function formatRecallBlock(memories: readonly RecalledMemory[], maxMemories: number): RecallBlock {
-  const used: RecalledMemory[] = [];
-  const omitted = new Map<string, OmissionReason>();
-  const lines: string[] = [];
-  const seen: ReadonlySet<string>[] = [];
-  let length = 0;
-  for (const [position, memory] of memories.entries()) {
-    const text = sanitizeLine(memory.text, maxLineLength);
-    const terms = toTermSet(text);
-    const line = `- ${text} (${origins[memory.origin]}, ${memory.createdAt.toISOString().slice(0, 10)})`;
-    if (text === '') omitted.set(memory.id, 'unsafe');
-    else if (seen.some((other) => isNearDuplicate(terms, other))) omitted.set(memory.id, 'near_duplicate');
-    else if (used.length === maxMemories || length + line.length > maxBlockLength) {
-      for (const { id } of memories.slice(position)) omitted.set(id, 'limit');
-      break;
-    } else {
-      length += line.length;
-      lines.push(line);
-      used.push(memory);
-      seen.push(terms);
-    }
-  }
-  return { block: wrapRecalled('recall', lines), used, omitted };
+interface Line {
+  readonly memory: RecalledMemory;
+  readonly line: string;
+  readonly terms: ReadonlySet<string>;
 }
 
-/** Doesn't match the joiners that some scripts need inside a word. */
+/**
+ * Formats the block that recall inserts into a prompt. `memories` have to be sorted best first. We skip those that
+ * don't fit, so that shorter ones after them still can.
+ */
+export function formatRecallBlock(memories: readonly RecalledMemory[], { maxMemories, maxSize, sizeOf }: RecallLimits): RecallBlock {
+  const lines: Line[] = [];
+  const omitted = new Map<string, OmissionReason>();
+  let size = 0;
+  for (const memory of memories) {
+    const text = sanitizeLine(memory.text, maxLineLength);
+    const terms = toTermSet(text);
+    const line = `- ${text} (${memory.createdAt.toISOString().slice(0, 10)}${origins[memory.origin]})`;
+    const similar = lines.findIndex((other) => isNearDuplicate(terms, other.terms));
+    const replaced = lines[similar];
+    const grownBy = sizeOf(line) - (replaced ? sizeOf(replaced.line) : 0);
+    if (text === '') omitted.set(memory.id, 'unsafe');
+    else if (replaced) {
+      const isBetter = isNewerVersion({ memory, line, terms }, replaced) && size + grownBy <= maxSize;
+      omitted.set(isBetter ? replaced.memory.id : memory.id, 'near_duplicate');
+      if (!isBetter) continue;
+      size += grownBy;
+      lines[similar] = { memory, line, terms };
+    } else if (lines.length === maxMemories || size + grownBy > maxSize) omitted.set(memory.id, 'limit');
+    else {
+      size += grownBy;
+      lines.push({ memory, line, terms });
+    }
+  }
+  const block = wrapRecalled(
+    'recall',
+    lines.map(({ line }) => line),
+  );
+  return { block, used: lines.map(({ memory }) => memory), omitted };
+}
+
+/**
+ * Returns true if a near-duplicate is the newer version of a memory. Two long sentences that only differ in a number
+ * usually describe the old and the new state of the same thing. If a person wrote or pinned the older one, it isn't
+ * replaced by a text that nobody has reviewed.
+ */
+function isNewerVersion({ memory, terms }: Line, older: Line): boolean {
+  const isReviewed = (one: RecalledMemory): boolean => one.pinned || one.origin === 'person';
+  if (isReviewed(older.memory) && !isReviewed(memory)) return false;
+  return memory.createdAt > older.memory.createdAt && terms.symmetricDifference(older.terms).size > 0;
+}
+
+/** The lookahead keeps the two joiners, which some scripts need inside of words. */
 const invisibleCharacters = /(?![\u200c\u200d])\p{Default_Ignorable_Code_Point}/gu;
 
 /**
- * Returns a single line of plain text without links, tags, Markdown, or brackets that could close the block. Returns an
- * empty string if the injection detector matches, which may happen for memories that were stored before it knew the
- * pattern.
+ * Returns a single line of plain text without links, tags, Markdown, or brackets that could close the block. Empty if
+ * the injection detector matches, which can happen for memories that were stored before it knew the pattern.
  */
 export function sanitizeLine(text: string, maxLength: number): string {
   if (findInjection(text) !== null) return '';
@@ -79,9 +139,21 @@ function toTermSet(text: string): ReadonlySet<string> {
   return new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text]);
 }
 
-/** Texts are near-duplicates if they share nine out of ten words. */
+const roundingError = 1e-9;
+
+/**
+ * Texts are near-duplicates if they share nine out of ten words. A large block compares thousands of pairs, so we stop
+ * as soon as too many words differ. For most pairs that's after the second word.
+ */
 function isNearDuplicate(terms: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  let shared = 0;
-  for (const term of terms) if (other.has(term)) shared += 1;
-  return shared >= 0.9 * (terms.size + other.size - shared);
+  // With a and b words in the texts and s shared ones, this requires s >= 0.9 * (a + b - s).
+  const minShared = (0.9 * (terms.size + other.size)) / 1.9 - roundingError;
+  let missesLeft = Math.floor(terms.size - minShared);
+  if (missesLeft < 0 || other.size < minShared) return false;
+  for (const term of terms) {
+    if (other.has(term)) continue;
+    missesLeft -= 1;
+    if (missesLeft < 0) return false;
+  }
+  return true;
 }

@@ -1,4 +1,8 @@
 /** A memory item as a database row. */
+
+/** Learning signs the memories that it writes or closes with this name. */
+export const learningAuthor = 'gateway-memory';
+
 export const itemKinds = ['fact', 'preference', 'decision', 'event', 'procedure'] as const;
 export type ItemKind = (typeof itemKinds)[number];
 
@@ -24,6 +28,11 @@ export interface Item {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly closedAt: Date | null;
+  /**
+   * Who closed the memory, in the format of `author`. Null if it's live. Imports and older versions didn't record this,
+   * so it can be null for closed memories as well.
+   */
+  readonly closedBy: string | null;
 }
 
 /**
@@ -31,8 +40,8 @@ export interface Item {
  */
 export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.wrong_overruled < 2)`;
 
-/** Selects the columns of `item` in the shape of `Item`. */
+/** Selects the columns of `item` that make up an `Item`. */
 export const itemColumns = `item.id, item.text, item.kind, item.importance::integer as importance, item.subject, item.pinned, item.origin,
   item.author, item.state, ${inRecallSql} as "inRecall", item.ratings_useful as useful, item.ratings_wrong as wrong,
   item.conversation_id as "conversationId", item.supersedes, item.superseded_by as "supersededBy", item.created_at as "createdAt",
-  item.updated_at as "updatedAt", item.closed_at as "closedAt"`;
+  item.updated_at as "updatedAt", item.closed_at as "closedAt", item.closed_by as "closedBy"`;

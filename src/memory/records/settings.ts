@@ -1,18 +1,19 @@
 /**
- * Memory settings of a project: one schema and one way to change them for every interface.
+ * The memory settings of a project. All interfaces use the same schema and the same function to change them.
  *
  * A change that makes the cleanup delete more than before takes effect a day later, so that every member has time to
- * cancel it. Until then the new rule is in the column `pending_deletion` and `settings` still has the old one. The
+ * cancel it. Until then, the new rule is in the column `pending_deletion`, and `settings` still has the old one. The
  * first daily cleanup after that day applies it.
  *
- * Write decisions read the settings in their own transaction (`readMemorySettings`). `get` serves readers on the
- * request path from a cache.
+ * Code that decides what to write reads the settings in its own transaction (`readMemorySettings`). On the request
+ * path, use `get` or `getInTime`, which have a cache.
  */
 
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { type Clock, dayMs, formatTime } from '../../core/time.ts';
+import { withTimeout } from '../../core/time-limit.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { createNotifiedCache } from '../../db/notified-cache.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -27,29 +28,52 @@ export interface MemorySettingsOptions {
 
 const channel = 'gateway_memory_settings';
 const minutesPerDay = 24 * 60;
+/** How long a call waits for settings that aren't cached. If the database fails or hangs, it continues without them. */
+const readTimeoutMs = 1_000;
 
-const senderSchema = z
-  .string()
-  .min(1)
-  .max(512)
-  .refine((name) => [...name].length <= 256 && !/[\0\p{Cs}]/u.test(name), 'must be the name of an application, 1 to 256 characters');
+/** With the flag `u`, the expression counts code points. */
+const senderSchema = z.string().regex(/^[^\0\p{Cs}]{1,256}$/u, 'must be the name of an application, 1 to 256 characters');
 
-/** The schemas of the settings by name, for interfaces that describe their input. */
+/** Maps each setting to its schema, for interfaces that describe their input. */
 export const memorySettingsFields = {
-  enabled: z.boolean(),
-  only_senders: z.array(senderSchema).max(1_000),
-  delete_conversations_after_days: z.int().min(1).max(36_500).nullable(),
-  delete_unlearned: z.boolean(),
-  batch_of: z.int().min(1).max(1_000),
-  at_least_every_minutes: z.int().min(1).max(43_200),
+  enabled: z.boolean().describe('whether the project has memory'),
+  only_senders: z.array(senderSchema).max(1_000).describe('applications from which memory learns; an empty list stands for all'),
+  delete_conversations_after_days: z
+    .int()
+    .min(1)
+    .max(36_500)
+    .nullable()
+    .describe(
+      'after how many days conversations are deleted; null keeps everything; a change that deletes more takes effect after 24 hours',
+    ),
+  delete_unlearned: z
+    .boolean()
+    .describe('also delete conversations that memory has not learned from; the change takes effect after 24 hours'),
+  batch_of: z.int().min(1).max(1_000).describe('messages per batch'),
+  at_least_every_minutes: z
+    .int()
+    .min(1)
+    .max(43_200)
+    .describe('how long a message waits for its batch at most; has to be shorter than the deletion period'),
+  recall_budget_tokens: z
+    .int()
+    .min(100)
+    .max(16_000)
+    .nullable()
+    .describe(
+      'how many tokens recall may add to a prompt, where four bytes of text count as a token; null stands for up to ten memories with 4,000 characters',
+    ),
 };
 
-const changeSchema = z
+/** The body of `PUT /provision/teams/{project}/memory`. */
+export const memorySettingsInput = z
   .strictObject({
     ...memorySettingsFields,
-    // Null cancels the pending change. We ignore any other value, so that clients can send back the settings they have
-    // read.
-    pending_deletion: z.looseObject({}).nullable(),
+    // Except for null, values are ignored, so that clients can send back settings that they've read.
+    pending_deletion: z
+      .looseObject({})
+      .nullable()
+      .describe('null cancels the planned change; if you send back the value that you read, nothing changes'),
   })
   .partial();
 
@@ -60,6 +84,7 @@ const storedSchema = z.object({
   delete_unlearned: memorySettingsFields.delete_unlearned.default(false),
   batch_of: memorySettingsFields.batch_of.default(20),
   at_least_every_minutes: memorySettingsFields.at_least_every_minutes.default(60),
+  recall_budget_tokens: memorySettingsFields.recall_budget_tokens.default(null),
 });
 
 export type MemorySettings = Readonly<z.output<typeof storedSchema>>;
@@ -67,9 +92,12 @@ export type MemorySettings = Readonly<z.output<typeof storedSchema>>;
 const pendingSchema = z.object({
   delete_conversations_after_days: z.int(),
   delete_unlearned: z.boolean(),
-  /** RFC 3339. The first daily cleanup after this time uses the rule. */
+  /** RFC 3339. The first daily cleanup after this time applies the rule. */
   effective_at: z.string(),
-  /** Estimate from the time of the request: how many conversations that cleanup will delete, up to `maxPreviewed`. */
+  /**
+   * Estimates how many conversations the cleanup is going to delete, up to `maxPreviewed`. Computed when the change was
+   * requested.
+   */
   conversations: z.int(),
 });
 
@@ -78,7 +106,7 @@ export type PendingDeletion = Readonly<z.output<typeof pendingSchema>>;
 /** The settings as the console and the provisioning API show them. */
 export type ShownMemorySettings = MemorySettings & { readonly pending_deletion: PendingDeletion | null };
 
-/** How long members can cancel a change that deletes more than before. */
+/** How long members of the project can cancel a change that deletes more than before. */
 export const deletionNoticeMs = dayMs;
 
 export const defaultMemorySettings: MemorySettings = Object.freeze(storedSchema.parse({}));
@@ -88,7 +116,7 @@ export interface MemorySettingsChange {
   readonly settings: ShownMemorySettings;
 }
 
-/** Reports whether the settings allow us to record calls of an application. */
+/** Checks whether the settings allow us to record calls of an application. */
 export function isSourceRecorded(
   { enabled, only_senders: senders }: MemorySettings,
   { source, hasExplicitSource }: { readonly source: string; readonly hasExplicitSource: boolean },
@@ -108,8 +136,8 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
   /**
-   * Like `update`, but also returns the settings before the change. `check` is called with them in the transaction and
-   * may throw.
+   * Like `update`, but also returns the settings before the change. `check` gets these inside the transaction, and can
+   * throw.
    */
   const change = async (
     projectId: string,
@@ -118,7 +146,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   ): Promise<MemorySettingsChange> => {
     const apply = parseMemorySettingsChange(input);
     const changed = await database.transaction(async (tx) => {
-      // Serialize partial changes, so that they don't overwrite each other.
+      // This lock serializes partial changes, so that none of them gets overwritten.
       await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
       const previous = await readShownSettings(tx, projectId);
       check?.(previous);
@@ -138,7 +166,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
         ],
       );
       await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
-      // The new settings may make a batch due or unblock a running one.
+      // With the new settings, a new batch may be due, and batches that were blocked may be able to continue.
       await triggerLearning(tx, projectId);
       await signalBatches(tx, projectId);
       return { previous, settings: { ...settings, pending_deletion: pending } };
@@ -148,8 +176,8 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   };
 
   /**
-   * Returns null if the rule can take effect immediately, because it would delete nothing before the notice period is
-   * over.
+   * Returns null if the rule can take effect immediately, because it wouldn't delete anything before the notice period
+   * is over.
    */
   const toPending = async (
     tx: Queries,
@@ -158,7 +186,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     current: PendingDeletion | null,
   ): Promise<PendingDeletion | null> => {
     const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
-    // Requesting the same rule again doesn't restart the notice period.
+    // If somebody requests the same rule twice, the notice period doesn't start again.
     if (current && isSameRule(current, rule)) return current;
     const effectiveAt = clock.now() + deletionNoticeMs;
     if (!(await holdsDataBefore(tx, projectId, new Date(effectiveAt - days * dayMs)))) return null;
@@ -167,24 +195,26 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   };
 
   return {
-    /** Returns synchronously if the settings are cached. */
-    get(projectId: string): MemorySettings | Promise<MemorySettings> {
+    get: async (projectId: string): Promise<MemorySettings> => withDefaults(await cache.get(projectId)),
+    /** Returns null if we can't read the settings from the database in time. */
+    async getInTime(projectId: string): Promise<MemorySettings | null> {
       const row = cache.get(projectId);
-      return row instanceof Promise ? row.then(withDefaults) : withDefaults(row);
+      if (!(row instanceof Promise)) return withDefaults(row);
+      return withTimeout(row.then(withDefaults), readTimeoutMs, () => null).catch(() => null);
     },
     /** Loads settings into memory before `get` needs them. */
     warm: (projectIds: readonly string[]): Promise<void> => cache.warm(projectIds, readMany),
-    /** Reads the current settings from the database. */
+    /** Reads the settings from the database instead of the cache. */
     read,
     change,
-    /** Applies a partial change and returns all settings. Throws a `bad_request` that lists every invalid field. */
+    /** Applies a partial change and returns all settings. Throws a `bad_request` that lists all invalid fields. */
     update: async (projectId: string, input: unknown): Promise<ShownMemorySettings> => (await change(projectId, input)).settings,
     start: cache.start,
     stop: cache.stop,
   };
 }
 
-/** Returns the settings by project id. Projects without a row are left out. */
+/** Maps project ids to settings. Projects without a row are left out. */
 export async function readMemorySettings(queries: Queries, projectIds: readonly string[]): Promise<ReadonlyMap<string, MemorySettings>> {
   const rows = await queries.query<{ projectId: string; settings: unknown }>(
     `select project_id as "projectId", settings from memory_settings where project_id = any($1::uuid[])`,
@@ -209,18 +239,18 @@ async function readShownSettings(queries: Queries, projectId: string): Promise<S
 export interface ParsedSettingsChange {
   /** The settings that take effect immediately. */
   readonly settings: MemorySettings;
-  /** The requested rule if it deletes more than the current one; otherwise null. */
+  /** The requested deletion rule, if it deletes more than the current one. Null if it doesn't. */
   readonly stricter: (DeletionRule & { readonly delete_conversations_after_days: number }) | null;
 }
 
 /** Validates a partial change and returns a function that applies it. Throws `bad_request`. */
 export function parseMemorySettingsChange(input: unknown): (current: ShownMemorySettings) => ParsedSettingsChange {
-  const { pending_deletion: pendingGiven, ...change } = parseOrBadRequest(changeSchema, input ?? {});
+  const { pending_deletion: pendingGiven, ...change } = parseOrBadRequest(memorySettingsInput, input ?? {});
   return (current) => {
     const next = storedSchema.parse({ ...current, ...change });
     const isRead = pendingGiven !== undefined && pendingGiven !== null && isSameRule(next, current);
-    // Omitted members keep their pending value. If nothing is pending, or the change cancels it, they keep their
-    // current value.
+    // If a field is omitted it keeps its pending value. If nothing is pending or the pending change is cancelled, it
+    // keeps its current value.
     const base = toRule(pendingGiven === null ? current : (current.pending_deletion ?? current));
     const { delete_conversations_after_days: daysGiven = base.delete_conversations_after_days, delete_unlearned: unlearnedGiven } = change;
     const days = isRead ? base.delete_conversations_after_days : daysGiven;
@@ -228,7 +258,7 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
     const wanted = { delete_conversations_after_days: days, delete_unlearned: unlearned };
     const stricter = days !== null && deletesMore(wanted, current) ? { ...wanted, delete_conversations_after_days: days } : null;
     const settings = { ...next, ...(stricter ? toRule(current) : wanted) };
-    // Otherwise retention could delete conversations before a batch has read them.
+    // Conversations must live long enough for a batch to read them before retention deletes them.
     for (const period of [days, settings.delete_conversations_after_days])
       if (period !== null && next.at_least_every_minutes >= period * minutesPerDay)
         throw gatewayError('bad_request', {
@@ -247,9 +277,9 @@ export function isSameRule(one: DeletionRule, other: DeletionRule): boolean {
 }
 
 /**
- * Puts pending deletion rules into effect once their notice period is over, and returns how many were due. We drop a
- * rule if a process of an older version, which doesn't know about pending rules, has changed the deletion period in
- * the meantime.
+ * Applies pending deletion rules whose notice period is over, and returns how many there were. If a process of an older
+ * version has changed the deletion period in the meantime we drop the rule, because that version doesn't know about
+ * pending rules.
  */
 export async function applyPendingDeletions(database: Database, now: number): Promise<number> {
   const due = await database.query<{ projectId: string }>(

@@ -2,7 +2,9 @@
  * Finds candidates for a search: passages that contain words of the query, and passages near its vector.
  *
  * Text: We use the 8 rarest words of the query, ignoring stop words. Each word contributes at most 100 passages, so a
- * frequent word can't crowd out a rare one. The best 200 are ranked.
+ * frequent word can't crowd out a rare one. If that isn't all of them, we also look for passages that contain two of the
+ * rarest words. The best 200 are ranked. To find a frequent word, we only look at the newest passages, because the index
+ * would return all passages that contain it, and most of them are about something else.
  *
  * Vectors: We use the 100 nearest passages by cosine that have a vector of the query's model. For a small project or
  * subject the planner sorts all of its passages. For a large one it uses the vector index of the project, which
@@ -15,23 +17,37 @@
 const maxTerms = 8;
 const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
+/** The number of rarest words for which we look for passages that contain two of them. */
+const maxPairedTerms = 3;
+/**
+ * A word is frequent if more passages contain it. PostgreSQL reads all of them to find the first hundred, which takes
+ * about 0.2 ms per thousand.
+ */
+const maxPassagesOfRareTerm = 10_000;
+/** Frequent words are only looked for in this many of the newest passages. */
+const recentPassages = 1_000;
 export const maxVectorCandidates = 100;
-/** We count up to this many passages of the scope. Beyond that we use the project's daily statistics. */
+/**
+ * We count the passages of the scope, but only up to this number. Beyond that, the project's daily statistics have to
+ * do.
+ */
 const maxCounted = 1_000;
 
 export interface CandidateVariant {
   readonly of: 'memories' | 'episodes';
   readonly dims: number | null;
-  /** Whether $2 is a subject. If not, the search reads the whole project. */
+  /**
+   * True if $2 is a subject. We then search its memories and those without any subject. Otherwise we search the whole
+   * project.
+   */
   readonly hasSubject: boolean;
 }
 
 /** Returns the CTEs `terms`, which contains the words and their rarity, and `candidates` (id, is_near). */
 export function candidatesSql(variant: CandidateVariant): string {
-  const owner = variant.of === 'memories' ? 'item_id' : 'conversation_id';
-  const filter = `passage.project_id = $1::uuid and passage.${owner} is not null and ($6::text[] is null or passage.kind = any($6::text[]))`;
-  const parts = scopeParts(variant).map((scope) => `${filter} and ${scope}`);
-  return `${tokensSql(variant)}, ${textCandidatesSql(parts)}, ${vectorCandidatesSql(parts, variant.dims)},
+  const scopes = scopeParts(variant);
+  const parts = scopes.map((scope) => `${ownerSql(variant)} and ${kindSql} and ${scope}`);
+  return `${tokensSql(variant)}, ${textCandidatesSql(parts, recentSql(variant))}, ${vectorCandidatesSql(parts, variant.dims)},
   candidates as (
     select id, bool_or(is_near) as is_near
       from (select id, false as is_near from by_text union all select id, true from by_vector) as matches
@@ -39,7 +55,13 @@ export function candidatesSql(variant: CandidateVariant): string {
   )`;
 }
 
-/** Conditions of which each passage in the scope meets exactly one. */
+const kindSql = '($6::text[] is null or passage.kind = any($6::text[]))';
+
+function ownerSql({ of }: CandidateVariant): string {
+  return `passage.project_id = $1::uuid and passage.${of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
+}
+
+/** Splits the scope into parts without overlap. The subject's own passages are first. */
 function scopeParts({ hasSubject }: CandidateVariant): readonly string[] {
   return hasSubject ? ['passage.subject = $2::text', 'passage.subject is null'] : ['$2::text is null'];
 }
@@ -49,34 +71,51 @@ function scopeParts({ hasSubject }: CandidateVariant): readonly string[] {
  * is 0 if a word is rare or hasn't been counted yet.
  */
 function tokensSql(variant: CandidateVariant): string {
+  const of = countedAs(variant);
   return `
+  asked as (
+    select split_part(line, E'\\t', 1) as term, split_part(line, E'\\t', 2) as forms from unnest(string_to_array($3::text, E'\\n')) as line
+  ),
+  -- A term with several lexemes is at least as rare as the rarest of them.
   words as (
-    select form.term, max(stat.passages) as passages
-      from (select lexeme as term, unnest(lexeme || tsvector_to_array(to_tsvector('english', lexeme))) as word
-              from unnest(to_tsvector('simple', $3::text))) form
-      join memory_words stat on stat.project_id = $1::uuid and stat.word = form.word
-     group by form.term
+    select asked.term, asked.forms, min(counted.passages) as passages
+      from asked
+      cross join lateral unnest(to_tsvector('simple', asked.term)) as token
+      cross join lateral (
+        select coalesce(max(stat.${of}), 0) as passages
+          from memory_words stat
+         where stat.project_id = $1::uuid
+           and stat.word = any(token.lexeme || tsvector_to_array(to_tsvector('english', token.lexeme) || to_tsvector('simple', asked.forms)))
+      ) counted
+     group by asked.term, asked.forms
   ),
   tokens as (
-    select token.lexeme as term, plainto_tsquery('simple', token.lexeme) as exact, plainto_tsquery('english', token.lexeme) as stem,
-           coalesce(words.passages, 0) as passages
-      from unnest(to_tsvector('simple', $3::text)) as token
-      left join words on words.term = token.lexeme
+    select words.term, words.passages, plainto_tsquery('simple', words.term) as exact,
+           plainto_tsquery('english', words.term) || to_tsquery('simple', words.forms) as stem,
+           numnode(plainto_tsquery('english', words.term)) = 0 as is_stop_word
+      from words
   ),
   total as materialized (${countSql(variant)}),
   rarest as materialized (
-    select token.exact, token.stem, token.passages, row_number() over (order by token.passages, length(token.term) desc, token.term) as rank
+    select token.exact, token.stem, token.passages, row_number() over (order by token.passages, length(token.term) desc, token.term) as rank,
+           token.passages > ${maxPassagesOfRareTerm} or token.passages * 10 > total.sampled as is_frequent
       from tokens token
-     -- A token without an English stem is a stopword.
-     where numnode(token.stem) > 0 or not exists (select 1 from tokens other where numnode(other.stem) > 0)
+      cross join total
+     -- A token without an English stem is a stop word.
+     where not token.is_stop_word or not exists (select 1 from tokens other where not other.is_stop_word)
      order by rank
      limit ${maxTerms}
   )`;
 }
 
+/** The statistics column for what we're searching. */
+function countedAs({ of }: CandidateVariant): 'memories' | 'passages' {
+  return of === 'memories' ? 'memories' : 'passages';
+}
+
 /**
- * Selects the number of memories, or of passages of any kind, in the scope, up to `maxCounted`. If the daily statistics say that there are at least
- * as many, we don't count them again in each search. Without the ORDER BY, PostgreSQL might read rows of other projects
+ * Counts the memories in the scope (or the passages of any kind), up to `maxCounted`. We skip this if the daily
+ * statistics already say that there are that many. Without the ORDER BY, PostgreSQL might read other projects' rows
  * until it has found enough.
  */
 function countSql(variant: CandidateVariant): string {
@@ -89,37 +128,86 @@ function countSql(variant: CandidateVariant): string {
   return `
     select state.sampled, case when state.known >= ${maxCounted} then ${maxCounted}
                                else (select count(*) from (${counts.join(' union all ')}) as counted) end as counted
-      from (select coalesce(max(passages), 0) as sampled, coalesce(max(${knownSql(variant)}), 0) as known
+      from (select coalesce(max(${countedAs(variant)}), 0) as sampled, coalesce(max(${knownSql(variant)}), 0) as known
               from memory_embeddings where project_id = $1::uuid) state`;
 }
 
-/** A column of `memory_embeddings` with a lower bound of what `countSql` counts. */
+/** Returns the column of `memory_embeddings` that contains a lower bound for the result of `countSql`. */
 function knownSql({ of, hasSubject }: CandidateVariant): string {
   if (hasSubject) return of === 'memories' ? 'shared_memories' : 'shared_passages';
   return of === 'memories' ? 'memories' : 'passages';
 }
 
 /**
- * A word in more than a tenth of the passages only yields candidates if there's no rarer word, but it still counts in
- * the ranking. `rarity` is 1 for a word that no other passage contains, and close to 0 for a word in most passages.
+ * Selects the newest passages, in which we look for frequent words. These are passages of the subject, and, if the rarer
+ * words of the query have found nothing, those of the whole project. The limit applies before the filters, so that we
+ * don't read the whole project to find a rare kind of memory.
  */
-function textCandidatesSql(parts: readonly string[]): string {
+function recentSql(variant: CandidateVariant): string {
+  const isOwner = `passage.${variant.of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
+  // Only memories have an index on the subject. Conversations don't.
+  const scanned = variant.of === 'memories' ? ownerSql(variant) : 'passage.project_id = $1::uuid';
+  const newest = scopeParts(variant).map(
+    (scope, index) => `(select passage.id, passage.lexemes
+       from (select id, lexemes, kind, item_id, conversation_id
+               from memory_passages passage
+              where ${scanned} and ${scope}
+                and exists (select from rarest where is_frequent)${variant.hasSubject && index === 0 ? '' : ' and not exists (select from rare_matches)'}
+              order by passage.subject desc, passage.id desc
+              limit ${recentPassages}) passage
+      where ${isOwner} and ${kindSql})`,
+  );
+  return newest.join(' union all ');
+}
+
+/**
+ * A word in more than a tenth of the passages, or in more than 10,000, is frequent. It always counts in the ranking.
+ * `rarity` is 1 for a word that no other passage contains, and close to 0 for a word in most passages.
+ */
+function textCandidatesSql(parts: readonly string[], recent: string): string {
   const matches = parts.map(
     (part) => `(select passage.id from memory_passages passage
                   where passage.lexemes @@ (term.exact || term.stem) and ${part}
                   limit ${maxPassagesPerTerm})`,
   );
   return `
-  matches as materialized (
+  rare_matches as materialized (
     select term.rank, match.id
       from rarest term
-      cross join total
       cross join lateral (select id from (${matches.join(' union all ')}) part limit ${maxPassagesPerTerm}) match
-     where term.rank = 1 or term.passages * 10 <= total.sampled
+     where not term.is_frequent
+  ),
+  recent as materialized (${recent}),
+  -- If we took only some matches of each of two terms, the passages that contain both are probably not among them. With a
+  -- frequent term, PostgreSQL would again read all passages that contain it.
+  incomplete as materialized (
+    select term.rank, term.exact || term.stem as words
+      from rarest term
+     where term.rank <= ${maxPairedTerms}
+       and (select count(*) from rare_matches match where match.rank = term.rank) = ${maxPassagesPerTerm}
+  ),
+  pair_matches as materialized (
+    select one.rank, other.rank as other_rank, match.id
+      from incomplete one
+      join incomplete other on other.rank > one.rank
+      cross join lateral (
+        select passage.id from memory_passages passage
+         where passage.lexemes @@ (one.words && other.words) and ${parts.at(-1)}
+         limit ${maxPassagesPerTerm}) match
+  ),
+  matches as materialized (
+    select rank, id from rare_matches
+    union
+    select case when is_other then other_rank else rank end, id from pair_matches cross join (values (true), (false)) as side (is_other)
+    union
+    select term.rank, match.id
+      from rarest term
+      cross join lateral (select recent.id from recent where recent.lexemes @@ (term.exact || term.stem) limit ${maxPassagesPerTerm}) match
+     where term.is_frequent
   ),
   terms as materialized (
     select term.rank, term.exact, term.stem,
-           ln(1 + (scope.size + 1) / (1 + greatest(found.count, term.passages * scope.part))) / ln(2 + scope.size) as rarity
+           ln(1 + (scope.size + 1) / (1 + greatest(least(found.count, ${maxPassagesPerTerm}), term.passages * scope.part))) / ln(2 + scope.size) as rarity
       from rarest term
       cross join (
         select size, size / greatest(sampled, 1) as part

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { Database, Queries } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
-import { optionalSubject, storableText, toOptionalBody } from '../items/item-schemas.ts';
+import { optionalSubject, storableText, toOptionalBody, withDefault } from '../items/item-schemas.ts';
 import { anyTermSql, foldName, foldRelation, tokenizeForQuery } from '../text/lexemes.ts';
 import { inScope } from '../text/subject-scope.ts';
 
@@ -13,15 +13,15 @@ const nameSchema = z
   .nullish()
   .transform((value) => value || null);
 
-/** Unknown fields are ignored, and an empty name matches everything. */
+/** Ignores unknown fields. An empty name matches everything. */
 export const graphQuerySchema = z.preprocess(
   toOptionalBody,
   z.object({
-    query: nameSchema,
-    entity: nameSchema,
+    query: nameSchema.describe('text that the fact contains'),
+    entity: nameSchema.describe('name of an entity at either end of the fact'),
     relation: nameSchema,
     subject: optionalSubject,
-    limit: z.int().min(1).max(200).default(50),
+    limit: withDefault(z.int().min(1).max(200), 50).describe('by default 50'),
   }),
 );
 
@@ -49,15 +49,17 @@ const selectFacts = `
          (select coalesce(array_agg(link.item_id::text order by link.item_id), '{}')
             from memory_fact_items link where link.fact_id = fact.id) as "itemIds"`;
 
-const fromFacts = `
-    from memory_facts fact
+const joinEntities = (facts: string): string => `
+    from ${facts} fact
     join memory_entities source on source.id = fact.source_id
     join memory_entities target on target.id = fact.target_id`;
 
-/** Selects entities named $3, regardless of their subject. */
+const fromFacts = joinEntities('memory_facts');
+
+/** Selects the entities whose name is $3, whatever their subject. */
 const entityIds = `array(select id from memory_entities where project_id = $1::uuid and folded_name = $3::text)`;
 
-/** Uses parameters $1 to $5 of `toParameters`. */
+/** Expects the values of `toParameters` as $1 to $5. */
 const matchesQuery = `
    where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
      and ($3::text is null or fact.id in (
@@ -80,13 +82,28 @@ export function createGraph({ database }: { readonly database: Database }) {
     );
 }
 
-/** Counts the matching facts up to `max`, ignoring the limit of the query. */
+/** Counts facts for the query, up to `max` instead of the query's limit. */
 export async function countFacts(queries: Queries, projectId: string, query: GraphQuery, max: number): Promise<number> {
   const [row] = await queries.query<{ count: number }>(
     `select count(*)::integer as count from (select 1 from memory_facts fact ${matchesQuery} limit $6::integer) matches`,
     [...toParameters(projectId, query), max],
   );
   return row?.count ?? 0;
+}
+
+/** There's no index of valid facts, so we look through this many of the newest. */
+const maxRead = 10_000;
+
+/** Lists the newest facts about a subject that are valid now. */
+export function listFactsOfSubject(queries: Queries, projectId: string, subject: string, limit: number): Promise<Fact[]> {
+  const newest = `(select * from memory_facts where project_id = $1::uuid and subject = $2::text order by created_at desc limit $4::integer)`;
+  return queries.query<Fact>(
+    `${selectFacts} ${joinEntities(newest)}
+      where fact.valid_to is null or fact.valid_to > now()
+      order by fact.created_at desc, fact.id desc
+      limit $3::integer`,
+    [projectId, subject, limit, maxRead],
+  );
 }
 
 /** Lists the newest facts that are based on a memory, including those that are no longer valid. */

@@ -16,17 +16,23 @@
  */
 import { maxVectorCandidates } from './candidates.ts';
 
-/** The weight of the rarest word, where the highest similarity has a weight of 1. */
+/** Weight of a match of the rarest word. The highest possible similarity has a weight of 1. */
 const textWeight = 0.2;
-/** If a passage has no embedding, we use half of its share of the words as the similarity. */
+/** If a passage has no embedding, we use half of its text score as the similarity. */
 const unembeddedTextWeight = 0.5;
 const stemWeight = 0.85;
 const commonVectorWeight = 0.5;
-/** Texts up to this many bytes aren't penalized. Beyond that, each factor of e costs `lengthWeight`. */
+/**
+ * The length in characters above which we penalize a text. The penalty grows by `lengthWeight` for each factor of e.
+ */
 const shortText = 200;
 const lengthWeight = 0.15;
 const timeWeight = 0.3;
 const neighbourWeight = 0.2;
+/**
+ * The most that votes can change a score. A single vote has half of this effect, and several votes come close to it.
+ */
+const voteWeight = 0.1;
 
 /**
  * Returns the CTE `relevant`, which contains the candidates with their `relevance` and the `maximum` that a passage can
@@ -42,9 +48,9 @@ export function relevanceSql(of: 'memories' | 'episodes', dims: number | null): 
   )`;
 }
 
-const lengthSql = `(1 + ${lengthWeight} * ln(greatest(1, octet_length(text)::float8 / ${shortText})))`;
+const lengthSql = `(1 + ${lengthWeight} * ln(greatest(1, char_length(text)::float8 / ${shortText})))`;
 
-/** Selects each candidate's share of the query's words, and its vector if it's of the query's model. */
+/** Scores each candidate by its words. If its vector is by the query's model, also returns the vector. */
 function scoredSql(dims: number | null): string {
   const vector =
     dims === null
@@ -95,22 +101,33 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
 /** `<#>` returns the negative inner product. */
 const commonSql = `${commonVectorWeight} * common.certainty * -(scored.vector <#> common.vector)`;
 
-/** Returns SQL for the bonus of a text from between `start` and `last` if the query mentions that time. */
+/** Returns SQL for the bonus that a text from between `start` and `last` gets if the query mentions that time. */
 export function whenNamedSql(start: string, last: string): string {
   return `case when exists (select from unnest($7::timestamptz[], $8::timestamptz[]) as named (since, until)
                              where ${start} < named.until and ${last} >= named.since) then ${timeWeight} else 0 end`;
 }
 
-/** SQL for what other memories of the same conversation add to a row of `found`. */
+/** SQL for the bonus that a row of `found` gets because other memories of the same conversation are relevant too. */
 export const neighbourScoreSql = `case
     when found.conversation_id is null then 0
     else ${neighbourWeight} * coalesce(case when row_number() over others = 1 then lead(found.relevance) over others
                                             else first_value(found.relevance) over others end, 0)
   end`;
-/** The window that `neighbourScoreSql` uses. */
+/** Window of `neighbourScoreSql`. */
 export const neighboursSql = `others as (partition by found.conversation_id order by found.relevance desc)`;
 
-/** Returns SQL for a score that's at most 1, not counting time and neighbours. */
+/** Returns SQL that scales the relevance to at most 1. The bonuses for time and neighbours come on top. */
 export function toScoreSql(relevance: string, maximum: string): string {
   return `(${relevance}) / ${maximum}`;
 }
+
+/**
+ * SQL for how much votes change the score of `item`, as a share of the score. Votes from calls of other end users don't
+ * count. We only look for votes if the memory has ratings, because most memories don't.
+ */
+export const voteSql = `case
+    when item.ratings_useful + item.ratings_wrong = 0 then 0
+    else coalesce((select ${voteWeight} * sum(case when vote.useful then 1 else -1 end)::float8 / (count(*) + 1)
+                     from memory_votes vote
+                    where vote.item_id = item.id and (vote.subject is null or vote.subject = coalesce($2::text, item.subject))), 0)
+  end`;

@@ -7,7 +7,7 @@
  */
 import { inRecallSql, itemColumns } from '../records/item-record.ts';
 import { candidatesSql } from './candidates.ts';
-import { neighbourScoreSql, neighboursSql, relevanceSql, toScoreSql, whenNamedSql } from './ranking.ts';
+import { neighbourScoreSql, neighboursSql, relevanceSql, toScoreSql, voteSql, whenNamedSql } from './ranking.ts';
 
 export interface SearchVariant {
   readonly of: 'memories' | 'episodes';
@@ -16,9 +16,9 @@ export interface SearchVariant {
    * because the index requires a literal, so it must never come from a client.
    */
   readonly dims: number | null;
-  /** Whether the search is about a subject, in which case it reads the subject's passages and those of the whole project. */
+  /** True for a search about a subject, which covers the subject's passages and project-wide ones. */
   readonly hasSubject: boolean;
-  /** Excludes memories that recall leaves out. */
+  /** True for recall, which skips some memories because of their ratings. */
   readonly recalledOnly: boolean;
 }
 
@@ -31,28 +31,31 @@ function memoriesSql(recalledOnly: boolean): string {
   return `
   , found as materialized (
     select passage.item_id, passage.cosine, passage.is_near, passage.terms, passage.maximum, item.conversation_id, item.created_at,
-           named.relevance as time, passage.relevance + named.relevance as relevance
+           coalesce(item.subject = $2::text, false) as is_own,
+           named.relevance as time, passage.relevance + named.relevance as relevance, ${voteSql} as votes
       from relevant passage
       join memory_items item on item.id = passage.item_id and item.state = 'live'
       cross join lateral (select ${whenNamedSql('item.created_at', 'item.created_at')} as relevance) named
      where passage.relevance > 0 ${recalledOnly ? `and ${inRecallSql}` : ''}
   ),
   ranked as (
-    select found.*, ${neighbourScoreSql} as neighbours, ${toScoreSql(`found.relevance + ${neighbourScoreSql}`, 'found.maximum')} as score
+    select found.*, ${neighbourScoreSql} as neighbours,
+           ${toScoreSql(`found.relevance + ${neighbourScoreSql}`, 'found.maximum')} * (1 + found.votes) as score
       from found
     window ${neighboursSql}
   ),
   best as (
-    select * from ranked where score >= $5::float8 order by score desc, created_at desc, item_id desc limit $4::integer
+    select * from ranked where score >= $5::float8 order by score desc, is_own desc, created_at desc, item_id desc limit $4::integer
   )
   select ${itemColumns}, least(1, best.score) as score, best.is_near as "isNear", best.cosine as similarity, best.terms,
-         ${toScoreSql('best.time', 'best.maximum')} as time, ${toScoreSql('best.neighbours', 'best.maximum')} as neighbours
+         ${toScoreSql('best.time', 'best.maximum')} as time, ${toScoreSql('best.neighbours', 'best.maximum')} as neighbours,
+         best.score * best.votes / (1 + best.votes) as ratings
     from best
     join memory_items item on item.id = best.item_id
-   order by best.score desc, item.created_at desc, item.id desc`;
+   order by best.score desc, best.is_own desc, item.created_at desc, item.id desc`;
 }
 
-/** We rank and show a conversation by its best passage. */
+/** A conversation is ranked by its best passage, which is also what we show. */
 const episodesSql = `
   , best as (select distinct on (conversation_id) * from relevant where relevance > 0 order by conversation_id, relevance desc),
   ranked as (

@@ -6,9 +6,9 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { withTimeout } from '../../core/time-limit.ts';
-import type { Database, Queries } from '../../db/database.ts';
+import type { Database } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
-import { hasAtMost, optionalSubject, storableText } from '../items/item-schemas.ts';
+import { hasAtMost, optionalSubject, storableText, withDefault } from '../items/item-schemas.ts';
 import { type Item, itemKinds } from '../records/item-record.ts';
 import { tokenizeForQuery } from '../text/lexemes.ts';
 import { cutSnippet } from '../text/snippet.ts';
@@ -21,20 +21,19 @@ const maxQueryLength = 2_000;
 
 /** Unknown fields are ignored, and an empty list means all. */
 export const searchRequestSchema = z.object({
-  query: storableText.refine((stored) => stored !== '' && hasAtMost(stored, maxQueryLength), `must have 1 to ${maxQueryLength} characters`),
+  query: storableText
+    .refine((stored) => stored !== '' && hasAtMost(stored, maxQueryLength), `must have 1 to ${maxQueryLength} characters`)
+    .meta({ minLength: 1, maxLength: maxQueryLength, pattern: String.raw`[^\s\0]` }),
   subject: optionalSubject,
-  limit: z.int().min(1).max(50).default(10),
-  kinds: z.array(z.enum(itemKinds)).max(20).default([]),
-  include: z
-    .array(z.enum(['memories', 'episodes']))
-    .max(20)
-    .default([]),
-  min_score: z.number().min(0).max(1).default(0),
+  limit: withDefault(z.int().min(1).max(50), 10).describe('by default 10'),
+  kinds: withDefault(z.array(z.enum(itemKinds)).max(20), []).describe('kinds of memories to search, by default all'),
+  include: withDefault(z.array(z.enum(['memories', 'episodes'])).max(20), []).describe('what to search, by default both'),
+  min_score: withDefault(z.number().min(0).max(1), 0),
 });
 
 export type SearchRequest = z.output<typeof searchRequestSchema>;
 
-/** Embeds a text. Returns null if the project has no route for embeddings. May reject or never settle. */
+/** Embeds a text. Resolves to null if the project has no route for embeddings. May reject, or never settle. */
 export type EmbedText = (text: string) => Promise<TextVector | null>;
 
 export interface SearchOptions {
@@ -42,7 +41,7 @@ export interface SearchOptions {
   readonly embed: EmbedText;
   /** If there's no vector after this time, the search continues without one. */
   readonly embedTimeoutMs: number;
-  /** The statement timeout. */
+  /** How long the search statement may take. */
   readonly queryTimeoutMs: number;
   /** Excludes memories with two `wrong` ratings. */
   readonly recalledOnly?: boolean;
@@ -54,16 +53,18 @@ export interface MemoryMatch {
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
   readonly parts: {
-    /** The cosine of the vectors, or null if we didn't compare any. */
+    /** Cosine similarity, or null if no vectors were compared. */
     readonly similarity: number | null;
-    /** The share of the query's words, weighted by rarity. */
+    /** How much of the query the text matches. Rare words weigh more. */
     readonly terms: number;
     /**
-     * How much the score increases because the query mentions the memory's time. `neighbours` is the same for other
-     * memories of its conversation.
+     * Bonus if the query mentions the memory's time. `neighbours` is the bonus for other matches in the same
+     * conversation.
      */
     readonly time: number;
     readonly neighbours: number;
+    /** Change of the score due to votes. */
+    readonly ratings: number;
   };
 }
 
@@ -78,76 +79,84 @@ export interface EpisodeMatch {
 }
 
 export interface SearchResult {
-  /** Whether we searched by vector. */
+  /** True if the search used vectors. */
   readonly vector: boolean;
   readonly memories: readonly MemoryMatch[];
   readonly episodes: readonly EpisodeMatch[];
 }
 
 export function createSearch({ database }: { readonly database: Database }) {
-  /** For each project, the model for which a search has recently checked that the stored vectors are up to date. */
+  /** By project, the model for which a search has lately made sure that the vectors are up to date. */
   const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
+  const checkModel = async (projectId: string, { model }: TextVector, timeoutMs: number): Promise<void> => {
+    if (checkedModels.get(projectId) === model) return;
+    await databaseOf(database, projectId).transaction((tx) => reembedOnModelChange(tx, projectId, model), limitTime(timeoutMs));
+    checkedModels.set(projectId, model);
+  };
   return async (request: SearchRequest, options: SearchOptions): Promise<SearchResult> => {
     const { query, subject, limit, kinds, include, min_score: minScore } = request;
     const times = findNamedTimes(query, new Date());
     const isIncluded = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
-    // The embedding call records its own errors.
+    // `embed` records its own errors.
     const embedding = options.embed(query).catch(() => null);
     const vector = await withTimeout(embedding, options.embedTimeoutMs, () => null);
     const variant = { dims: vector?.values.length ?? null, hasSubject: subject !== null, recalledOnly: options.recalledOnly ?? false };
-    const find = <Row>(tx: Queries, of: 'memories' | 'episodes'): Promise<Row[]> =>
-      tx.query<Row>(searchStatement({ of, ...variant }), [
+    const find = <Row>(of: 'memories' | 'episodes'): Promise<Row[]> => {
+      if (!isIncluded(of)) return Promise.resolve([]);
+      const values = [
         options.projectId,
         subject,
         tokenizeForQuery(query),
         limit,
         minScore,
-        // Conversations don't have a kind.
+        // not for conversations, which have no kind
         of === 'memories' && kinds.length > 0 ? kinds : null,
         times.map(({ since }) => since),
         times.map(({ until }) => until),
         ...(vector ? [toVectorParameter(vector.values), vector.model] : []),
-      ]);
-    return databaseOf(database, options.projectId).transaction(async (tx) => {
-      const memories = isIncluded('memories') ? await find<MemoryRow>(tx, 'memories') : [];
-      const episodes = isIncluded('episodes') ? await find<EpisodeRow>(tx, 'episodes') : [];
-      if (vector && checkedModels.get(options.projectId) !== vector.model) {
-        await reembedOnModelChange(tx, options.projectId, vector.model);
-        checkedModels.set(options.projectId, vector.model);
-      }
-      return {
-        vector: vector !== null,
-        memories: memories.map(toMemory),
-        episodes: episodes.map(({ text, ...row }) => ({ ...row, snippet: cutSnippet(text, query) })),
-      };
-    }, sessionSettings(options.queryTimeoutMs));
+      ];
+      return databaseOf(database, options.projectId).transaction(
+        (tx) => tx.query<Row>(searchStatement({ of, ...variant }), values),
+        sessionSettings(of, options.queryTimeoutMs),
+      );
+    };
+    // Two connections search at the same time, because one statement takes about as long as the other.
+    const [memories, episodes] = await Promise.all([find<MemoryRow>('memories'), find<EpisodeRow>('episodes')]);
+    if (vector) await checkModel(options.projectId, vector, options.queryTimeoutMs);
+    return {
+      vector: vector !== null,
+      memories: memories.map(toMemory),
+      episodes: episodes.map(({ text, ...row }) => ({ ...row, snippet: cutSnippet(text, query) })),
+    };
   };
 }
 
 /**
- * We turn off JIT because compiling takes longer than the query. The vector index is scanned iteratively until enough
- * rows match. Among a million vectors, it found 87 % of the nearest ten with an `ef_search` of 100, and 94 % with 400
- * (docs/benchmarks-scale.md).
+ * pgvector's `hnsw.ef_search`. The index of memories was built with better parameters than the one of conversations, so
+ * it gets by with a lower value (docs/benchmarks-scale.md#vector-search).
  */
-function sessionSettings(timeoutMs: number): string {
-  return `set local jit = off; set local statement_timeout = ${Math.ceil(timeoutMs)};
-    set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 400`;
+const efSearch = { memories: 200, episodes: 400 };
+
+/** We turn off JIT because compiling takes longer than the query. The vector index is scanned until enough rows match. */
+function sessionSettings(of: 'memories' | 'episodes', timeoutMs: number): string {
+  return `set local jit = off; ${limitTime(timeoutMs)};
+    set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = ${efSearch[of]}`;
 }
 
-interface MemoryRow extends Item {
+const limitTime = (timeoutMs: number): string => `set local statement_timeout = ${Math.ceil(timeoutMs)}`;
+
+type ScoreParts = MemoryMatch['parts'];
+
+interface MemoryRow extends Item, ScoreParts {
   readonly score: number;
   readonly isNear: boolean;
-  readonly similarity: number | null;
-  readonly terms: number;
-  readonly time: number;
-  readonly neighbours: number;
 }
 
 interface EpisodeRow extends Omit<EpisodeMatch, 'snippet'> {
   readonly text: string;
 }
 
-function toMemory({ score, isNear, similarity, terms, time, neighbours, ...item }: MemoryRow): MemoryMatch {
+function toMemory({ score, isNear, similarity, terms, time, neighbours, ratings, ...item }: MemoryRow): MemoryMatch {
   const matchedBy = [...(isNear ? (['vector'] as const) : []), ...(terms > 0 ? (['text'] as const) : [])];
-  return { item, score, matchedBy, parts: { similarity, terms, time, neighbours } };
+  return { item, score, matchedBy, parts: { similarity, terms, time, neighbours, ratings } };
 }

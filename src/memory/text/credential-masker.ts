@@ -1,9 +1,9 @@
 /**
- * Replaces credentials in stored texts of calls. We mask messages before we hash them, so that a response and its
- * repetition in the next request remain the same message, and no hash covers a secret.
+ * Replaces credentials in the text of calls before it's stored. We mask messages before we hash them. This way a
+ * response is still the same message when the next request repeats it, and no hash covers a secret.
  *
  * Searching a text takes about 10 ms per million characters. We cache the SHA-256 of long texts without credentials, so
- * we don't search a repeated history again.
+ * that we don't search a repeated history again.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -12,8 +12,8 @@ import { maskCredentials } from '../../guardrails/credentials.ts';
 
 export type CredentialMasker = ReturnType<typeof createCredentialMasker>;
 
-/** Shorter texts are as cheap to search as to hash. */
-const minHashedLength = 512;
+/** Shorter texts aren't worth caching. Hashing them takes longer than searching them for credentials. */
+const minHashedLength = 4_096;
 const maxCleanTexts = 20_000;
 
 export function createCredentialMasker(mask: (text: string) => string = maskCredentials) {
@@ -29,8 +29,9 @@ export function createCredentialMasker(mask: (text: string) => string = maskCred
   };
 
   /**
-   * Clients may re-serialize arguments with different white space and escapes, so we scan both the compact and the
-   * original form. Masking can break the JSON, and then both forms must result in the same text.
+   * Masks the arguments of a tool call. A client may send them back with different white space and escapes, so we scan
+   * both the compact and the original form. Even if masking breaks the JSON, both forms have to result in the same
+   * text.
    */
   const maskArguments = (text: string): string => {
     const compact = compactJson(text);
@@ -59,6 +60,6 @@ function compactJson(text: string): string | null {
   try {
     return JSON.stringify(JSON.parse(text));
   } catch {
-    return null; // Models sometimes write invalid JSON.
+    return null; // models sometimes write invalid JSON
   }
 }

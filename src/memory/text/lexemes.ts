@@ -1,17 +1,18 @@
 /**
- * Tokenizes texts for full-text search. We normalize texts and queries ourselves, because PostgreSQL depends on the
- * locale (with C, it only folds the case of ASCII letters), and because its parser takes `tea/coffee` for a file name
- * and `我喜欢茶` for a single token.
+ * Tokenizes texts for full-text search. Texts and queries are normalized here because PostgreSQL depends on the locale
+ * (with C, it only folds the case of ASCII letters), and because its parser takes `tea/coffee` for a file name and
+ * `我喜欢茶` for a single token.
  */
 import { limitMarks } from '../../core/combining-marks.ts';
+import { hasForms, toForms } from './word-forms.ts';
 
 /**
- * The version of `tokenizeForIndex` and `lexemesSql`. If you change either, increase the version and add a migration
- * that recreates the indexes of 0026 with the new number.
+ * The version of `tokenizeForIndex` and `lexemesSql`. If you change one of these, increase the version and add a
+ * migration that recreates the indexes of 0026 with the new number.
  */
-export const tokenizerVersion = 2;
+export const tokenizerVersion = 3;
 
-/** Returns the form in which we compare entity names. */
+/** Normalizes an entity's name for comparisons. */
 export function foldName(text: string): string {
   return limitMarks(text).normalize('NFC').toLowerCase();
 }
@@ -24,38 +25,95 @@ export function foldRelation(text: string): string {
 }
 
 /**
- * Returns the tokens of a stored text, separated by spaces. In scripts without spaces, each letter and each pair of
- * adjacent letters is a token.
+ * Returns the tokens of a stored text, separated by spaces. If the text isn't in English, the forms of its words are
+ * added. In scripts without spaces, each letter and each pair of adjacent letters is a token.
  */
 export function tokenizeForIndex(text: string): string {
-  return tokenize(text, (letters) => [...letters, ...toBigrams(letters)]);
+  const tokens = splitIntoTokens(text);
+  if (!hasForms(text)) return tokens;
+  const forms = new Set(tokens.split(' ').flatMap(toForms));
+  return [tokens, ...forms].join(' ');
+}
+
+/** Tokenizes a text, without adding word forms. */
+export function splitIntoTokens(text: string): string {
+  return tokenize(text, (run) => {
+    const letters = toLetters(run);
+    return [...letters, ...toBigrams(letters)];
+  });
 }
 
 /**
- * Returns the tokens of a query, separated by spaces. In scripts without spaces only pairs are tokens, because single
- * letters match nearly everything.
+ * Returns the distinct terms of a query, one per line. If a term has other forms, they follow after a tab. In scripts
+ * without spaces, a term is a whole word, which we find with a segmenter. A text matches such a term if it contains
+ * every pair of adjacent letters of the word. Single letters match nearly everything, so we only use them if there's
+ * nothing else.
  */
 export function tokenizeForQuery(text: string): string {
-  return tokenize(text, (letters) => (letters.length === 1 ? letters : toBigrams(letters)));
+  const terms = new Set(tokenize(text, toTerms).split(' '));
+  return [...terms]
+    .map((term) => {
+      const forms = toForms(term);
+      return forms.length > 0 ? `${term}\t${forms.join(' | ')}` : term.replaceAll(joiner, ' ');
+    })
+    .join('\n');
 }
 
-/** Korean does use spaces, but we include it because its inflected endings would hide the stem. */
+/** Holds the tokens of a term together until we split the terms. It can't occur in a token. */
+const joiner = '+';
+const words = new Intl.Segmenter('en', { granularity: 'word' });
+
+function toTerms(run: string): readonly string[] {
+  const letters = toLetters(run);
+  if (letters.length === 1) return letters;
+  const terms: string[] = [];
+  /** Adjacent one-letter words. That's what the segmenter often makes of foreign names. */
+  let singles: string[] = [];
+  const endSingles = (): void => {
+    terms.push(...toBigrams(singles));
+    singles = [];
+  };
+  for (const { segment } of words.segment(run)) {
+    const ofWord = toLetters(segment);
+    if (ofWord.length === 1) {
+      singles.push(segment);
+      continue;
+    }
+    endSingles();
+    const pairs = toBigrams(ofWord);
+    terms.push(...(koreanLetter.test(segment) ? pairs : [pairs.join(joiner)]));
+  }
+  endSingles();
+  return terms.length > 0 ? terms : toBigrams(letters);
+}
+
+/** Splits a run of text into letters. Combining marks stay with their letter. */
+function toLetters(run: string): readonly string[] {
+  return run.match(/\P{M}\p{M}*/gu) ?? [];
+}
+
+/**
+ * Scripts that are written without spaces. Korean does use spaces, but we include it because the endings of inflected
+ * words would hide the stem. For the same reason, a Korean word matches if any of its letter pairs does.
+ */
 const unspacedLetters =
   'ー\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
+const koreanLetter = /\p{Script=Hangul}/u;
+const unspacedLetter = new RegExp(`[${unspacedLetters}]`, 'u');
 const unspacedRuns = new RegExp(`[${unspacedLetters}][${unspacedLetters}\\p{M}]*`, 'gu');
-/** Matches accents that people often leave out, and vowel points, which are mostly used for learners. */
+/** Matches accents that people often leave out, and vowel points, which are mostly there for learners. */
 const accents =
   /(?<=[\p{Script=Latin}\p{Script=Greek}\p{Script=Arabic}\p{Script=Hebrew}])\p{M}+|(?<=\p{Script=Cyrillic})[\u0300\u0301]|(?<=е)\u0308/gu;
 /** Matches everything except letters, digits and the decimal point. */
 const separators = /(?!(?<=\d)\.(?=\d))[^\p{L}\p{M}\p{N}]+/gu;
 
 /**
- * Matches dashes, quotation marks, bullets and ellipses, which separate tokens. Most English texts don't have any other
- * non-ASCII characters.
+ * Matches dashes, quotation marks, bullets and ellipses. These separate tokens, and most English texts don't have any
+ * other non-ASCII characters.
  */
 const typographicMarks = /[\u2010-\u2015\u2018-\u201f\u2022\u2026]/g;
 
-function tokenize(text: string, expandRun: (letters: readonly string[]) => readonly string[]): string {
+function tokenize(text: string, expandRun: (run: string) => readonly string[]): string {
   const plain = text.replace(typographicMarks, ' ');
   if (Buffer.byteLength(plain) === plain.length) return tokenizeAscii(plain);
   return limitMarks(text)
@@ -67,14 +125,14 @@ function tokenize(text: string, expandRun: (letters: readonly string[]) => reado
     .replaceAll('ß', 'ss')
     .replaceAll('ς', 'σ')
     .replace(separators, ' ')
-    .replace(unspacedRuns, (run) => ` ${expandRun(run.match(/\P{M}\p{M}*/gu) ?? []).join(' ')} `)
+    .replace(unspacedRuns, (run) => ` ${expandRun(run).join(' ')} `)
     .replace(/\s+/g, ' ')
     .trim();
 }
 
 const space = 0x20;
 const point = 0x2e;
-/** Maps ASCII letters to lower case, digits to themselves, and everything else to a space. */
+/** Maps ASCII to what the tokenizer sees: lower-case letters, digits, and spaces for everything else. */
 const tokenBytes = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code).toLowerCase();
   return /[a-z\d]/.test(character) ? character.charCodeAt(0) : space;
@@ -84,7 +142,7 @@ function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39;
 }
 
-/** Gives the same result as `tokenize` in a sixth of the time. */
+/** A version of `tokenize` for ASCII that's six times as fast. */
 function tokenizeAscii(text: string): string {
   const bytes = Buffer.from(text, 'latin1');
   let length = 0;
@@ -104,17 +162,22 @@ function toBigrams(letters: readonly string[]): string[] {
   return letters.slice(1).map((letter, index) => `${letters[index]}${letter}`);
 }
 
+/** Checks whether a token is in a script for which we index pairs of letters. */
+export function isUnspaced(token: string): boolean {
+  return unspacedLetter.test(token);
+}
+
 /**
- * Returns SQL for the lexemes of a token list. Stems have weight A. Unchanged tokens have weight B, and match names and
- * other languages.
+ * Returns SQL for the lexemes of a token list. Stems have weight A. Unchanged tokens have weight B, which is how names
+ * and other languages match.
  */
 export function lexemesSql(tokens: string): string {
   return `setweight(to_tsvector('english', ${tokens}), 'A') || setweight(to_tsvector('simple', ${tokens}), 'B')`;
 }
 
 /**
- * Returns SQL for a tsquery that matches any of the tokens. Stop words, which have no stem, only count if there's
- * nothing else.
+ * Returns SQL for a tsquery that matches any term or form in the result of `tokenizeForQuery`, ignoring its separators.
+ * Stop words don't have a stem. They only count if there's nothing else.
  */
 export function anyTermSql(tokens: string): string {
   return `(

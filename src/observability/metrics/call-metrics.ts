@@ -1,35 +1,34 @@
 /**
  * Counts calls, attempts and error responses. A call updates about a dozen numbers, which we look up by route, provider
- * and model. We only build labels at a scrape, because the library's counters build a key from the labels each time,
- * which takes a hundred times as long (docs/benchmarks.md#metrics). The set of label values is closed: a provider that
- * isn't configured or a model that isn't in the catalog becomes `other`.
+ * and model. We only create labels during a scrape. The library's counters create a key from the labels each time,
+ * which takes a hundred times as long (docs/benchmarks.md#metrics). The set of label values is closed, so we count
+ * providers and models that aren't configured as `other`.
  */
-import { type Attempt, type Outcome, outcomes, type Route, routes, type SettledCall } from '../../core/call.ts';
+import { type Attempt, kindOf, type Outcome, outcomes, type Route, routes, type SettledCall } from '../../core/call.ts';
 import { type ErrorCode, errorSpecs } from '../../core/errors.ts';
 import type { Tokens } from '../../core/pricing.ts';
-import { operations } from '../trace-names.ts';
 import { metrics } from './definitions.ts';
-import type { MetricValues, Sample } from './families.ts';
+import { type MetricValues, type Sample, samplesBy } from './families.ts';
 import { createHistogram, type Histogram } from './histogram.ts';
 
 export interface CallMetrics {
-  /** Call this once per call, when it is settled. */
+  /** Call this exactly once per settled call. */
   recordCall(call: SettledCall): void;
   recordErrorResponse(code: ErrorCode): void;
   read(): MetricValues;
 }
 
 /**
- * Tells which names may become labels according to the current configuration. We ask again about a name that was
- * unknown before.
+ * Tells which names can be used as labels. The answer depends on the current configuration. If a name is unknown, the
+ * metrics ask again the next time.
  */
 export interface KnownNames {
   isProvider(name: string): boolean;
-  /** Reports whether the catalog contains the model `<provider>/<model>`. */
+  /** Returns true if the catalog contains the model `<provider>/<model>`. */
   isModel(id: string): boolean;
 }
 
-/** An attempt that failed with a vendor's 429 has its own outcome. */
+/** Attempts have the same outcomes as calls, and an additional one for a 429 from the vendor. */
 const attemptOutcomes = [...outcomes, 'rate_limited'] as const;
 type AttemptOutcome = (typeof attemptOutcomes)[number];
 
@@ -63,11 +62,11 @@ const other = 'other';
 export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetrics {
   const byRoute = new Map<Route, RouteSeries>(routes.map((route) => [route, createRouteSeries()]));
   /**
-   * Series by operation, provider and model. The maps can't grow beyond the providers and models of all configurations
+   * Series by operation, provider and model. The maps are bounded by the providers and models of all configurations
    * that have been active.
    */
   const byOperation = new Map<string, Map<string, Map<string, ModelSeries>>>();
-  /** Series of the members of pools. It can't grow beyond the members of all configurations that have been active. */
+  /** Series for the members of pools. The map is bounded by the members of all configurations that have been active. */
   const byMember = new Map<string, MemberSeries>();
   const errors = new Map<ErrorCode, number>();
   let unmetered = 0;
@@ -122,7 +121,7 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
       if (isUnmetered) unmetered += 1;
       if (outcome === 'ok' && cache !== 'hit') series.duration.observe(durationMs);
       if (stream && firstByteMs !== null) series.firstChunk.observe(firstByteMs);
-      const operation = operations[route];
+      const operation = kindOf(route);
       for (const attempt of attempts) recordAttempt(operation, attempt, stream);
     },
     recordErrorResponse(code) {
@@ -142,16 +141,12 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
       const ofModels = (read: (series: ModelSeries) => number): Sample[] =>
         models.map(({ series, genAi }) => ({ value: read(series), labels: genAi }));
       return {
-        calls: used.flatMap(([route, { calls }]) => outcomes.map((outcome) => ({ value: calls[outcome], labels: { route, outcome } }))),
+        calls: used.flatMap(([route, { calls }]) => samplesBy('outcome', calls, { route })),
         callDuration: used.flatMap(([route, { duration }]) => duration.samples(metrics.callDuration, { route })),
         callFirstChunk: used.flatMap(([route, { firstChunk }]) => firstChunk.samples(metrics.callFirstChunk, { route })),
         unmeteredCalls: unmetered,
         errorResponses: errorCodes.map((code) => ({ value: errors.get(code) ?? 0, labels: { code } })),
-        attempts: sumByLabels(
-          models.flatMap(({ series, names }) =>
-            attemptOutcomes.map((outcome) => ({ value: series.attempts[outcome], labels: { ...names, outcome } })),
-          ),
-        ),
+        attempts: sumByLabels(models.flatMap(({ series, names }) => samplesBy('outcome', series.attempts, names))),
         cost: sumByLabels(models.map(({ series, names }) => ({ value: series.costNanos / 1e9, labels: names }))),
         unpricedAttempts: sumByLabels(models.map(({ series, names }) => ({ value: series.unpriced, labels: names }))),
         inferenceDuration: models.flatMap(({ series, genAi }) => series.duration.samples(metrics.inferenceDuration, genAi)),
@@ -160,13 +155,10 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
         outputTokens: ofModels(({ output }) => output),
         cacheReadTokens: ofModels(({ cacheRead }) => cacheRead),
         cacheWriteTokens: ofModels(({ cacheWrite }) => cacheWrite),
-        memberAttempts: [...byMember.values()].flatMap(({ names, attempts }) =>
-          attemptOutcomes.map((outcome) => ({ value: attempts[outcome], labels: { ...names, outcome } })),
+        memberAttempts: [...byMember.values()].flatMap(({ names, attempts }) => samplesBy('outcome', attempts, { ...names })),
+        memberInputTokens: [...byMember.values()].flatMap(({ names, input, cacheRead }) =>
+          samplesBy('cache', { read: cacheRead, none: input }, { ...names }),
         ),
-        memberInputTokens: [...byMember.values()].flatMap(({ names, input, cacheRead }) => [
-          { value: cacheRead, labels: { ...names, cache: 'read' } },
-          { value: input, labels: { ...names, cache: 'none' } },
-        ]),
       };
     },
   };
@@ -174,7 +166,7 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
 
 const errorCodes = Object.keys(errorSpecs) as readonly ErrorCode[];
 
-/** Adds up samples with the same labels, e.g. for a model that serves several operations. */
+/** Adds up samples with equal labels. These exist because e.g. one model can serve several operations. */
 function sumByLabels(samples: readonly Sample[]): Sample[] {
   const sums = new Map<string, Sample>();
   for (const { value, labels } of samples) {

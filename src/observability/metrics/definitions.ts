@@ -1,7 +1,7 @@
 /**
- * Defines every metric with its name, help, labels, and how we combine the values of several processes. docs/metrics.md
- * lists them, and a test compares the two. Names follow the conventions of Prometheus, and those of OpenTelemetry for
- * generative AI where they exist. Every label has a closed set of values.
+ * Defines all metrics, with their names, help texts and labels, and how to combine the values of several processes.
+ * docs/metrics.md lists them, and a test compares the two. The names follow Prometheus's conventions, and
+ * OpenTelemetry's conventions for generative AI where there are any. Every label has a closed set of values.
  */
 
 export interface MetricDefinition {
@@ -36,7 +36,7 @@ const model = ['provider', 'model'];
 const genAi = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'];
 
 export const metrics = {
-  // Calls.
+  // Calls
   calls: counter('gateway_calls_total', 'Recorded calls, by outcome.', ['route', 'outcome']),
   callDuration: histogram(
     'gateway_call_duration_seconds',
@@ -62,7 +62,7 @@ export const metrics = {
   bodyMemory: gauge('gateway_body_memory_bytes', 'Memory that request bodies take up.'),
   bodyMemoryLimit: gauge('gateway_body_memory_limit_bytes', 'Maximum memory for request bodies (GATEWAY_BODY_MEMORY_MIB).'),
 
-  // Requests to vendors.
+  // Metrics about requests to vendors
   attempts: counter('gateway_attempts_total', 'Requests to vendors, by outcome.', [...model, 'outcome']),
   cost: counter('gateway_cost_usd_total', 'Cost of requests to vendors, in US dollars.', model),
   unpricedAttempts: counter(
@@ -127,13 +127,13 @@ export const metrics = {
     },
   ),
 
-  // Response cache.
+  // Response cache
   cacheLookups: counter('gateway_response_cache_lookups_total', 'Lookups in the response cache, by result.', ['result']),
   cacheEvictions: counter('gateway_response_cache_evictions_total', 'Responses evicted because the response cache was full.'),
   cacheEntries: gauge('gateway_response_cache_entries', 'Responses in the response cache.'),
   cacheBytes: gauge('gateway_response_cache_bytes', 'Size of the response cache.'),
 
-  // Journal and drain.
+  // Metrics about the journal and its drain
   journalAccepting: gauge('gateway_journal_accepting', '1 while the journal can be written. While it is 0, every call is rejected.', {
     aggregator: 'min',
   }),
@@ -157,12 +157,12 @@ export const metrics = {
     "Calls stored in the database, either by the drain or by the recovery of a dead process's journal.",
     ['source'],
   ),
-  rejectedCalls: counter('gateway_rejected_calls_total', 'Calls that the database rejected even without their texts.', ['source']),
+  rejectedCalls: counter('gateway_rejected_calls_total', 'Calls that the database rejected even without their text.', ['source']),
   quarantinedRecords: gauge('gateway_quarantined_records', "Files in the quarantine folder of this host's data directory.", {
     aggregator: 'max',
   }),
 
-  // State in the database, the same for all processes.
+  // State of the database. All processes report the same.
   databaseUp: gauge('gateway_database_up', '1 if the metrics that come from the database could be read for this scrape, otherwise 0.', {
     aggregator: 'min',
   }),
@@ -200,7 +200,7 @@ export const metrics = {
     aggregator: 'max',
   }),
 
-  // Durable work.
+  // Durable work
   temporalUp: gauge('gateway_temporal_up', '1 while durable work is connected to Temporal. In a worker, 1 only while it also polls.', {
     aggregator: 'max',
   }),
@@ -226,7 +226,7 @@ export const metrics = {
     [],
   ),
 
-  // The process.
+  // Metrics about the process itself
   cachedKeys: gauge(
     'gateway_cached_keys',
     'Virtual keys that are cached in memory. Only their calls can be served while the database is unavailable.',

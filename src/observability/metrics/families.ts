@@ -1,6 +1,6 @@
 /**
- * The values of metrics at one scrape, as plain data that processes send to each other, and their text format for
- * Prometheus.
+ * The values of metrics during a scrape. They are plain data, so that processes can send them to each other. Also
+ * formats them as text for Prometheus.
  */
 import { Registry } from '@prometheus-io/client';
 import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts';
@@ -8,26 +8,32 @@ import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string>>;
-  /** For a histogram, this is its name with `_bucket`, `_sum` or `_count`. */
+  /**
+   * The name of the metric. Only set for histograms, because the names of their samples end with `_bucket`, `_sum` or
+   * `_count`.
+   */
   readonly metricName?: string;
 }
 
+/** Returns a sample for each value. The label `label` has the value's name. */
+export function samplesBy(label: string, values: Readonly<Record<string, number>>, labels: Sample['labels'] = {}): Sample[] {
+  return Object.entries(values).map(([name, value]) => ({ value, labels: { ...labels, [label]: name } }));
+}
+
 /**
- * Values by metric. A number stands for a metric without labels. Null or absent means that there is no value at
- * present.
+ * The current values of the metrics. A metric without labels has a single number. If the value is null or absent, the
+ * metric isn't reported.
  */
 export type MetricValues = { readonly [Key in MetricKey]?: number | readonly Sample[] | null };
 
-/** A metric with its samples, in the JSON format of the library. */
+/** A metric with its samples, in the JSON format of the metrics library. */
 export interface MetricFamily extends Pick<MetricDefinition, 'name' | 'help' | 'type' | 'aggregator'> {
   readonly values: readonly Sample[];
 }
 
 export const contentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/**
- * Returns a family for every metric, which is empty if there are no values. Each metric may only come from one source.
- */
+/** Builds a family per metric, including metrics without values. No two sources may have the same metric. */
 export function toFamilies(sources: readonly MetricValues[]): MetricFamily[] {
   const all: MetricValues = Object.assign({}, ...sources);
   return Object.entries(metrics).map(([key, { name, help, type, aggregator }]) => ({
@@ -41,12 +47,12 @@ function toSamples(values: number | readonly Sample[] | null | undefined): reado
   return values ?? [];
 }
 
-/** Combines the families of several processes and writes them in Prometheus's text format. */
+/** Combines the families of several processes, and formats them as text for Prometheus. */
 export function renderFamilies(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<string> {
   return aggregate(ofProcesses).metrics();
 }
 
-/** Sums counters and histograms. They have to stay monotonic after a process exits, so we keep its last values. */
+/** Adds up counters and histograms. They have to stay monotonic after a process exits, so we keep its last values. */
 export async function sumCounters(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<readonly MetricFamily[]> {
   const counters = ofProcesses.map((families) => families.filter(({ type }) => type !== 'gauge'));
   const summed = await aggregate(counters).getMetricsAsJSON();

@@ -1,16 +1,19 @@
 /**
- * Replays a cached response as a stream. Like a vendor's, its chunks consist of whole events, so backpressure applies
- * to it.
+ * Replays a cached response as a stream. As in a vendor's stream, each chunk consists of whole events, so backpressure
+ * works.
  */
 import type { Call } from '../../core/call.ts';
 import { type ChunkReader, omitUsage } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 import type { CacheHit } from './response-cache.ts';
 
-/** The default high-water mark of a socket. */
+/** We replay the response in chunks of this size, which is the default high-water mark of a socket. */
 const chunkBytes = 16 * 1024;
 
-/** The cached response always includes usage. We leave it out for callers that didn't ask for it. */
+/**
+ * Returns a cached response as a stream. Cached responses always include usage, so we remove it if the caller didn't
+ * ask for it.
+ */
 export function replayCached(hit: CacheHit, { hidesUsage }: Pick<Call, 'hidesUsage'>): Pick<StreamResponse, 'chunks' | 'summary'> {
   const chunks = (): ChunkReader => {
     const bytes = hidesUsage ? omitUsage(hit) : hit.bytes;
@@ -21,7 +24,7 @@ export function replayCached(hit: CacheHit, { hidesUsage }: Pick<Call, 'hidesUsa
         if (at === bytes.length) return { kind: 'whole' };
         const start = at;
         at = findEventEnd(bytes, start, start + chunkBytes);
-        return { kind: 'chunk', bytes: bytes.subarray(start, at), isLast: at === bytes.length };
+        return { kind: 'chunk', bytes: bytes.subarray(start, at), events: [], isLast: at === bytes.length };
       },
       close() {},
     };
@@ -33,8 +36,8 @@ const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
 /**
- * Returns the end of the last event between `start` and `limit`. If the event that contains `limit` is larger than
- * that, returns the end of this event.
+ * Returns the end of the last event between `start` and `limit`. If no event ends there, returns the end of the event
+ * that contains `limit`.
  */
 function findEventEnd(bytes: Buffer, start: number, limit: number): number {
   if (limit >= bytes.length) return bytes.length;
@@ -47,7 +50,7 @@ function findEventEnd(bytes: Buffer, start: number, limit: number): number {
   return bytes.length;
 }
 
-/** Reports whether the line feed at `at` ends a blank line, which is the end of an event. */
+/** True if the line feed at `at` ends a blank line, and with it an event. */
 function endsBlankLine(bytes: Buffer, at: number): boolean {
   return bytes[at - 1] === lineFeed || (bytes[at - 1] === carriageReturn && bytes[at - 2] === lineFeed);
 }

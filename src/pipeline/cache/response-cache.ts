@@ -1,14 +1,15 @@
 /**
- * The response cache of chat and messages. It serves identical requests of a project from memory, without calling a
- * vendor or using quota. Streamed and plain calls share an entry if it can be converted to the other format without
- * loss. Otherwise each format has an entry of its own.
+ * The response cache for chat and messages. If a project repeats a request, we serve the response from memory, without
+ * calling a vendor or using quota. Streamed and plain calls share an entry if it can be converted between the formats
+ * without loss. If it can't, there's one entry for each format.
  *
- * Calls that ask for sampling get a new response each time, unless the project's settings allow us to cache those too.
+ * Calls that ask for sampling get a new response each time, unless the project's settings allow us to cache them too.
  * See docs/architecture/response-cache.md.
  */
+import { LRUCache } from 'lru-cache';
 import { type Call, type Dialect, isDialect } from '../../core/call.ts';
 import type { Span } from '../../core/json/spans.ts';
-import { createSseParser, type EventVisitor } from '../../core/sse.ts';
+import { createSseParser, type SseEvent } from '../../core/sse.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
@@ -17,56 +18,55 @@ import { jsonToStream, streamToJson } from '../../dialects/routes/response-forma
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import { type CacheKeyInput, computeCacheKey } from './cache-key.ts';
-import { createInvalidationLog } from './invalidation-log.ts';
 import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
 
 export interface CacheSettings {
   readonly enabled: boolean;
   readonly ttlMs: number;
-  /** If true, we also cache responses of calls that ask for sampling. */
+  /** True if we also cache responses to calls that ask for random samples. */
   readonly sampled: boolean;
 }
 
-/** A cached response in the format that the call asks for. */
+/** A cached response, already converted to the caller's format. */
 export interface CacheHit {
   readonly bytes: Buffer;
   readonly contentType: string;
   readonly model: string;
   readonly changes?: RequestChanges | null | undefined;
   readonly summary: ResponseSummary;
-  /** The events of a stream that only report usage. */
+  /** Where the events are that only report usage. */
   readonly usage: readonly Span[];
 }
 
 type ResponseSource = Pick<CachedResponse, 'contentType' | 'model' | 'changes'>;
 
-/** Collects the bytes that are sent to the caller. Stores nothing before `commit`. */
+/** Collects the bytes that are sent to the caller. Nothing is cached until you call `commit`. */
 export interface CacheWriter {
   append(bytes: Buffer): void;
-  /** Stores the response. Only call this if the response is complete and successful. */
+  /** Adds the response to the cache. It has to be complete and successful. */
   commit(source: ResponseSource): void;
 }
 
 /**
- * `candidates` are in the configured order, so that we find entries even while an unhealthy vendor has been moved to
- * the end.
+ * `candidates` have to be in the configured order. This way, we find an entry even if the planner has moved an
+ * unhealthy vendor to the end.
  */
 interface LookupRequest extends CacheKeyInput {
-  /** The call with its body after recall. */
+  /** The call after recall, so the recalled memories are part of its body. */
   readonly call: Call;
   readonly recalledSubjects: readonly string[];
   readonly settings: CacheSettings;
 }
 
 export interface ResponseCache {
-  /** `writer` is null if the response of this call must not be stored. */
+  /** `writer` is null if this call's response can't be cached. */
   lookup(request: LookupRequest): { readonly hit: CacheHit | null; readonly writer: CacheWriter | null };
   /**
-   * Deletes the responses of calls about a subject and keeps calls in flight from storing theirs. Returns the number of
-   * deleted entries.
+   * Deletes all responses about a subject and prevents calls in flight from caching theirs. Returns how many entries
+   * were deleted.
    */
   invalidateSubject(projectId: string, subjectSha256: string): number;
-  /** Used by tests. `evicted` counts the entries that we deleted to stay within `maxBytes`. */
+  /** For tests. `evicted` counts the entries that were deleted to stay within `maxBytes`. */
   state(): Readonly<Record<'entries' | 'bytes' | 'hits' | 'misses' | 'stored' | 'evicted', number>>;
 }
 
@@ -92,7 +92,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
     for (const storedFormat of [format, otherFormat(format)]) {
       const entryKey = `${key} ${storedFormat}`;
       const response = store.get(entryKey, now, settings.ttlMs);
-      // If an entry is too old for this caller's max-age, we keep it for other callers.
+      // The entry may be too old for this caller's max-age, but other callers can still use it.
       const hit = response && now < response.storedAt + maxAgeMs && render(response, { dialect, storedFormat, format });
       if (!hit) continue;
       store.touch(entryKey);
@@ -120,7 +120,8 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
         if (invalidations.isInvalidated(projectId, subjects, startedAt)) return;
         const storedAt = clock.now();
         stored += 1;
-        // A caller that rejected the entry of the other format replaces it.
+        // If the caller doesn't accept cached responses, or only recent ones, the new response replaces the stored ones
+        // in both formats.
         if (!cache.reads || cache.maxAgeMs !== undefined) store.delete(`${key} ${otherFormat(format)}`);
         store.set(`${key} ${format}`, { bytes, ...source, projectId, subjects, storedAt, expiresAt: storedAt + settings.ttlMs });
       };
@@ -138,7 +139,7 @@ function otherFormat(format: ResponseFormat): ResponseFormat {
   return format === 'plain' ? 'stream' : 'plain';
 }
 
-/** Returns the response in the requested format. Null if it can't be converted without loss. */
+/** Returns the response in the requested format, or null if the conversion would lose something. */
 function render(
   response: CachedResponse,
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
@@ -158,7 +159,7 @@ function render(
 
 type Reading = Pick<CacheHit, 'summary' | 'usage'>;
 
-/** What we parsed on the first hit. The size of an entry accounts for it. */
+/** Remembers what we parsed when an entry was first served. The size of an entry already accounts for this. */
 const readings = new WeakMap<CachedResponse, Reading>();
 
 function readOnce(response: CachedResponse, dialect: Dialect, format: ResponseFormat): Reading | null {
@@ -183,19 +184,16 @@ function readStream(dialect: Dialect, bytes: Buffer): Reading {
   const reader = routeCodecs[dialect].createStreamReader();
   const usage: Span[] = [];
   let offset = 0;
-  const visitor: EventVisitor = {
-    read(event) {
-      if (reader.read(event) === 'usage') usage.push({ start: offset + event.start, end: offset + event.end });
-    },
-    ...(reader.skip && { skip: reader.skip }),
+  const readEvent = (event: SseEvent): void => {
+    if (reader.read(event) === 'usage') usage.push({ start: offset + event.start, end: offset + event.end });
   };
-  offset = parser.scan(bytes, visitor).length;
-  // The last event may not have a blank line after it.
-  parser.scanEnd(visitor);
+  offset = parser.scan(bytes, readEvent).length;
+  // The blank line after the last event may be missing.
+  parser.scanEnd(readEvent);
   return { summary: reader.summary(), usage };
 }
 
-/** Copies the bytes into a growing buffer, because chunks of a stream may be views of larger buffers. */
+/** Buffers a response. The bytes are copied, because chunks may be views of much larger buffers. */
 function createCacheWriter(maxBytes: number, storeResponse: (bytes: Buffer, source: ResponseSource) => void): CacheWriter {
   let buffer = Buffer.alloc(0);
   let length = 0;
@@ -210,7 +208,7 @@ function createCacheWriter(maxBytes: number, storeResponse: (bytes: Buffer, sour
         return;
       }
       if (needed > buffer.length) {
-        // We don't use the shared pool of small buffers, because the cached response would keep a whole pool buffer in
+        // Don't use the shared pool for small buffers, because the cached response would keep the whole pool buffer in
         // memory.
         const grown = Buffer.allocUnsafeSlow(Math.min(maxBytes, Math.max(needed, buffer.length * 2)));
         buffer.copy(grown, 0, 0, length);
@@ -225,5 +223,22 @@ function createCacheWriter(maxBytes: number, storeResponse: (bytes: Buffer, sour
       if (bytes !== buffer) buffer.copy(bytes, 0, 0, length);
       storeResponse(bytes, source);
     },
+  };
+}
+
+/**
+ * Remembers when the data of a subject was erased. If a call began before an erasure and ends after it, we don't cache
+ * its response. The log has a limited size and evicts the oldest entries first. By then, the calls that were running at
+ * the time of the erasure have ended long ago. Subjects are SHA-256 hashes.
+ */
+function createInvalidationLog() {
+  const invalidatedAt = new LRUCache<string, number>({ max: 10_000 });
+
+  return {
+    record(projectId: string, subject: string, now: number): void {
+      invalidatedAt.set(`${projectId} ${subject}`, now);
+    },
+    isInvalidated: (projectId: string, subjects: readonly string[], startedAt: number): boolean =>
+      subjects.some((subject) => (invalidatedAt.peek(`${projectId} ${subject}`) ?? Number.NEGATIVE_INFINITY) >= startedAt),
   };
 }

@@ -1,17 +1,20 @@
 /**
- * Finds out which conversation a call belongs to, so that its turns go to the same member of a pool. A conversation is
- * identified by its first user message, because that stays the same from turn to turn, and many conversations may have
- * the same system prompt.
+ * Finds out which conversation a call belongs to, so that its turns go to the same member of a pool, and make the same
+ * random choices. A conversation is identified by its first user message, because that stays the same from turn to turn,
+ * and many conversations may have the same system prompt.
  */
-import { randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import type { Call } from '../../core/call.ts';
 import { decodeString, type Member, scanElements, scanMembers } from '../../core/json/spans.ts';
 import { type Affinity, hashText, type PoolState } from '../../routing/pools.ts';
 
-/** The members of a responses request that refer to something that the vendor keeps in the account of the key. */
+/** Fields with which a responses request refers to state in the vendor's account. */
 const stateMembers = ['previous_response_id', 'conversation', 'prompt'];
 
-/** Reports whether only the member of a pool that keeps some state may be able to serve the call. */
+/**
+ * Returns true if the call refers to state that a vendor stores, so that perhaps only one member of a pool can serve
+ * it.
+ */
 export function refersToState({ route, spans }: Call): boolean {
   return route === 'responses' && stateMembers.some((name) => isSet(spans.members.get(name)));
 }
@@ -31,16 +34,37 @@ export function affinityOf(call: Call, { responses }: PoolState): Affinity {
   return { hash: text === null ? randomInt(2 ** 32) : hashText(text), member: null };
 }
 
+/**
+ * Assigns each conversation a number between 0 and 1, so that all of its turns make the same choice. Computes it from the
+ * first user message. If there's no user message, uses the call's id instead. Returns null if a responses request refers
+ * to state that only its provider has. It also returns null if the vendor stores the response (i.e. without `store:
+ * false`), because a later turn may refer to it.
+ */
+export function conversationPosition(call: Call): number | null {
+  if (call.route === 'responses' && (refersToState(call) || isStored(call))) return null;
+  const text = firstUserText(call);
+  const digest = hash('sha256', text === null ? call.id : Buffer.concat([Buffer.from(`${call.projectSlug} `), text]), 'buffer');
+  return digest.readUInt32LE() / 2 ** 32;
+}
+
+function isStored({ body, spans }: Call): boolean {
+  const store = spans.members.get('store');
+  return store === undefined || body.toString('latin1', store.value.start, store.value.end) !== 'false';
+}
+
 function isSet(member: Member | undefined): member is Member {
   return member !== undefined && member.kind !== 'null';
 }
 
 const messageKeys: ReadonlySet<string> = new Set(['role', 'content']);
-/** The content of a message's parts. Other members, such as `cache_control`, may change from turn to turn. */
+/**
+ * The fields that hold the content of a message part. Other fields, such as `cache_control`, may change from turn to
+ * turn.
+ */
 const partKeys: ReadonlySet<string> = new Set(['text', 'image_url', 'source', 'input_audio', 'file', 'file_data', 'file_id']);
 
 /** Returns the beginning and the end of the first user message, or null if there is none. */
-export function firstUserText({ route, body, spans }: Call): Buffer | null {
+function firstUserText({ route, body, spans }: Call): Buffer | null {
   const list = spans.members.get(route === 'responses' ? 'input' : 'messages');
   if (list?.kind === 'string') return textOf(body, list);
   if (list?.kind !== 'array') return null;
@@ -69,8 +93,8 @@ function textOf(body: Buffer, { kind, value: { start, end } }: Pick<Member, 'kin
 const sampleBytes = 8_192;
 
 /**
- * Returns the beginning and the end of a long text, so that hashing it doesn't take time. Coding agents often put long
- * instructions, which many conversations share, before the user's own text.
+ * Returns the beginning and the end of a long text, so that hashing it is fast. We need the end because coding agents
+ * often put long instructions, which many conversations share, before the user's own text.
  */
 function sample(text: Buffer): Buffer {
   return text.length <= 2 * sampleBytes ? text : Buffer.concat([text.subarray(0, sampleBytes), text.subarray(-sampleBytes)]);

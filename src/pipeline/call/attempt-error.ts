@@ -12,15 +12,18 @@ import { readRequestText, removeEchoes } from '../../guardrails/echoed-text.ts';
 import type { Logger } from '../../observability/logger.ts';
 
 /**
- * Returns the text of the request. Returns null if we have no text to compare with, so that we don't keep the vendor's
- * message.
+ * Returns the request's text, so that we can strip quotations of it from the vendor's message. If it returns null we
+ * can't do that, and drop the message.
  */
 export type ReadRequest = () => string | null;
 
 /** We cut off longer messages before we search them, because the search takes time for each word. */
 const maxSearchedLength = 600;
 const maxMessageLength = 500;
-/** Errors of these kinds have fixed messages of our own. The messages of the other kinds may quote the vendor. */
+/**
+ * For these kinds of errors, the gateway writes the message itself. The messages of all other kinds can contain text
+ * from the vendor.
+ */
 const hasOwnMessage: ReadonlySet<VendorErrorKind> = new Set(['connect', 'timeout', 'stopped', 'aborted']);
 /**
  * Types and codes should look like identifiers. We leave out any other text, because the vendor may be quoting
@@ -29,8 +32,8 @@ const hasOwnMessage: ReadonlySet<VendorErrorKind> = new Set(['connect', 'timeout
 const identifier = /^[\w.:/-]{1,64}$/;
 
 /**
- * Logs the failure of an attempt, and returns the attempt with the reason. Returns it unchanged if its caller left,
- * because nothing failed then.
+ * Logs a failed attempt, and returns the attempt with the reason added. If its caller left, nothing has failed, so the
+ * attempt is returned unchanged.
  */
 export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: Attempt, cause: unknown, readRequest: ReadRequest): Attempt {
   if (attempt.outcome === 'client_left') return attempt;
@@ -57,15 +60,15 @@ export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: A
 }
 
 /**
- * We store the text of internal calls elsewhere, where an erasure can find it, so we must not keep anything here that
- * might quote it.
+ * Returns a function that reads the text of the request. For internal calls, this function returns null. We store their
+ * text elsewhere, where an erasure can find it, so we can't keep anything here that might quote it.
  */
 export function requestReader({ body, isInternal }: Call): ReadRequest {
   return () => (isInternal ? null : readRequestText(body));
 }
 
 function toAttemptError({ outcome }: Attempt, cause: unknown, readRequest: ReadRequest): AttemptError {
-  if (outcome === 'deadline') return { reason: 'deadline', type: null, code: null, message: 'the deadline of the call passed' };
+  if (outcome === 'deadline') return { reason: 'deadline', type: null, code: null, message: "the call's deadline has passed" };
   if (!(cause instanceof VendorError)) return { reason: 'internal', type: null, code: null, message: null };
   const { kind, detail, vendorMessage, report, message } = cause;
   const text = detail ?? vendorMessage ?? (kind === 'status' ? null : message);

@@ -11,12 +11,12 @@ import type { Breakers } from '../../failover/breaker.ts';
 import type { Chain } from '../../failover/chain.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { ContentWait, ContentWaits } from '../../failover/content-waits.ts';
+import { reportAttempt } from '../../failover/report-attempt.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { PoolState } from '../../routing/pools.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
-import type { VendorResponse } from '../../vendors/text.ts';
-import { sendToVendor } from '../../vendors/text.ts';
+import { sendToVendor, type VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import { refersToState } from './affinity.ts';
 import { recordFailure, requestReader } from './attempt-error.ts';
@@ -24,9 +24,7 @@ import type { CallCancellation } from './cancellation.ts';
 import { computeCharge } from './charge.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
-import { forwardedHeadersFor, withDroppedFlags } from './forwarded-headers.ts';
-import { createIdempotencyKeyFilter } from './idempotency.ts';
-import { reportAttempt } from './report-attempt.ts';
+import { createIdempotencyKeyFilter, forwardedHeadersFor, withDroppedFlags } from './forwarded-headers.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
 import type { WinningAttempt } from './settle.ts';
 import { reservedUsage, usageBounds } from './usage-bounds.ts';
@@ -35,13 +33,10 @@ import { type WaitEnd, watchContent } from './watch-content.ts';
 export interface Responded {
   readonly response: VendorResponse;
   readonly attempt: WinningAttempt;
-  /**
-   * What happened to members of the request that the vendor didn't get as they were sent. Null if the request wasn't
-   * translated.
-   */
+  /** The request fields that we dropped or adjusted for the vendor. Null if the request wasn't translated. */
   readonly changes: RequestChanges | null;
   readonly failed: readonly Attempt[];
-  /** Ends the request at the member of a pool. The caller has to call this when the response has ended. */
+  /** Tells the pool that its member has finished this request. Call this when the response has ended. */
   readonly endLoad: (() => void) | undefined;
 }
 
@@ -50,7 +45,7 @@ export interface ChainRequest {
   readonly metadata: CallMetadata;
   readonly candidates: readonly Candidate[];
   readonly cancellation: CallCancellation;
-  /** The reservation covers one attempt. */
+  /** Reserved for a single attempt. */
   readonly reservation: Reservation;
 }
 
@@ -65,15 +60,15 @@ export interface AttemptDeps {
   readonly logger: Logger;
 }
 
-/** The chain of a call and the state of its attempts. */
+/** A call's chain of candidates, plus what has happened in its attempts. */
 export interface AttemptChain extends Chain<Responded> {
   readonly request: ChainRequest;
   readonly failed: Attempt[];
   readonly headersFor: ReturnType<typeof createIdempotencyKeyFilter>;
   attempts: number;
-  /** True if the call is in the journal, so we have to settle it. */
+  /** True once the call is in the journal. From then on, it has to be settled. */
   isJournaled: boolean;
-  /** The vendor's response if it couldn't be converted because of an unexpected error, which ends the chain. */
+  /** Set if converting the vendor's response failed unexpectedly. Nothing else is tried after that. */
   unsent: Responded | null;
 }
 
@@ -88,12 +83,15 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
   const responsesRoutes = createResponsesRoutes(clock);
   const now = (): number => clock.now();
 
-  /** Ends the attempt's wait and reports it to the breaker, unless the breaker has counted it as slow already. */
+  /**
+   * Ends the wait for the first content. Reports the attempt to the breaker, unless the breaker has already counted it
+   * as slow.
+   */
   function endWait({ firstContentTimeoutMs, stream }: Call, candidate: Candidate, wait: ContentWait, end: WaitEnd): void {
     contentWaits.end(wait, end === 'content');
     if (wait.isSlow || end === 'undecided') return;
     const error = end === 'content' ? null : end;
-    // The caller's own timeout may be as short as it likes, so it says nothing about the provider.
+    // Callers choose this timeout, and it may be far too short. So don't count it against the provider.
     if (error?.kind === 'timeout' && firstContentTimeoutMs !== undefined) return;
     reportAttempt(breakers, { projectId: wait.projectId, candidate, error, isComplete: !stream, now: clock.now() });
   }
@@ -173,14 +171,14 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
       }
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
       const durationMs = clock.now() - startedAt;
-      // A vendor that is too late may have generated something. Even if nobody waits for it, it may finish and bill the
-      // response. If a response breaks off without an error from the vendor, at least a part of it has been generated.
+      // A vendor that is too late may still finish the response and bill it, even if nobody waits for it. If a response
+      // breaks off without an error from the vendor, at least a part of it has been generated.
       const hasBrokenOff = vendorError?.kind === 'broken' && vendorError.vendorMessage === null;
       const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || hasBrokenOff;
       const isBilled = vendorError ? mayBeBilled && !vendorError.isUnsent : isSent;
       const failed: Attempt = {
         ...record,
-        // A request that can't be translated was never sent, so it has no vendor status.
+        // If the translation failed, nothing was sent, so there's no vendor status.
         status: vendorError && !(vendorError.cause instanceof UntranslatableError) ? vendorError.status : null,
         outcome,
         ...(requestId !== null && { requestId }),
@@ -210,7 +208,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
               send(chain, { candidate, waitMs: wait, isLast, responsesForm }),
             )
           : send(chain, { candidate, waitMs, isLast, responsesForm: 'native' }),
-      reserveNext() {
+      async reserveNext() {
         const billedNanos = chain.failed.reduce((sum, { costNanos }) => sum + (costNanos ?? 0), 0);
         if (billedNanos === 0) return true;
         return reservation.extend(() => ({ costNanos: usageBounds(call, candidates).costNanos + billedNanos, tokens: 0 }));
@@ -227,7 +225,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
   };
 }
 
-/** Reports whether a later candidate serves `/v1/responses` itself, and with it the tools that OpenAI runs. */
+/** Returns true if a later candidate serves `/v1/responses` itself. Such a vendor can also run OpenAI's own tools. */
 function hasLaterNative(candidates: readonly Candidate[], candidate: Candidate): boolean {
   return candidates.indexOf(candidate) < candidates.findLastIndex(({ responses }) => responses === 'native');
 }
@@ -268,7 +266,7 @@ function attemptOutcome(error: VendorError, cancellation: CallCancellation): Out
 }
 
 /**
- * Reports whether the call asks for a background response (`background: true` on responses). The vendor keeps
+ * Checks whether the call asks for a background response (`background: true` on responses). The vendor keeps
  * generating after the gateway has seen the last byte, and bills all of it.
  */
 function isBackground({ route, spans }: Call): boolean {

@@ -8,34 +8,37 @@ import type { Candidate } from '../../core/candidate.ts';
 
 export interface BudgetReservation {
   /**
-   * Call this before an internal model call. Returns false if a ceiling would reject the call, although it might still
-   * be served from the cache.
+   * Reserves the budget before an internal model call. Returns false if a ceiling would reject the caller's call. That
+   * call might still be served from the cache.
    */
   reserveEarly(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
-  /** Extends the reservation to the prepared call. Returns true if that succeeds, or if nothing is reserved. */
+  /**
+   * Raises the reservation to what the prepared call needs. Returns true if that succeeds, or if nothing has been
+   * reserved.
+   */
   tryExtend(prepared: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /**
-   * Returns the reservation of the call, which the caller has to settle or release. Throws the code of the exceeded
-   * ceiling.
+   * Returns the call's reservation, which you have to settle or release. If a ceiling is exceeded, throws the error
+   * code of this ceiling.
    */
-  admit(prepared: Call, candidates: readonly Candidate[]): Reservation | Promise<Reservation>;
-  /** Releases the early reservation of a call that isn't made. Has no effect after `admit`. */
+  admit(prepared: Call, candidates: readonly Candidate[]): Promise<Reservation>;
+  /** Releases the early reservation if the call isn't made. Has no effect after `admit`. */
   release(): void;
 }
 
-/** `admit` reserves the call's whole budget, which is the result of `boundsOf`. */
+/** `admit` reserves the whole budget of a call, and `boundsOf` computes how large this budget is. */
 export function createBudgetReservation(
   admit: BudgetReservation['admit'],
   boundsOf: (call: Call, candidates: readonly Candidate[]) => UsageBounds,
 ): BudgetReservation {
-  // We keep the promise because it may still be pending after an internal call has timed out.
+  // A promise, because it may still be pending when an internal call times out.
   let pending: Promise<Reservation | null> | null = null;
 
   const tryAdmit = async (call: Call, candidates: readonly Candidate[]): Promise<Reservation | null> => {
     try {
       return await admit(call, candidates);
     } catch {
-      return null; // `admit` throws the error again when we make the call.
+      return null; // `admit` is going to throw this again when the call is made
     }
   };
 

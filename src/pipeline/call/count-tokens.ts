@@ -21,17 +21,18 @@ import type { PoolState } from '../../routing/pools.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
-import { affinityOf } from './affinity.ts';
+import { affinityOf, conversationPosition } from './affinity.ts';
 import { refusalOf } from './chain-error.ts';
-import { conversationPosition } from './conversation-position.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { forwardedHeadersFor } from './forwarded-headers.ts';
 import type { ProjectContext } from './project-context.ts';
 
 export interface CountTokensDeps {
-  /** Must not take the probe slot of a breaker. */
+  /**
+   * This planner must leave the breakers' probe slots alone, because counting tokens doesn't tell a breaker anything.
+   */
   readonly planner: Planner;
-  readonly chooseTier: (request: TierRequest) => string | Promise<string>;
+  readonly chooseTier: (request: TierRequest) => Promise<string>;
   readonly httpClient: VendorHttpClient;
   readonly findProvider: (name: string) => Provider | undefined;
   readonly pools: PoolState;
@@ -40,16 +41,15 @@ export interface CountTokensDeps {
 }
 
 export interface TokenCount {
-  /** JSON with `input_tokens`. If a vendor counted, this is its unchanged response. */
+  /** JSON with `input_tokens`. If a vendor did the count, this is its unchanged response. */
   readonly bytes: Buffer;
-  /** The `<provider>/<model>` that counted. Null for an estimate. */
+  /** The model that did the count, as `<provider>/<model>`. Null for an estimate. */
   readonly countedBy: string | null;
 }
 
 /**
- * If `signal` aborts, the requests to vendors end and we return the estimate. Throws `no_route`,
- * `subscription_required`, `guardrail_blocked`, and `upstream_refused` if every vendor that we asked rejected the
- * request.
+ * If `signal` aborts, we stop asking vendors and return the estimate. Throws `no_route`, `subscription_required` or
+ * `guardrail_blocked`. Throws `upstream_refused` if all vendors that we asked rejected the request.
  */
 export type CountTokens = (call: Call, project: ProjectContext, signal: AbortSignal) => Promise<TokenCount>;
 
@@ -58,20 +58,22 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
 
   return async function countTokens(call, project, signal) {
     const { caller, source, route, requestedModel, body, spans } = call;
-    // A classifier call would cost more than the count.
-    const complete = () => Promise.reject(new Error('counting calls no model'));
+    // Counting tokens is free, so we don't make a paid call to a classifier model.
+    const complete = () => Promise.reject(new Error('counting tokens does not call a model'));
     const autoTier = await chooseTier({ project, source, route, requestedModel, body, spans, remainingMs: null, complete });
     const request = { caller, project, source, route, requestedModel, autoTier, conversation: () => conversationPosition(call) };
     const { candidates } = planner.order(planner.plan(request), { ...request, affinity: () => affinityOf(call, pools) });
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input)
       await checkInput(call, project.rules.input, signal).catch((error: unknown) => {
-        // If the signal has aborted, the loop below skips all vendors and we return an estimate.
+        // If the signal has aborted, we don't throw. The loop below then skips all vendors, and we return an estimate.
         if (!signal.aborted) throw error;
       });
 
     const failures: AttemptFailure[] = [];
-    /** The models that refused the request. The other members of their pools would do the same. */
+    /**
+     * Models that rejected the request. We don't ask other members of the same pool, because they would reject it too.
+     */
     const refusedModels = new Set<string>();
     for (const candidate of candidates) {
       if (refusedModels.has(candidate.id)) continue;
@@ -103,7 +105,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
       signal,
       now: () => clock.now(),
     });
-    if (response.kind === 'stream') throw new VendorError('unreadable', 'the count is a stream');
+    if (response.kind === 'stream') throw new VendorError('unreadable', 'a token count cannot be a stream');
     return response;
   }
 }

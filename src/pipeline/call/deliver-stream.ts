@@ -2,18 +2,21 @@ import type { Call, Outcome } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
-import { omitUsage, type StreamChunk, type StreamEnd } from '../../vendors/stream.ts';
+import { omitUsage, type StreamChunk, type StreamEnd, toStreamError } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 import { lingerMs } from './cancellation.ts';
 
 interface StreamDelivery {
   readonly call: Call;
   readonly response: Pick<StreamResponse, 'chunks' | 'summary' | 'formatFailure'>;
-  /** Called once, before the last chunk is written. `problem` says why the vendor's stream broke. */
-  readonly onEnd: (summary: ResponseSummary, outcome: Outcome, problem?: string) => Promise<void>;
-  /** Called with the bytes of each chunk before it's written. They include usage even if the caller doesn't get it. */
+  /** Called once, before the last chunk is written. `problem` says why the stream broke. */
+  readonly onEnd: (summary: ResponseSummary, outcome: Outcome, problem?: VendorError) => Promise<void>;
+  /**
+   * Called with the bytes of each chunk before they are written. The bytes always include usage, even if the caller
+   * doesn't get it.
+   */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
-  /** Reports whether the vendor has sent all output, so that only its usage can be missing. */
+  /** Returns true if the vendor has sent all output, so that only its usage can be missing. */
   readonly hasAllOutput?: () => boolean;
 }
 
@@ -27,12 +30,12 @@ const maxUnreadBytes = 4 * 1024 * 1024;
 export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
 
 /**
- * How a delivery ended. `broken` means that the stream stopped early, so we can't end the connection like after a
- * complete response.
+ * `broken` if the stream stopped early. We must not end the connection properly then, or it would look like a complete
+ * response.
  */
 export type DeliveryEnd = 'ended' | 'broken';
 
-/** Writes a stream to its end, or until its reader leaves. */
+/** Writes the stream until it ends or the reader is gone. */
 export type DeliverStream = (write: WriteChunk) => Promise<DeliveryEnd>;
 
 /**
@@ -46,7 +49,7 @@ export async function deliverStream(
 ): Promise<DeliveryEnd> {
   const chunks = response.chunks();
   let isSettled = false;
-  const settleAs = async (outcome: Outcome, problem?: string): Promise<void> => {
+  const settleAs = async (outcome: Outcome, problem?: VendorError): Promise<void> => {
     if (isSettled) return;
     isSettled = true;
     await onEnd(response.summary(), outcome, problem);
@@ -56,8 +59,9 @@ export async function deliverStream(
     return sent.length === 0 || write(sent);
   };
   /**
-   * Writes everything that has arrived. Returns null if there's nothing more yet. Otherwise returns what to wait for,
-   * i.e. a write, the last chunk or the end.
+   * Writes all chunks that have already arrived. Returns null if there's nothing left to write at the moment.
+   * Otherwise, it returns what the loop below has to handle next: a write that is pending or has failed, the last
+   * chunk, or the end of the stream.
    */
   const sendArrived = (): StreamChunk | StreamEnd | false | Promise<boolean> | null => {
     for (;;) {
@@ -103,12 +107,12 @@ export async function deliverStream(
         await settleAs('ok');
         if (!(await send(step))) return 'ended';
       } else {
-        await (step.kind === 'whole' ? settleAs('ok') : settleAs('interrupted', step.message));
+        await (step.kind === 'whole' ? settleAs('ok') : settleAs('interrupted', toStreamError(step)));
         if (step.kind === 'whole') return 'ended';
         const event = response.formatFailure?.(step.message) ?? routeCodecs[call.route].formatStreamError(step.message);
         if (event !== null && !step.errorForwarded) await write(Buffer.from(event));
-        // Some clients ignore the error event of a messages stream and only notice a lost connection. Clients of
-        // /v1/responses understand `response.failed`.
+        // After an error, messages streams end with a broken connection, because some clients ignore the error event.
+        // Clients of /v1/responses understand `response.failed`, so those streams end normally.
         return call.route === 'responses' ? 'ended' : 'broken';
       }
     }
@@ -117,7 +121,7 @@ export async function deliverStream(
       isSettled = true;
       throw error;
     }
-    // The caller disconnected, so `finally` settles with what the vendor has sent so far.
+    // The caller is gone. `finally` settles the call with whatever the vendor has sent.
     return 'ended';
   } finally {
     chunks.close();

@@ -1,13 +1,12 @@
 /**
- * Adapts a call to the dialect of a candidate. If the vendor uses the caller's dialect, we patch a few members of the
- * body and pass the response through. Otherwise we translate the request and the response.
+ * Adapts a call to the dialect of a candidate. If the vendor uses the caller's dialect, we patch a few fields of the
+ * body and pass the response through. If not, we translate both the request and the response.
  */
 import { type Call, isDialect } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { setMember, splice, spliceParts } from '../../core/json/spans.ts';
-import { largeBytes } from '../../core/low-priority-thread.ts';
 import { modelNameAt, type RequestFormat } from '../../core/request-format.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { rejectUntranslatable, UntranslatableError } from '../../dialects/contract/untranslatable.ts';
@@ -27,24 +26,27 @@ import { responsesAdapterFor } from './responses-adapter.ts';
 import type { ResponsesForm } from './responses-routes.ts';
 import { translateJson, translateStream, withBody, withTurn } from './translate-response.ts';
 
-/** The request to one candidate, and the conversion of its response. */
+/** Builds the request for a candidate and converts the response. */
 export interface DialectAdapter {
-  /** The codec of the vendor's dialect. */
+  /** Reads the vendor's dialect. */
   readonly codec: RouteCodec;
   /** The model's name at the provider. */
   readonly model: string;
-  /** In parts if it's large. */
+  /** A list of parts if it's long. */
   readonly body: Buffer | readonly Buffer[];
-  /**
-   * What happened to members of the request that the vendor doesn't get as they were sent. Null if the body wasn't
-   * translated.
-   */
+  /** The request fields that we drop or adjust for the vendor. Null if the body wasn't translated. */
   readonly changes: RequestChanges | null;
   /** Converts the vendor's response to the caller's dialect. Throws VendorError `unreadable`. */
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
 
-/** Sent if neither the caller nor the catalog sets a limit, because messages vendors require one. */
+/**
+ * We don't copy longer bodies. The memory of the copies would make V8 collect the whole heap more often, which costs
+ * more than writing a body in two parts.
+ */
+const maxCopiedBytes = 65_536;
+
+/** The dialect requires a limit. We use this one if there's none in the request or the catalog. */
 const defaultMaxTokens = 4_096;
 
 /**
@@ -53,14 +55,15 @@ const defaultMaxTokens = 4_096;
  */
 export function adapterFor(
   call: Call,
-  { model: catalogModel, ...planned }: Candidate,
+  planned: Candidate,
   { requests }: Pick<Provider, 'requests'>,
   responsesForm: ResponsesForm = 'native',
   mayOmitTools = true,
 ): DialectAdapter {
   const { route } = call;
-  const model = modelNameAt(requests, catalogModel);
-  const candidate = { ...planned, model };
+  const model = modelNameAt(requests, planned.model);
+  // The catalog's name for a model is usually the provider's own name, so we can skip the copy (1 µs) most of the time.
+  const candidate = model === planned.model ? planned : { ...planned, model };
   const addedLimit = addedLimitFor(call, candidate);
   const maxTokens = addedLimit ?? candidate.maxOutputTokens ?? defaultMaxTokens;
   if (route === 'responses' && responsesForm === 'translated') {
@@ -86,12 +89,12 @@ export function adapterFor(
     return {
       codec,
       model,
-      body: body.length < largeBytes ? splice(body, splices) : spliceParts(body, splices),
+      body: body.length <= maxCopiedBytes ? splice(body, splices) : spliceParts(body, splices),
       changes: null,
-      toCallerResponse: (response) => response,
+      toCallerResponse: sameResponse,
     };
   }
-  const identity = { id: call.id, model: catalogModel, createdSeconds: Math.floor(call.startedAt / 1000) };
+  const identity = { id: call.id, model: planned.model, createdSeconds: Math.floor(call.startedAt / 1000) };
   const body = refuseUntranslatable(() => parseBody(call));
   const changes = createChanges();
   const thinking = asLosslessObject(body.thinking).type;
@@ -113,7 +116,11 @@ export function adapterFor(
   };
 }
 
-/** The body is valid JSON, so if we can't parse it, it must be too large. */
+function sameResponse(response: VendorResponse): VendorResponse {
+  return response;
+}
+
+/** Parsing can only fail because of the size, since the JSON has been validated. */
 function parseBody({ body }: Call): JsonObject {
   return asLosslessObject(
     parseLossless(body.toString('utf8')) ??
@@ -122,8 +129,8 @@ function parseBody({ body }: Call): JsonObject {
 }
 
 /**
- * Returns the default limit of the caller's key, or the model's own limit if that is lower, because vendors refuse
- * larger values. Returns null if we don't add a limit.
+ * Returns the default output limit of the caller's key. Vendors reject values above the model's own limit, so we return
+ * the model's limit if it's lower. Returns null if we don't add a limit.
  */
 function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Candidate): number | null {
   if (!addsOutputLimit || maxOutputTokens === null) return null;
@@ -133,7 +140,10 @@ function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Ca
 interface TranslationTarget {
   readonly candidate: Candidate;
   readonly requests: RequestFormat;
-  /** Used for a messages vendor if the caller set no limit. Calls on the messages route always set one. */
+  /**
+   * The output limit for a messages vendor if the caller didn't set one. Callers of the messages route always have to
+   * set one.
+   */
   readonly maxTokens: number;
   readonly changes: RequestChanges;
 }
@@ -148,14 +158,14 @@ function translateRequest(body: JsonObject, { stream }: Call, { candidate, reque
   return Buffer.from(JSON.stringify(translated));
 }
 
-/** Rethrows an UntranslatableError as a VendorError that looks like a vendor's 400. */
+/** Turns an UntranslatableError into a VendorError that looks as if the vendor had responded with 400. */
 function refuseUntranslatable<Result>(translate: () => Result): Result {
   try {
     return translate();
   } catch (error) {
     if (!(error instanceof UntranslatableError)) throw error;
     const { message, details } = error;
-    // If a message is about one member, it begins with the member's name.
+    // If the message is about a single field, it starts with the name of this field.
     const param = error.param ?? /^[\w.[\]]+(?=: )/.exec(message)?.[0] ?? null;
     const report = { code: null, type: null, param, windowTokens: null, ...(details && { details }) };
     throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });

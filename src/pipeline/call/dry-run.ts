@@ -1,10 +1,10 @@
 /**
  * Finds out what would happen to a call. This runs the steps of `handle-call.ts` with the same planner, classifier,
- * ceilings and bounds, but without side effects. It sends nothing, reserves nothing and takes no probe slot of a
- * breaker.
+ * ceilings and bounds, but without side effects. It doesn't send or reserve anything, and doesn't take the probe slot
+ * of a breaker.
  *
- * We don't know the text of the call. So we list content rules without evaluating them, and don't call a classifier
- * that uses a model.
+ * We don't know the text of the call, so content rules are only listed and not evaluated, and a classifier that uses a
+ * model isn't called.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import {
@@ -16,8 +16,7 @@ import {
   type Limits,
 } from '../../ceilings/counters.ts';
 import { boundOf, type UsageBounds } from '../../ceilings/reservation.ts';
-import type { Call, Caller, PlanEntry, TextRoute } from '../../core/call.ts';
-import { isDialect } from '../../core/call.ts';
+import { type Call, type Caller, isDialect, type PlanEntry, type TextRoute } from '../../core/call.ts';
 import { type Candidate, connectionKey } from '../../core/candidate.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
@@ -37,7 +36,7 @@ export interface DryRunDeps {
   readonly catalog: () => Catalog;
   readonly breakers: Breakers;
   readonly pools: PoolState;
-  /** Used for projects without a setting of their own. */
+  /** The default for projects that don't have this setting. */
   readonly catalogFill: () => boolean;
   readonly classifier: () => Classifier;
   readonly readCounters: ReadCounters;
@@ -57,17 +56,17 @@ export interface DryRunRequest {
   readonly maxOutputTokens: number | null;
 }
 
-/** Where a tier is defined. If there are several definitions, the first of these wins. */
+/** Where a tier can be defined, in order of precedence. */
 export type TierOrigin = 'application' | 'project' | 'configuration';
 
 export interface DryRunCandidate {
   readonly id: string;
-  /** The member of the provider's pool. Null if it has no pool. */
+  /** The pool member that would get the call. Null if the provider has no pool. */
   readonly member: string | null;
   readonly isFilled: boolean;
   readonly isRetired: boolean;
   /**
-   * False if the breaker of the model's provider is open or cooling down, so that the model comes after healthy ones.
+   * False if the breaker of the model's provider is open or cooling down. We try such a model after the healthy ones.
    */
   readonly isHealthy: boolean;
 }
@@ -77,7 +76,7 @@ export interface DryRunCeiling {
   readonly counter: LimitedCounter;
   readonly used: number;
   readonly reserved: number;
-  /** The amount that the call would reserve. */
+  /** What this call would reserve. */
   readonly bound: number;
   readonly isDenied: boolean;
 }
@@ -85,7 +84,7 @@ export interface DryRunCeiling {
 export interface DryRun {
   /** Null if the name isn't a configured tier. */
   readonly tier: { readonly name: string; readonly origin: TierOrigin } | null;
-  /** The canary of the tier. The candidates are those of the conversations that don't try it. */
+  /** The tier's canary, if it has one. `candidates` are then the models for conversations outside of it. */
   readonly canary: Canary | null;
   /** How the tier of `auto` is chosen. Null for any other name. */
   readonly classifier: Classifier | null;
@@ -94,18 +93,19 @@ export interface DryRun {
   readonly skipped: readonly PlanEntry[];
   readonly bounds: UsageBounds;
   readonly ceilings: readonly DryRunCeiling[];
-  /** Whether the response cache would be searched, and if not, why. */
+  /** Tells if we would look up the call in the response cache, and the reason if we wouldn't. */
   readonly cache: 'searched' | 'disabled' | 'route_not_cached';
-  /** The error with which the call would end before we send anything to a vendor. Null if we would send it. */
+  /** Why the call would end without reaching a vendor. Null if it would be sent. */
   readonly refusal: GatewayError | null;
 }
 
 export type RunDry = (request: DryRunRequest) => Promise<DryRun>;
 
 export function createDryRun({ catalog, breakers, pools, catalogFill, classifier, readCounters, clock }: DryRunDeps): RunDry {
-  const planner = createPlanner({ catalog, breakers: { ...breakers, tryAcquire: breakers.canAcquire }, catalogFill, loads: pools.loads });
+  const withoutProbes = { ...breakers, tryAcquire: breakers.canAcquire };
 
   return async (request) => {
+    const planner = createPlanner({ catalog: catalog(), breakers: withoutProbes, catalogFill: catalogFill(), loads: pools.loads });
     const { caller, source, route, requestedModel, ceilings: keyCeilings } = request;
     const project = request.project.settings;
     const call = buildCall(request, clock.now());
@@ -134,9 +134,10 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
     };
   };
 
-  function chooseTierOf({ source, route, requestedModel, body, spans }: Call, project: ProjectContext): string | Promise<string> {
-    // If the model call fails, the classifier chooses `standard`, as it does for a real call.
-    const complete = () => Promise.reject(new Error('a dry run calls no model'));
+  function chooseTierOf({ source, route, requestedModel, body, spans }: Call, project: ProjectContext): Promise<string> {
+    // A dry run doesn't call the classifier's model. The classifier then chooses `standard`, as it does if the call of
+    // its model fails.
+    const complete = () => Promise.reject(new Error('a dry run does not call a model'));
     return chooseTier(
       { catalog: catalog(), classifier: classifier() },
       { project, source, route, requestedModel, body, spans, remainingMs: null, complete },
@@ -153,7 +154,8 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
       const { used, reserved } = counted.get(formatCounterKey(counter.key)) ?? { used: 0, reserved: 0 };
       const bound = boundOf(counter.key.ceiling, bounds);
       const remaining = counter.limit - used - reserved;
-      // The only call of a counter gets everything that's left, even if its bound is larger.
+      // The last call to be admitted can ask for more than what's left. If nobody else has a reservation, it gets the
+      // rest.
       return { counter, used, reserved, bound, isDenied: remaining < 1 || (bound > remaining && reserved > 0) };
     });
   }
@@ -185,7 +187,10 @@ function tryPlan(
   }
 }
 
-/** If the chosen tier has no permitted model, the planner falls back to the route's default tier. */
+/**
+ * Returns the tier that the plan really uses. That's the route's default if the key may not use any model of the chosen
+ * one.
+ */
 function usedTier(view: RoutingView, autoTier: string, route: TextRoute, { candidates }: Plan): string {
   const ids: readonly string[] = resolveModel(view, autoTier).ids;
   return candidates.some(({ id }) => ids.includes(id)) ? autoTier : defaultTier(route);
@@ -198,9 +203,11 @@ function tierOf(view: RoutingView, name: string): DryRun['tier'] {
   return { name, origin: Object.hasOwn(view.project.tiers, name) ? 'project' : 'configuration' };
 }
 
-/** Builds a call of the requested size, because the bounds and the classifier depend on its bytes. */
+/**
+ * Builds a call of the requested size. It needs a real body, because the bounds and the classifier look at its bytes.
+ */
 function buildCall({ project, caller, source, route, requestedModel, inputBytes, maxOutputTokens }: DryRunRequest, now: number): Call {
-  // We use words and spaces, so that the text resembles prose of this size.
+  // Words and spaces make it resemble prose of this size.
   const text = 'lorem '.repeat(Math.ceil(inputBytes / 6)).slice(0, inputBytes);
   return buildInternalCall({
     id: newId(now),

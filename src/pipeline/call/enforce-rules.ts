@@ -12,19 +12,18 @@ import { createSseParser } from '../../core/sse.ts';
 import { extractResponseTexts, readRequestTexts } from '../../dialects/routes/rule-texts.ts';
 import { createStreamTexts } from '../../dialects/routes/stream-texts.ts';
 import type { ContentRule, RulePlace } from '../../guardrails/content-rule.ts';
-import type { PlaceRules } from '../../guardrails/rules.ts';
-import { evaluateTexts } from '../../guardrails/rules.ts';
+import { evaluateTexts, type PlaceRules } from '../../guardrails/rules.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { type ChunkReader, nextChunk, type StreamChunk, type StreamEnd } from '../../vendors/stream.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 
-/** The part of a call that we log with a match. */
+/** What we log about a call when a rule matches. */
 type CheckedCall = Pick<Call, 'id' | 'projectSlug' | 'caller'> & { readonly route: Route };
 
-/** The same as the maximum size of a plain response. */
+/** The maximum number of bytes that we buffer. Plain responses have the same limit. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
-/** The rules that matched in a call. */
+/** The content rules that matched in a call. */
 export interface RuleHit {
   readonly projectId: string;
   readonly callId: string;
@@ -33,15 +32,12 @@ export interface RuleHit {
 
 export interface RuleEnforcerDeps {
   readonly logger: Logger;
-  /** Counts the hits. It must not throw. Absent for requests that aren't calls. */
+  /** Counts how often a rule matched. Implementations can't throw. Absent for requests that don't count as calls. */
   readonly recordRuleHit?: ((hit: RuleHit) => void) | undefined;
 }
 
 export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) {
-  /**
-   * Returns an error if a rule blocks the texts, or null if they pass. Rejects with the reason of `signal` when it
-   * aborts.
-   */
+  /** Returns an error if a rule blocks the texts, or null if none does. If `signal` aborts, rejects with its reason. */
   async function evaluate(
     call: CheckedCall,
     rules: PlaceRules,
@@ -56,7 +52,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
     });
     if (verdict instanceof GatewayError) {
       logger.warn({ ...logFields, code: verdict.code }, 'content rules not evaluated');
-      // Rules that only observe never stop a call.
+      // Only blocking rules can stop a call.
       return rules.blocks ? verdict : null;
     }
     const { blockedBy, observed, matched, unfinished } = verdict;
@@ -98,7 +94,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
     checkInput: async (call: Call, rules: PlaceRules, signal?: AbortSignal): Promise<void> =>
       checkTexts(call, rules, readRequestTexts(call.body), signal),
     checkTexts,
-    /** Returns an error if a rule blocks the texts of a media response, or null if they pass. */
+    /** Returns an error if a rule blocks the text of a media response, or null if none does. */
     checkOutput: (call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<GatewayError | null> =>
       evaluate(call, rules, 'output', texts),
     /**
@@ -117,7 +113,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
         return { response, error };
       }
       if (!rules.blocks) {
-        // We do this in the background because a rule that only observes must not delay the stream.
+        // Check in the background. Rules that only observe shouldn't hold up the stream.
         const onEnd = (texts: readonly string[]): void => {
           evaluate(call, rules, 'output', texts).catch((err: unknown) => logger.error({ call: call.id, err }, 'content rule failed'));
         };
@@ -134,7 +130,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
       }
     },
     /**
-     * Returns an error if a rule blocks a complete response, or null if it passes. The bytes are events or JSON in the
+     * Returns an error if a rule blocks a complete response, or null if none does. The bytes are events or JSON in the
      * caller's format.
      */
     checkBytes: (call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null> =>
@@ -142,7 +138,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
   };
 }
 
-/** A call whose response was blocked has a record, so only a blocked input is a refusal. */
+/** Returns the refusal for a blocked input. A call with a blocked output isn't a refusal, because it has a record. */
 function refusedBy(reason: 'content_rule' | 'content_rule_unfinished', rule: string, place: RulePlace): { readonly refusal?: Refusal } {
   return place === 'input' ? { refusal: { reason, rule } } : {};
 }
@@ -154,7 +150,7 @@ function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   return reader.texts();
 }
 
-/** Relays the chunks. Calls `onEnd` with their texts when the reader stops for any reason. */
+/** Relays the chunks. Calls `onEnd` with their text when the reader stops for any reason. */
 function tapStream(route: Call['route'], chunks: ChunkReader, onEnd: (texts: readonly string[]) => void): ChunkReader {
   const reader = createChunkReader(route);
   return {
@@ -191,13 +187,13 @@ async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<
       }
     }
   } catch (error) {
-    // The caller has disconnected. The replayed stream throws the error again, and its reader settles the call.
+    // The caller has disconnected. Whoever reads the replayed stream gets the error again and settles the call.
     if (!(error instanceof VendorError)) throw error;
     failure = error;
   } finally {
     chunks.close();
   }
-  // If we haven't read a stream to its end, we haven't checked it.
+  // We stopped reading a stream that's over the limit, so don't check or replay a part of it.
   const checked = bufferedBytes > maxBufferedBytes ? [] : buffered;
 
   return { texts: reader.texts(), replay: () => replayChunks(checked, end, failure) };
@@ -216,7 +212,7 @@ function replayChunks(chunks: StreamChunk[], end: StreamEnd | null, failure: Ven
   };
 }
 
-/** Reads the texts of chunks, each of which contains complete events. */
+/** Reads the text of a stream, chunk by chunk. Chunks only contain complete events. */
 function createChunkReader(route: Call['route']) {
   const texts = createStreamTexts(route);
   const parser = createSseParser(maxBufferedBytes);

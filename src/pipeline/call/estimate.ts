@@ -2,20 +2,19 @@
 import type { Call, Outcome } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
-import type { Price, Tokens } from '../../core/pricing.ts';
-import { noTokens } from '../../core/pricing.ts';
+import { noTokens, type Price, type Tokens } from '../../core/pricing.ts';
 import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../../dialects/contract/token-usage.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';
 
 /**
- * Base64 characters per token of audio, for compressed speech at 64 kbit/s, of which vendors count 10 tokens per
- * second.
+ * The number of base64 characters that we count as one token of audio. Compressed speech has 64 kbit/s, and vendors
+ * count 10 tokens per second of audio.
  */
 const charactersPerAudioToken = 1_000;
-/** Few large models generate more than a hundred tokens per second. */
+/** Only few large models are faster than 100 tokens per second. */
 const msPerOutputToken = 10;
 
-/** Returns the most tokens that a model generates in this time, e.g. as reasoning that it doesn't show. */
+/** Returns the most tokens that a model could generate in `durationMs`, e.g. as hidden reasoning. */
 export function tokensWithin(durationMs: number): number {
   return Math.floor(durationMs / msPerOutputToken);
 }
@@ -45,14 +44,17 @@ export function estimateRequest(
 }
 
 /**
- * Reports whether the attempt ended before its response because of a deadline, its caller or a shutdown. We charge such
- * an attempt, because the vendor may finish and bill it.
+ * Returns true if the attempt was cut off before it got a response, because of a deadline, a shutdown, or because the
+ * caller disconnected. We charge such an attempt, because the vendor may finish and bill it.
  */
 export function isCutOff(outcome: Outcome): boolean {
   return outcome === 'unknown' || outcome === 'client_left' || outcome === 'deadline';
 }
 
-/** Reports whether a model only charges by the search. Without a search count, its calls would be free. */
+/**
+ * Checks whether a model charges for searches but not for tokens. If we don't know how many searches there were, we
+ * have to estimate them, because such calls would otherwise be free.
+ */
 export function isChargedBySearch({ route }: Call, { perSearchNanos, inputNanos }: Price): boolean {
   return route === 'rerank' && perSearchNanos !== undefined && inputNanos === 0n;
 }

@@ -1,21 +1,24 @@
 /** Decides which of the caller's headers a vendor gets. */
 import type { Call, TextRoute } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import type { BetaFlags, RequestFormat } from '../../core/request-format.ts';
 import { createChanges, type RequestChanges } from '../../dialects/translate/request-changes.ts';
 
+type Headers = Readonly<Record<string, string>>;
+
 export interface ForwardedHeaders {
-  readonly headers: Readonly<Record<string, string>>;
-  /** The flags of `anthropic-beta` that the vendor doesn't know. Null if it gets all of them. */
+  readonly headers: Headers;
+  /** Flags of `anthropic-beta` that the vendor doesn't know, so we dropped them. Null if it gets all flags. */
   readonly droppedFlags: readonly string[] | null;
 }
 
 const betaHeader = 'anthropic-beta';
 
 /**
- * Returns the caller's headers for a vendor that we call on `route`, without those of the other dialect. If the request
- * is translated, the translation determines the API version. For a vendor that takes the beta flags in the body, the
- * header also contains those of the caller's body.
+ * Returns the caller's headers for a vendor that we call on `route`. Headers of the other dialect are left out. If the
+ * request is translated, the translation determines the API version. Some vendors take the beta flags in the body. For
+ * these, the header also contains the flags from the caller's body.
  */
 export function forwardedHeadersFor(
   route: TextRoute,
@@ -23,6 +26,7 @@ export function forwardedHeadersFor(
   { betaFlags }: Pick<RequestFormat, 'betaFlags'>,
 ): ForwardedHeaders {
   const all = call.forwardedHeaders;
+  if (betaFlags === null && Object.keys(all).length === 0) return { headers: all, droppedFlags: null };
   const isForwarded = (name: string): boolean => {
     if (name === 'anthropic-version') return route === 'messages' && call.route === 'messages';
     return !name.startsWith(route === 'messages' ? 'openai-' : 'anthropic-');
@@ -59,8 +63,27 @@ function selectFlags(flags: readonly string[], { allowed, aliases }: BetaFlags):
   return { sent: [...sent], dropped: [...dropped] };
 }
 
-/** Adds the flags to what the caller learns about its request. */
+/** Reports the dropped flags to the caller, together with the other changes. */
 export function withDroppedFlags(changes: RequestChanges | null, flags: readonly string[]): RequestChanges {
   const { dropped, adjusted } = changes ?? createChanges();
   return { dropped: new Set([...dropped, ...flags.map((flag) => `${betaHeader}.${flag}`)]), adjusted };
+}
+
+/**
+ * Returns a filter for the attempts of one call, which decides whether an attempt includes the caller's
+ * `idempotency-key`. The key belongs to one particular body. If a vendor sees the key again with a different body, it
+ * rejects the call or returns the first response. So we only send it with the first model that we try at a provider
+ * (and its retries), because the bodies for other models differ. Providers don't share keys, so each of them can get
+ * it.
+ */
+export function createIdempotencyKeyFilter(): (candidate: Candidate, headers: Headers) => Headers {
+  let firstModelByProvider: Map<string, string> | null = null;
+  return ({ provider, id }, headers) => {
+    if (headers['idempotency-key'] === undefined) return headers;
+    firstModelByProvider ??= new Map();
+    const first = firstModelByProvider.get(provider) ?? id;
+    firstModelByProvider.set(provider, first);
+    if (first === id) return headers;
+    return Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'idempotency-key'));
+  };
 }

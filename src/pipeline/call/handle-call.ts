@@ -1,10 +1,9 @@
 /**
- * Plans, prepares, admits and attempts a call of an inference route, and delivers its response. However a call ends,
- * it's in the journal before we send the last byte of its response. See docs/architecture/request-lifecycle.md.
+ * Plans, prepares, admits and attempts a call of an inference route, and delivers its response. No matter how a call
+ * ends, it's in the journal before we send the last byte of its response. See docs/architecture/request-lifecycle.md.
  */
 import type { Admission } from '../../ceilings/admission.ts';
-import type { Limits } from '../../ceilings/counters.ts';
-import { hasCostCeiling } from '../../ceilings/counters.ts';
+import { hasCostCeiling, type Limits } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Attempt, Call, Caller, CallMetadata, Outcome, SettledCall } from '../../core/call.ts';
 import { type Candidate, connectionKey } from '../../core/candidate.ts';
@@ -12,6 +11,7 @@ import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { rejectOtherModels } from '../../dialects/json/body-members.ts';
 import { type ChainResult, runChain } from '../../failover/chain.ts';
+import { isProviderFailure } from '../../failover/classify-failure.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { TierRequest } from '../../routing/classify.ts';
@@ -20,44 +20,42 @@ import { requiresTags } from '../../routing/rules.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import type { CachedResponse } from '../cache/lru-store.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
-import { affinityOf } from './affinity.ts';
-import type { AttemptChain, AttemptDeps, Responded } from './attempt.ts';
-import { createAttemptChain } from './attempt.ts';
+import { affinityOf, conversationPosition } from './affinity.ts';
+import { type AttemptChain, type AttemptDeps, createAttemptChain, type Responded } from './attempt.ts';
 import { recordFailure, requestReader } from './attempt-error.ts';
 import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
 import { type CallResponse, once } from './call-response.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { toChainFailure } from './chain-error.ts';
-import { conversationPosition } from './conversation-position.ts';
 import { type DeliverStream, deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer, type RuleEnforcerDeps } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
 import { limitsFor, type ProjectContext } from './project-context.ts';
 import { type RecalledCall, recallIntoCall } from './recall-step.ts';
 import { createRespondFromCache } from './respond-from-cache.ts';
-import type { CallEnd } from './settle.ts';
-import { cacheStatusFor, logCall, settleFailed, settleResponse, settleUnsent, toTextCallMetadata } from './settle.ts';
+import { type CallEnd, cacheStatusFor, logCall, settleFailed, settleResponse, settleUnsent, toTextCallMetadata } from './settle.ts';
 import { countChoices, usageBounds } from './usage-bounds.ts';
 import type { UsageEstimates } from './usage-estimates.ts';
 
 export interface HandleCallDeps extends AttemptDeps, RuleEnforcerDeps {
   readonly planner: Planner;
-  /** Chooses the tier for `auto`. Returns a promise only if a model chooses. */
-  readonly chooseTier: (request: TierRequest) => string | Promise<string>;
+  /** Chooses the tier for `auto`. */
+  readonly chooseTier: (request: TierRequest) => Promise<string>;
   readonly recall: Recall;
   readonly responseCache: ResponseCache;
   /**
-   * The revision of the configuration that the call uses. We don't serve a response that was cached under another one.
+   * The revision of the configuration that the call uses. We don't serve responses that were cached under a different
+   * revision.
    */
   readonly revision: number;
-  /** Returns the ceilings of a key, as a promise if they aren't in memory. Throws `limits_unavailable`. */
-  readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
+  /** Returns the ceilings of a key. Throws `limits_unavailable`. */
+  readonly getKeyCeilings: (caller: Caller) => Promise<Limits['key']>;
   readonly admission: Admission;
   /** Shared by all calls of the process. */
   readonly usageEstimates: UsageEstimates;
 }
 
-/** Throws a GatewayError. If the call has reached a vendor, it has been recorded by then. */
+/** Throws a GatewayError. If the call reached a vendor, it has already been recorded when this throws. */
 export type HandleCall = (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<CallResponse>;
 
 const streamType = 'text/event-stream';
@@ -74,29 +72,27 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   return handleCall;
 
   async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
-    const ceilings = getKeyCeilings(call.caller);
-    const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
+    const limits = limitsFor(call, project, await getKeyCeilings(call.caller));
     const estimates = limits.key.tpm.limit === null ? null : usageEstimates;
     const boundsOf = (sent: Call, candidates: readonly Candidate[]) => usageBounds(sent, candidates, estimates);
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
-    // Only these calls make internal model calls first.
+    // Only `auto` and recall can make model calls before admission, so only these calls have to reserve budget early.
     const budget = call.requestedModel === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
     const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits), check: null };
-    // We only await what needs I/O. Most calls have no rules and no recall, and are admitted from the local quota.
     try {
       const plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
       if (received.requiresPrice || call.caller.models !== null || requiresTags({ project, caller: call.caller }))
         rejectOtherModels(call.spans);
       const { candidates } = plan;
-      // We evaluate the rules after we reserve the budget. They take CPU time, which a key that isn't allowed to call
-      // must not get.
+      // Evaluating content rules takes CPU time, so we reserve the budget first. This way, a key that has exceeded its
+      // ceilings doesn't use up any CPU time.
       const { input } = project.rules;
       let withRecall: RecalledCall | null = null;
       if (budget && call.memory.mode === 'recall') {
-        // Recall may send the prompt to a model, so we check the prompt first. If nothing can be reserved, recall
-        // calls no model.
+        // Recall may send the prompt to a model, so check the rules before. If there isn't enough budget for that,
+        // recall won't call a model, and the rules can wait.
         if (input && (await budget.reserveEarly(call, candidates))) await checkPrompt(received, input);
         withRecall = await recallIntoCall({ call, recall, budget, candidates, remainingMs: cancellation.remainingMs() });
       }
@@ -105,8 +101,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
         if (input) await checkPrompt(received, input);
         return await respondFromCache(planned, planned.hit);
       }
-      const admitting = budget ? budget.admit(planned.sent, candidates) : admit(planned.sent, candidates);
-      const reservation = admitting instanceof Promise ? await admitting : admitting;
+      const reservation = await (budget ? budget.admit(planned.sent, candidates) : admit(planned.sent, candidates));
       if (input) await checkPrompt(received, input, reservation);
       return await attemptCall(planned, reservation);
     } finally {
@@ -145,8 +140,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /**
-   * Orders the candidates. We do this after admission because a breaker's probe slot has to be followed by an attempt.
-   * Cached responses don't depend on this order.
+   * Puts the candidates into the order in which we try them. We do this after admission, because it may take the probe
+   * slot of a breaker, and then an attempt has to follow. Cached responses don't depend on this order.
    */
   function orderCandidates(planned: PlannedCall, reservation: Reservation): AdmittedCall {
     const { call, project, cancellation, sent, recalled, cacheWriter } = planned;
@@ -179,7 +174,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
 
   /**
    * Tries the candidates in order and returns the first response. If no candidate responds, it settles the call and
-   * throws. Whatever fails from here on, the reservation ends with the call.
+   * throws. From here on, any failure also ends the reservation.
    */
   async function attemptCall(planned: PlannedCall, reservation: Reservation): Promise<CallResponse> {
     let admitted: AdmittedCall;
@@ -207,7 +202,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     } catch (cause) {
       if (admitted.isSettled) throw cause;
       if (chain.isJournaled) throw await settleUnexpected(admitted, chain.failed, responded ?? chain.unsent, cause);
-      // We made no attempt, so the call leaves no record.
+      // We haven't made any attempt yet, so we don't record the call.
       reservation.release();
       throw cause;
     }
@@ -250,7 +245,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return error;
   }
 
-  /** Settles the call and throws if a rule blocks the response. */
+  /** Checks the response against the output rules. If one blocks it, settles the call and throws. */
   async function applyOutputRules(admitted: AdmittedCall, responded: Responded, rules: PlaceRules): Promise<Responded> {
     const { response, error } = await checkResponse(admitted.call, rules, responded.response, admitted.cancellation.signal);
     if (!error) return { ...responded, response };
@@ -259,10 +254,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     throw error;
   }
 
-  /** The call is settled when the last chunk is ready to be sent. */
+  /** Relays the stream and settles the call just before its last chunk is sent. */
   function streamResponse(admitted: AdmittedCall, responded: Responded, response: StreamResponse): CallResponse {
     const { call, recalled, cacheWriter } = admitted;
-    const onEnd = (summary: ResponseSummary, outcome: Outcome, problem?: string): Promise<void> =>
+    const onEnd = (summary: ResponseSummary, outcome: Outcome, problem?: VendorError): Promise<void> =>
       endCall(admitted, responded, summary, outcome, problem);
     const hasAllOutput = (): boolean => response.hasAllOutput(countChoices(call));
     const deliver: DeliverStream = async (write) => {
@@ -288,18 +283,15 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     responded: Responded,
     summary: ResponseSummary,
     end: Outcome,
-    problem?: string,
+    problem?: VendorError,
   ): Promise<void> {
     const { response, attempt, failed } = responded;
     const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
     const { sent } = admitted;
-    // If a stream had no content, its attempt has already reported that.
-    if (response.kind === 'stream' && attempt.contentMs !== null && (end === 'ok' || problem !== undefined))
+    // A stream that broke before its first content was reported with the attempt already.
+    if (response.kind === 'stream' && attempt.contentMs !== null && (end === 'ok' || (problem && isProviderFailure(problem))))
       breakers.recordStreamEnd(sent.caller.projectId, connectionKey(attempt.candidate), problem !== undefined);
-    const describe =
-      problem === undefined
-        ? undefined
-        : (last: Attempt) => recordFailure(logger, sent, last, new VendorError('broken', problem), requestReader(sent));
+    const describe = problem === undefined ? undefined : (last: Attempt) => recordFailure(logger, sent, last, problem, requestReader(sent));
     const { member } = attempt.candidate;
     if (member && summary.responseId !== undefined) pools.responses.set(summary.responseId, member.key);
     const settled = settleResponse(endOf(admitted, failed), attempt, summary, outcome, describe);
@@ -322,7 +314,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return record(call, { metadata, result: reservation.settle(result), content });
   }
 
-  /** We log first, so that the record and the log line are written in the same turn of the event loop. */
+  /**
+   * Logs the call before it's recorded, so that the log line and the record are written in the same turn of the event
+   * loop.
+   */
   function record(call: Call, settled: SettledCall): Promise<void> {
     logCall(logger, call, settled);
     return journal.settle(settled);
@@ -360,7 +355,7 @@ interface ReceivedCall {
   readonly call: Call;
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
-  /** True if a cost ceiling applies, so that models without a price are skipped. */
+  /** True if there's a ceiling on cost. We then skip models without a price. */
   readonly requiresPrice: boolean;
   check: Promise<void> | null;
 }
@@ -370,8 +365,8 @@ interface PreparedCall {
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
   /**
-   * The call as vendors, cache and bounds see it, with recalled memories. The record contains the body that the caller
-   * sent, which is in `call`.
+   * What vendors get, i.e. the call with recalled memories in its body. Use this for the cache and the bounds as well.
+   * Only the record keeps the caller's own body, from `call`.
    */
   readonly sent: Call;
   /** The ids of the recalled memory items. */
@@ -380,7 +375,7 @@ interface PreparedCall {
 }
 
 interface PlannedCall extends PreparedCall {
-  /** The plan that applies if all vendors are healthy. */
+  /** The plan regardless of the vendors' current health. */
   readonly plan: Plan;
   readonly hit: CacheHit | null;
 }
@@ -390,6 +385,6 @@ interface AdmittedCall extends PreparedCall {
   readonly reservation: Reservation;
   readonly metadata: CallMetadata;
   isSettled: boolean;
-  /** Ends the request at the member of a pool. */
+  /** Tells the pool that its member has finished this request. */
   endLoad?: (() => void) | undefined;
 }

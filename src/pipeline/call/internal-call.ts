@@ -1,21 +1,19 @@
 /** Makes the gateway's own calls to a project's models. They're routed, recorded and charged like any other call. */
-import type { Call, Caller } from '../../core/call.ts';
-import { internalKeyId, memoryApplication, noCorrelation, noMemory } from '../../core/call.ts';
+import { type Call, type Caller, internalKeyId, memoryApplication, noCorrelation, noMemory } from '../../core/call.ts';
 import { scanObject } from '../../core/json/spans.ts';
 import type { Clock } from '../../core/time.ts';
 import { chat } from '../../dialects/chat/codec.ts';
 import { findTier, type RoutingView } from '../../routing/rules.ts';
-import type { CallCancellation } from './cancellation.ts';
-import { startCancellation } from './cancellation.ts';
+import { type CallCancellation, startCancellation } from './cancellation.ts';
 import type { ProjectContext } from './project-context.ts';
 
-/** A project whose models are used by project memory. */
+/** A project whose models are called on behalf of project memory. */
 export interface MemoryProject {
   readonly slug: string;
   readonly settings: ProjectContext;
 }
 
-/** Returns the first of the tiers that has a chain. Null if no tier does. */
+/** Returns the first of `tiers` that has a chain of models. Returns null if none of them does. */
 export function findTierWithChain(view: RoutingView, tiers: readonly string[]): string | null {
   return tiers.find((tier) => (findTier(view, tier) ?? []).length > 0) ?? null;
 }
@@ -38,16 +36,17 @@ interface InternalCallOptions
     > {
   readonly slug: string;
   readonly model: string;
-  /** The members of the body in addition to `model`. */
+  /** Body fields other than `model`. */
   readonly members: Readonly<Record<string, unknown>>;
-  /** The time for all attempts together. */
+  /** The timeout for all attempts together. */
   readonly timeoutMs: number;
   readonly now: number;
 }
 
 /**
- * Builds a call without memory and forwarded headers. By default it's charged to project memory and bypasses the
- * response cache, because memory only repeats a request if it couldn't use the first response.
+ * Builds a call that uses no memory and forwards no headers. By default, it's charged to project memory and bypasses
+ * the response cache. A cached response wouldn't help, because memory only repeats a request if it couldn't use the
+ * first response.
  */
 export function buildInternalCall({ slug, model, members, timeoutMs, now, ...options }: InternalCallOptions): Call {
   const body = Buffer.from(JSON.stringify({ model, ...members }));
@@ -80,7 +79,7 @@ export interface InternalRun<Response> {
 
 /** Handles an internal call within its deadline. Throws the same errors as `handleCall`. */
 export async function runInternalCall<Response>({ handleCall, call, project, clock, signal }: InternalRun<Response>): Promise<Response> {
-  // Only streaming calls can be cancelled by their caller.
+  // Only calls that stream can be cancelled by their caller.
   const cancellation = startCancellation({ stream: signal !== undefined, deadlineAt: call.deadlineAt, clock });
   signal?.addEventListener('abort', cancellation.clientDisconnected, { once: true });
   try {
@@ -99,7 +98,7 @@ export function promptMessages(system: string, text: string): readonly object[] 
   ];
 }
 
-/** The part of a response that we need to get the text of a completion. */
+/** The parts of a response that `completionText` reads. */
 export type CompletionResponse = { readonly kind: 'plain'; readonly bytes: Buffer } | { readonly kind: 'stream' };
 
 /** Returns the text of a chat completion, or an empty string if it has none. */

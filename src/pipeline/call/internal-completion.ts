@@ -1,10 +1,16 @@
 /** Makes small model calls while we handle a caller's call, e.g. to choose a tier. */
 import { newId } from '../../core/ids.ts';
 import type { Complete } from '../../routing/classify.ts';
-import type { CompletionResponse, InternalRun } from './internal-call.ts';
-import { buildInternalCall, completionText, promptMessages, runInternalCall } from './internal-call.ts';
+import {
+  buildInternalCall,
+  type CompletionResponse,
+  completionText,
+  type InternalRun,
+  promptMessages,
+  runInternalCall,
+} from './internal-call.ts';
 
-/** `call` is the caller's call, to which the completions are charged. */
+/** `call` is the call that the completions are charged to. */
 interface InternalCompletionDeps extends Omit<InternalRun<CompletionResponse>, 'signal'> {
   /**
    * Reserves the budget of the caller's call and checks its prompt. Returns false if the budget can't be reserved, and
@@ -13,16 +19,16 @@ interface InternalCompletionDeps extends Omit<InternalRun<CompletionResponse>, '
   readonly prepare: () => Promise<boolean>;
 }
 
-/** The same as the timeout in `routing/classify.ts`. */
+/** The same as in `routing/classify.ts`. */
 const timeoutMs = 1_500;
 
 /**
- * Creates a function that makes completions. They reject if the caller's call would exceed its ceilings, and with any
+ * Returns a function that makes completions. It rejects if the caller's call would exceed its ceilings, or with an
  * error of `handleCall`.
  */
 export function createInternalCompletion({ handleCall, prepare, clock, call, project }: InternalCompletionDeps): Complete {
   return async ({ model, system, text, maxOutputTokens, signal }) => {
-    if (!(await prepare())) throw new Error('the ceilings are used up by the call itself');
+    if (!(await prepare())) throw new Error('the ceilings leave no room for this extra model call');
     signal.throwIfAborted();
     const now = clock.now();
     const { caller, projectSlug: slug, source, hasExplicitSource, cache, correlation } = call;
@@ -38,7 +44,7 @@ export function createInternalCompletion({ handleCall, prepare, clock, call, pro
       source,
       hasExplicitSource,
       maxOutputTokens,
-      // Equal prompts get equal tiers, so we apply the caller's cache directives.
+      // The tier only depends on the prompt, so we can cache this choice whenever the caller allows caching.
       cache,
       correlation,
       isInternal: true,

@@ -17,6 +17,7 @@ import type { Candidate } from '../../core/candidate.ts';
 import type { GatewayError } from '../../core/errors.ts';
 import { noTokens, type Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { hasEncodedData } from '../../dialects/routes/input-size.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { traceCall } from '../../observability/trace-call.ts';
@@ -26,7 +27,7 @@ import type { CacheHit } from '../cache/response-cache.ts';
 import { computeCharge } from './charge.ts';
 import { estimateInput } from './estimate.ts';
 
-/** The maximum length of every name that we record, because the caller may have sent megabytes. */
+/** The maximum length of all names that we record, in characters. Callers may send names of several megabytes. */
 const maxNameLength = 256;
 
 /** The attempt that got a response. It lasts until the response ends. */
@@ -36,7 +37,7 @@ export interface WinningAttempt {
   readonly waitMs: number;
   readonly startedAt: number;
   readonly status: number;
-  /** The id that the vendor gave the request. Null if it sent none. */
+  /** The id that the vendor gave the request. Null if the vendor didn't send one. */
   readonly requestId: string | null;
   readonly firstByteMs: number;
   /** The time until the first content. Null as long as there is no content. */
@@ -44,11 +45,11 @@ export interface WinningAttempt {
 }
 
 export interface CallEnd {
-  /** The call with the body that the caller sent, before recall. */
+  /** The call as the caller sent it, without recalled memories. */
   readonly call: Call;
-  /** The call with the body that the vendor received, from which we estimate usage. */
+  /** The call as we sent it to the vendor. If we have to estimate the usage, we do it from this body. */
   readonly sent: Call;
-  /** The ids of the memory items that were inserted into the prompt. */
+  /** Memories that recall put into the prompt, by id. */
   readonly recalled: readonly string[];
   readonly metadata: CallMetadata;
   readonly failed: readonly Attempt[];
@@ -56,8 +57,8 @@ export interface CallEnd {
 }
 
 /**
- * Returns the journal's metadata of a media call. It consists of members that all routes have in common and the
- * `details` of its route.
+ * Returns the journal's metadata of a media call. It consists of the fields that all routes share, and the `details` of
+ * this route.
  */
 export function toCallMetadata<Details extends object>(call: MediaCall, reservation: Reservation, details: Details) {
   const { id, startedAt, caller, source, hasExplicitSource: sourceGiven, route, requestedModel: modelAsked, correlation } = call;
@@ -204,9 +205,9 @@ export function settleCacheHit(
 }
 
 /**
- * Settles a call that got no response, with the tokens of its last charged attempt and the cost of all attempts. An
- * attempt that was cut off or took too long is charged by estimate, unless none of the request was sent. An attempt
- * whose response couldn't be translated is charged what the vendor reported.
+ * Settles a call that got no response. Its record contains the tokens of the last attempt that we charge, and the cost
+ * of all attempts. If an attempt was cut off or took too long we charge an estimate, unless the request was never sent.
+ * If a response couldn't be translated, we charge what the vendor reported.
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
@@ -216,7 +217,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
     metadata,
     result: {
       outcome,
-      // We only record the status 499. The caller closed the connection before we could send a response.
+      // The caller has closed the connection, so nobody receives this status. It only appears in the record.
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
       model: last ? `${last.provider}/${last.model}` : null,
@@ -252,9 +253,11 @@ export function cacheStatusFor({ route }: Call): 'miss' | null {
 }
 
 /** Returns the text to store. We store the prompts of chat, messages and responses, except those of internal calls. */
-function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
+function toCallContent({ call: { route, body, isInternal }, sent, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isInternal || !isPromptRoute(route)) return null;
-  return recalled.length === 0 ? { request: body, response: turn } : { request: body, response: turn, recalled };
+  const content = { request: body, response: turn };
+  // `sent` and `call` are the same for a cache hit. Then this is 0, because no vendor got the recalled memories.
+  return recalled.length === 0 ? content : { ...content, recalled, recalledTokens: estimateTokens(sent.body.length - body.length) };
 }
 
 /**

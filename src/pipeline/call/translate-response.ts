@@ -2,7 +2,6 @@
 import type { AssistantTurn } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { createSseParser, type SseEvent } from '../../core/sse.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
 import { parseLossless } from '../../dialects/json/parse-lossless.ts';
@@ -25,8 +24,8 @@ export function withBody(response: JsonResponse, body: JsonObject): JsonResponse
 }
 
 /**
- * Returns the summary with the turn as the caller sees it, because the caller's next call will repeat that turn. If
- * the conversion fails we keep the vendor's turn, so that the call is still charged what the vendor reported.
+ * Returns the summary with the turn as the caller sees it, because the caller will repeat it in the next call. If the
+ * conversion fails we keep the vendor's turn, so that the call is still charged what the vendor reported.
  */
 export function withTurn(summary: ResponseSummary, convert: (turn: AssistantTurn) => AssistantTurn): ResponseSummary {
   try {
@@ -36,21 +35,17 @@ export function withTurn(summary: ResponseSummary, convert: (turn: AssistantTurn
   }
 }
 
-/** Returns the translated chunks, with the summary of the vendor's stream. */
+/** Returns a stream with the translated chunks and the summary of the vendor's own stream. */
 export function translateStream(response: StreamResponse, translator: StreamTranslator): StreamResponse {
-  const parser = createSseParser();
-  const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
-  /** The vendor's last event may not have a blank line after it, and the stream may not have a closing event. */
-  const finish = (): string => translate(parser.end().events) + translator.end();
-
   const chunks = (): ChunkReader => {
     const inner = response.chunks();
     let end: StreamEnd | null = null;
-    /** Translates what the vendor's stream returned. Returns null if there's nothing to send. */
+    /** Translates a chunk of the vendor's stream, or its end. Returns null if there's nothing to send. */
     const advance = (step: StreamChunk | StreamEnd): StreamChunk | null => {
       const cut = step.kind === 'broken' ? step : null;
       const isLast = step.kind === 'chunk' ? step.isLast : true;
-      const text = (step.kind === 'chunk' ? translate(parser.push(step.bytes).events) : '') + (isLast && cut === null ? finish() : '');
+      const translated = step.kind === 'chunk' ? step.events.map(translator.push).join('') : '';
+      const text = isLast && cut === null ? translated + translator.end() : translated;
       const { begun, ended, problem, usageEvent } = translator.state();
       if (cut === null && ended !== 'broken' && (!isLast || ended === 'whole')) {
         if (isLast) end = { kind: 'whole' };
@@ -58,7 +53,7 @@ export function translateStream(response: StreamResponse, translator: StreamTran
       }
       const message = cut?.message ?? problem ?? 'the stream cannot be translated';
       const failure = begun ? translator.fail(message) : '';
-      end = { kind: 'broken', message, errorForwarded: failure !== '' };
+      end = { ...cut, kind: 'broken', message, errorForwarded: failure !== '' };
       return text + failure === '' ? null : toChunk(text + failure, false, usageEvent);
     };
     return {
@@ -76,11 +71,14 @@ export function translateStream(response: StreamResponse, translator: StreamTran
   return { ...response, chunks };
 }
 
-/** Returns the chunk of these events. `usageEvent` is the one that only reports usage. */
+/**
+ * Wraps the text of some events as a chunk. Pass the event that only reports usage as `usageEvent`, if it's one of
+ * them.
+ */
 function toChunk(text: string, isLast: boolean, usageEvent: string | undefined): StreamChunk {
   const bytes = Buffer.from(text);
   const start = usageEvent === undefined ? -1 : bytes.lastIndexOf(usageEvent);
   return usageEvent === undefined || start < 0
-    ? { kind: 'chunk', bytes, isLast }
-    : { kind: 'chunk', bytes, isLast, usage: [{ start, end: start + Buffer.byteLength(usageEvent) }] };
+    ? { kind: 'chunk', bytes, events: [], isLast }
+    : { kind: 'chunk', bytes, events: [], isLast, usage: [{ start, end: start + Buffer.byteLength(usageEvent) }] };
 }

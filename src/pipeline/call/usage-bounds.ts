@@ -7,8 +7,7 @@ import type { UsageBounds } from '../../ceilings/reservation.ts';
 import { type Call, isPromptRoute } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
-import type { CallUnits, Price, Tokens } from '../../core/pricing.ts';
-import { noTokens } from '../../core/pricing.ts';
+import { type CallUnits, noTokens, type Price, type Tokens } from '../../core/pricing.ts';
 import type { InputSize } from '../../dialects/json/body-facts.ts';
 import { hidesAscii, parseLenientCount, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';
@@ -21,28 +20,31 @@ import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usag
 /** Most model families charge less than this. The catalog sets `image_tokens` for those that charge more. */
 const defaultTokensPerImage = 5_000;
 /**
- * The minimum number of base64 characters per token of audio, for speech at 6 kbit/s, of which Google counts 32 tokens
- * per second.
+ * A lower bound of the base64 characters per audio token. Speech has at least 6 kbit/s, and Google counts 32 tokens per
+ * second of audio.
  */
 const minCharactersPerAudioToken = 30;
 /**
- * Used if the catalog has no `max_output_tokens`. It's as much as most large models can produce, because calls would
- * exceed a smaller bound.
+ * Used if the catalog has no `max_output_tokens`. Most large models can't produce more than this. If the bound were
+ * smaller, calls would exceed it.
  */
 const defaultMaxOutputTokens = 131_072;
-/** Used for input that isn't in the body if the catalog has no window. Most models have a window of this size. */
+/**
+ * The number of tokens that we assume for input outside the body if the catalog has no context window for the model.
+ * Most models have a window of this size.
+ */
 const defaultInputWindow = 200_000;
 /**
- * Input tokens that we assume for each use of a hosted tool. Vendors don't limit them, but search results are smaller
- * than this.
+ * The number of input tokens that we assume for each use of a hosted tool. Vendors set no limit, but search results are
+ * smaller than this.
  */
 const inputTokensPerToolUse = 20_000;
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
-/** If `estimates` is null, tokens are estimated as for a key that has no recent calls. */
+/** Pass null as `estimates` for a key that hasn't made any calls lately. */
 export function usageBounds(call: Call, candidates: readonly Candidate[], estimates: UsageEstimates | null = null): UsageBounds {
-  const input = scanInput(call);
+  const input = new ScannedInput(call);
   const { size } = input;
   let costNanos = 0;
   let tokens = candidates.length === 0 ? size.textBytes : 0;
@@ -58,31 +60,38 @@ export function usageBounds(call: Call, candidates: readonly Candidate[], estima
 }
 
 /**
- * Returns the usage from which we compute the call's cost reservation at this candidate. The cost is null if the
- * price is unknown.
+ * Returns the usage that we reserve for a call if this candidate serves it, and its cost. The cost is null if the price
+ * is unknown.
  */
 export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & { readonly costNanos: number | null } {
   const { price } = candidate;
-  const { tokens, units } = largestUsage(call, { candidate, price, input: scanInput(call) });
+  const { tokens, units } = largestUsage(call, { candidate, price, input: new ScannedInput(call) });
   return { tokens, units, costNanos: price === null ? null : clampToSafeInteger(tokenCost(tokens, price, units)) };
 }
 
-/** Scans the body lazily, and only once for all candidates of a plan. */
-function scanInput(call: Call): ScannedInput {
-  let hides: boolean | null = null;
-  let isElsewhere: boolean | null = null;
-  const mayHide = (): boolean => {
-    hides ??= isPromptRoute(call.route) && hidesAscii(call.body);
-    return hides;
-  };
-  return {
-    size: measureInput(call.body),
-    mayHide,
-    isElsewhere() {
-      isElsewhere ??= mayHide() || hasInputElsewhere(call);
-      return isElsewhere;
-    },
-  };
+/** Scans the body when it's first needed, once for all candidates. */
+class ScannedInput {
+  readonly size: InputSize;
+  readonly #call: Call;
+  #mayHide: boolean | null = null;
+  #isElsewhere: boolean | null = null;
+
+  constructor(call: Call) {
+    this.size = measureInput(call.body);
+    this.#call = call;
+  }
+
+  /** Returns true if the body has escapes, in which case searching it for a name may fail. */
+  mayHide(): boolean {
+    this.#mayHide ??= isPromptRoute(this.#call.route) && hidesAscii(this.#call.body);
+    return this.#mayHide;
+  }
+
+  /** See `hasInputElsewhere`. */
+  isElsewhere(): boolean {
+    this.#isElsewhere ??= this.mayHide() || hasInputElsewhere(this.#call);
+    return this.#isElsewhere;
+  }
 }
 
 function estimateTokens(
@@ -95,14 +104,17 @@ function estimateTokens(
   return input + countChoices(call) * Math.min(Math.ceil(estimate.outputTokens), maxOutputPerChoice(call, candidate));
 }
 
-/** We can't tell how many tokens a document has, but the vendor refuses more than fit into the model's window. */
+/**
+ * Estimates the tokens of images, audio and documents. We can't tell how many tokens a document has, but the vendor
+ * refuses more than fit into the model's window.
+ */
 function mediaTokens({ images, audioBytes, documentBytes }: InputSize, candidate: Candidate): number {
   const audio = Math.ceil(audioBytes / minCharactersPerAudioToken);
   const documents = Math.min(documentBytes, inputWindowOf(candidate) ?? documentBytes);
   return images * (candidate.imageTokens ?? defaultTokensPerImage) + audio + documents;
 }
 
-/** Counts the responses that the request asks for. Some vendors also accept `n` as a string. */
+/** Returns how many responses the request asks for. `n` may be a string, because some vendors accept that. */
 export function countChoices({ body, spans: { members } }: Pick<Call, 'body' | 'spans'>): number {
   const member = members.get('n');
   const text = parseStringMember(body, member);
@@ -110,8 +122,8 @@ export function countChoices({ body, spans: { members } }: Pick<Call, 'body' | '
 }
 
 /**
- * Returns the caller's limit if there is one, capped at the model's limit, because a vendor refuses or lowers a
- * higher one.
+ * Returns the caller's limit, but no more than the model's own limit, because a vendor rejects or lowers a higher one.
+ * Without a limit from the caller, returns the most that the model can generate.
  */
 function maxOutputPerChoice({ maxOutputTokens }: Call, candidate: Candidate): number {
   const most = candidate.maxOutputTokens ?? Math.min(candidate.contextWindow ?? defaultMaxOutputTokens, defaultMaxOutputTokens);
@@ -124,25 +136,15 @@ interface PricedCandidate {
   readonly input: ScannedInput;
 }
 
-interface ScannedInput {
-  readonly size: InputSize;
-  /** Reports whether a search of the body for a name may fail because of escapes. */
-  readonly mayHide: () => boolean;
-  /** See `hasInputElsewhere`. */
-  readonly isElsewhere: () => boolean;
-}
-
 interface LargestUsage {
   readonly tokens: Tokens;
   readonly units: CallUnits;
 }
 
-/**
- * Returns the most that a vendor may bill for the call. All of the input counts at the highest price that may apply
- * to it.
- */
-function largestUsage(call: Call, { candidate, price, input: { size, mayHide, isElsewhere } }: PricedCandidate): LargestUsage {
+/** Returns the highest usage that a vendor can bill, with all input at the highest price that can apply. */
+function largestUsage(call: Call, { candidate, price, input: scanned }: PricedCandidate): LargestUsage {
   const { route, body } = call;
+  const { size } = scanned;
   // A token has at least one byte, so the number of bytes is an upper bound.
   let input = size.textBytes + mediaTokens(size, candidate);
   if (!isPromptRoute(route)) {
@@ -151,21 +153,21 @@ function largestUsage(call: Call, { candidate, price, input: { size, mayHide, is
     return { tokens: { ...noTokens, input }, units: { searches } };
   }
   const window = inputWindowOf(candidate) ?? defaultInputWindow;
-  if (input < window && isElsewhere()) input = window;
+  if (input < window && scanned.isElsewhere()) input = window;
   const output = maxOutputTokens(call, candidate);
   if (price === null) return { tokens: { ...noTokens, input, output }, units: {} };
   const toolUses = requestedTools(call, price);
   const uses = Object.values(toolUses);
   for (const count of uses) input += count * inputTokensPerToolUse;
   const serviceTier = surchargedTiers(call, price);
-  const kind = dearestInput(price, () => mayHide() || mentionsCacheControl(body));
+  const kind = dearestInput(price, () => scanned.mayHide() || mentionsCacheControl(body));
   const units = uses.length === 0 && serviceTier === '' ? {} : { toolUses, ...(serviceTier !== '' && { serviceTier }) };
   return { tokens: { ...noTokens, [kind]: input, output }, units };
 }
 
 /**
- * Returns the kind of input that may cost most. Vendors that charge for cache writes may write to the cache without
- * being asked, but only keep an entry for an hour on request.
+ * Returns the kind of input token that could cost most. Vendors that charge for cache writes may write to their cache
+ * without being asked, but they only keep an entry for an hour if the request asks for it.
  */
 function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price, mayAskForHour: () => boolean): keyof Tokens {
   if (cacheWrite1hNanos > cacheWriteNanos && cacheWrite1hNanos > inputNanos && mayAskForHour()) return 'cacheWrite1h';
@@ -173,8 +175,8 @@ function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price,
 }
 
 /**
- * Returns the most output tokens of all choices. Includes the size of the prediction, because vendors bill its rejected
- * tokens as output.
+ * Returns an upper bound of the output tokens of all choices together. It includes the size of the prediction, because
+ * vendors bill the rejected tokens of a prediction as output.
  */
 export function maxOutputTokens(call: Call, candidate: Candidate): number {
   const prediction = call.spans.members.get('prediction');
@@ -183,8 +185,8 @@ export function maxOutputTokens(call: Call, candidate: Candidate): number {
 }
 
 /**
- * Returns only the tiers that cost more. For a cheaper tier we reserve the standard price, because the vendor may use
- * the standard tier instead.
+ * Returns the tiers that cost extra. Cheaper ones don't count, because the vendor may fall back to the standard tier,
+ * so that's the price to reserve.
  */
 function surchargedTiers(call: Call, { tierMillionths }: Price): string {
   if (tierMillionths === undefined) return '';
@@ -194,7 +196,7 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
 }
 
 /**
- * Reports whether the vendor reads input that the body only refers to, such as an earlier response or one of its
+ * Checks whether the vendor reads input that the body only refers to, such as an earlier response or one of its
  * items, a stored prompt, a file, or media at a URL.
  */
 function hasInputElsewhere({ route, body, spans: { members } }: Call): boolean {

@@ -1,13 +1,16 @@
-import { VendorError } from '../../core/errors.ts';
-import type { ChunkReader } from '../../vendors/stream.ts';
+import type { VendorError } from '../../core/errors.ts';
+import { type ChunkReader, toStreamError } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 
-/** How a wait for content ended. It's `undecided` if the caller left first, and an error if the vendor failed. */
+/**
+ * Says how the wait for the first content ended. `undecided` means that the caller disconnected before that. If the
+ * vendor failed, this is the vendor's error.
+ */
 export type WaitEnd = 'content' | 'undecided' | VendorError;
 
 /**
- * Watches a stream that the vendor has only opened. Calls `onEnd` once, when the stream has content, breaks, or is
- * closed before either.
+ * Watches a stream that doesn't have content yet. Calls `onEnd` once, when content arrives, or when the stream breaks
+ * or is closed before that.
  */
 export function watchContent(response: StreamResponse, onEnd: (end: WaitEnd) => void): StreamResponse {
   let isWaiting = true;
@@ -21,7 +24,7 @@ export function watchContent(response: StreamResponse, onEnd: (end: WaitEnd) => 
       ...inner,
       read() {
         const step = inner.read();
-        if (step?.kind === 'broken') endWait(new VendorError('broken', step.message));
+        if (step?.kind === 'broken') endWait(toStreamError(step));
         else if (step !== null && !(step.kind === 'chunk' && step.isOpening)) endWait('content');
         return step;
       },

@@ -1,24 +1,23 @@
 /**
- * Makes the embedding calls of project memory. They're routed, recorded and charged like any other call, under the
- * application `gateway-memory`. They use the first of the tiers `memory-embed` and `embed` that has a chain.
+ * Makes embedding calls for project memory. They're routed, recorded and charged like any other call, under the
+ * application `gateway-memory`. We use the `memory-embed` tier if it has a chain, or else the `embed` tier.
  *
- * Vectors of different models can't be compared. We therefore identify a model by its name without the provider, and
- * treat a response from another model than the first of the chain as an error. A chain may contain the same model at
+ * Vectors of different models can't be compared. Therefore we identify a model by its name without the provider, and if
+ * any model but the first one in the chain responds, we treat that as an error. A chain can contain the same model at
  * several providers.
  */
 import { type Caller, memoryApplication } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
-import { localModel, localModelId } from '../../core/local-model.ts';
+import { findLocalModel, type LocalModel } from '../../core/local-model.ts';
 import type { Clock } from '../../core/time.ts';
 import { toUnitVector } from '../../memory/text/vectors.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import { findSkipReason, resolveModel } from '../../routing/rules.ts';
 import { isContentRejected } from '../call/chain-error.ts';
 import type { HandleCall } from '../call/handle-call.ts';
-import type { MemoryProject } from '../call/internal-call.ts';
-import { buildInternalCall, findTierWithChain, runInternalCall } from '../call/internal-call.ts';
+import { buildInternalCall, findTierWithChain, type MemoryProject, runInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 
 interface EmbedDeps {
@@ -26,21 +25,23 @@ interface EmbedDeps {
   readonly catalog: () => Catalog;
   readonly clock: Clock;
   /**
-   * Reports whether the model that the service runs itself responds. While it doesn't, the projects that use it have no
-   * route for embeddings.
+   * Returns true if the service's own model is ready. Projects that use it have no route for embeddings before that.
    */
-  readonly isLocalModelReady: () => boolean;
+  readonly isLocalModelReady: (model: LocalModel) => boolean;
 }
 
 interface EmbedRequest {
   readonly caller: Caller;
   readonly project: MemoryProject;
   readonly texts: readonly string[];
-  /** Whether the texts are search queries or are searched themselves. Some models need to know. */
+  /** Some models need to know if a text is a search query, or a passage that is searched. */
   readonly purpose: 'query' | 'passage';
-  /** Set if another call of the same key uses up the ceiling `calls`, so that this call doesn't count for it. */
+  /**
+   * Set if this call is made on behalf of another call with the same key. That one already counts against the `calls`
+   * ceiling.
+   */
   readonly isExemptFromCallCeiling?: true;
-  /** The time for all attempts together. */
+  /** The timeout for all attempts together. */
   readonly timeoutMs: number;
 }
 
@@ -48,8 +49,14 @@ export type Embedder = ReturnType<typeof createEmbedder>;
 
 const tiers = ['memory-embed', 'embed'];
 
-/** The text that a model was trained to expect before a query, by the model's name without the provider. */
-const queryPrefixes: Readonly<Record<string, string>> = { [localModel]: 'Represent this sentence for searching relevant passages: ' };
+/**
+ * The prefixes that models expect for queries and passages, because they were trained with them. The keys are model
+ * names without the provider.
+ */
+const prefixes: Readonly<Record<string, { readonly query: string; readonly passage: string }>> = {
+  'bge-small-en-v1.5': { query: 'Represent this sentence for searching relevant passages: ', passage: '' },
+  'multilingual-e5-small-q4': { query: 'query: ', passage: 'passage: ' },
+} satisfies Record<LocalModel, object>;
 
 export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }: EmbedDeps) {
   const findChain = (project: ProjectContext, caller: Pick<Caller, 'requiredTags'>): { tier: string; model: string } | null => {
@@ -57,7 +64,9 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
     const tier = findTierWithChain(view, tiers);
     if (tier === null) return null;
     const first = resolveModel(view, tier).ids.find((id) => findSkipReason(view, 'embeddings', id) === null);
-    if (first === undefined || (first === localModelId && !isLocalModelReady())) return null;
+    if (first === undefined) return null;
+    const local = findLocalModel(first);
+    if (local !== null && !isLocalModelReady(local)) return null;
     return { tier, model: modelName(first) };
   };
 
@@ -65,8 +74,8 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
     /** Returns the name of the project's embedding model. Null if the project has no route for embeddings. */
     getModel: (project: ProjectContext): string | null => findChain(project, {})?.model ?? null,
     /**
-     * Returns unit vectors in the order of `texts`, with null in place of a zero vector. Throws the errors of the call,
-     * or `no_route` if there is no route.
+     * Returns unit vectors in the order of `texts`. A zero vector becomes null. Throws the errors of the call, or
+     * `no_route` if there's no route.
      */
     async embed({
       caller,
@@ -77,17 +86,20 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
       timeoutMs,
     }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
       const chain = findChain(project.settings, {});
-      // We don't ask a model that has the tags that the key requires, but whose vectors can't be compared with others.
+      // The key may require tags that only a different model has. We can't use that model, because its vectors can't be
+      // compared with the stored ones.
       if (chain === null || findChain(project.settings, caller)?.model !== chain.model) throw gatewayError('no_route');
       const now = clock.now();
+      const prefix = prefixes[chain.model]?.[purpose] ?? '';
       const call = buildInternalCall({
         id: newId(now),
         route: 'embeddings',
-        // The key's model list restricts the calling application, but the project decides which model memory uses.
+        // A key's list of models restricts the application that uses the key, but not memory. The project decides which
+        // model memory uses.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: chain.tier,
-        members: { input: purpose === 'query' ? texts.map((text) => (queryPrefixes[chain.model] ?? '') + text) : texts },
+        members: { input: prefix === '' ? texts : texts.map((text) => prefix + text) },
         timeoutMs,
         now,
         ...(isExemptFromCallCeiling && { isExemptFromCallCeiling }),
@@ -101,20 +113,20 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
   };
 }
 
-/** Reports whether the model or a content rule rejects this text, so that a retry would fail again. */
+/** Returns true if the model or a content rule rejected the text, so that a retry would fail again. */
 export function isTextRejected(error: unknown): boolean {
   return error instanceof GatewayError && isContentRejected(error);
 }
 
 /**
- * Returns the same name for e.g. `openai/text-embedding-3-small` and `router/openai/text-embedding-3-small`, because
- * that's the same model.
+ * Returns the name without providers, because e.g. `openai/text-embedding-3-small` and
+ * `router/openai/text-embedding-3-small` are the same model.
  */
 function modelName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
-/** Parses `count` vectors of the same length. Returns null if the response doesn't contain them. */
+/** Parses `count` vectors of equal length. Returns null if the response doesn't have them. */
 function parseVectors(bytes: Buffer, count: number): (number[] | null)[] | null {
   const rows = asArray(asObject(parseJson(bytes.toString('utf8'))).data).filter(isObject);
   const byIndex = new Map(rows.map((row, position) => [typeof row.index === 'number' ? row.index : position, asArray(row.embedding)]));

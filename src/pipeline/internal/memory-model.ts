@@ -1,6 +1,7 @@
 /**
- * Makes the model calls of the memory worker. They use the project's routing, ceilings and records like any other call,
- * and are charged to the application `gateway-memory`. A job uses the first of its tiers that has a chain.
+ * Makes model calls for the memory worker. They use the project's routing, ceilings and records like any other call,
+ * and are charged to the application `gateway-memory`. Each kind of job has a list of tiers, and we use the first one
+ * that has a chain.
  */
 import { memoryApplication, noCorrelation } from '../../core/call.ts';
 import { GatewayError } from '../../core/errors.ts';
@@ -11,12 +12,12 @@ import type { Catalog } from '../../routing/catalog.ts';
 import type { Planner } from '../../routing/plan.ts';
 import { isContentRejected } from '../call/chain-error.ts';
 import type { HandleCall } from '../call/handle-call.ts';
-import type { MemoryProject } from '../call/internal-call.ts';
 import {
   backgroundCaller,
   buildInternalCall,
   completionText,
   findTierWithChain,
+  type MemoryProject,
   promptMessages,
   runInternalCall,
 } from '../call/internal-call.ts';
@@ -26,14 +27,14 @@ const tiersByJob: Readonly<Record<MemoryJob, readonly string[]>> = {
   extract: ['memory-extract', 'trivial'],
   consolidate: ['memory-consolidate', 'memory-extract', 'trivial'],
 };
-/** The time for all attempts together. It's generous because no caller waits for the result. */
+/** The timeout for all attempts together. It's generous because nobody waits for the result. */
 const callTimeoutMs = 5 * 60_000;
 
 export interface MemoryModelDeps {
   readonly handleCall: HandleCall;
-  readonly planner: Planner;
+  readonly planner: () => Planner;
   readonly catalog: () => Catalog;
-  readonly findProject: (projectId: string) => MemoryProject | Promise<MemoryProject>;
+  readonly findProject: (projectId: string) => Promise<MemoryProject>;
   readonly clock: Clock;
 }
 
@@ -81,11 +82,11 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
     return findTierWithChain({ catalog: catalog(), project, source: memoryApplication }, tiersByJob[job]);
   }
 
-  /** Reports whether a model of the tier can be called. */
+  /** Checks whether there's a model to use in this tier. */
   function canPlan(projectId: string, project: ProjectContext, tier: string): boolean {
     const caller = backgroundCaller(projectId);
     try {
-      planner.plan({
+      planner().plan({
         caller,
         project,
         source: memoryApplication,
@@ -105,8 +106,7 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
 function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  // A retry would send the same request, so we treat a rejection like an unusable response instead of retrying
-  // forever.
+  // If a rule rejected the content, a retry would be rejected as well. That makes it the same as an unusable response.
   const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : isContentRejected(error) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }

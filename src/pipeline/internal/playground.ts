@@ -1,9 +1,9 @@
 /**
  * Makes the calls of the console's playground. They're routed, recorded and charged like any other call, under the
- * application `gateway-playground`, and limited by the ceilings of the project and the application. They use no virtual
- * key. Memory never learns from them, but they can recall from it.
+ * application `gateway-playground`. They don't use a virtual key, so only the ceilings of the project and the
+ * application apply. Memory never learns from these calls, but they can recall memories.
  */
-import { noCorrelation } from '../../core/call.ts';
+import { noCorrelation, playgroundApplication } from '../../core/call.ts';
 import { asArray, asObject, asString, parseJson } from '../../core/json/narrow.ts';
 import { createSseParser } from '../../core/sse.ts';
 import type { Clock } from '../../core/time.ts';
@@ -15,21 +15,19 @@ import { backgroundCaller, buildInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import { chatMembers, type PlaygroundPrompt, type PlaygroundToolCall } from './playground-prompt.ts';
 
-export const playgroundApplication = 'gateway-playground';
-
-/** The time for all attempts together until the response begins. */
+/** The timeout for all attempts together, until the response begins. */
 const callTimeoutMs = 120_000;
 
 export interface PlaygroundRequest {
   readonly id: string;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: ProjectContext };
   readonly personId: string;
-  /** A tier or model. */
+  /** The name of a tier or a model, as a caller would put it into the request. */
   readonly model: string;
   readonly prompt: PlaygroundPrompt;
-  /** Whether to insert memories into the prompt. */
+  /** True if memories are inserted into the prompt. */
   readonly recalls: boolean;
-  /** The end user whose memories are recalled in addition to those of the project. Null for nobody. */
+  /** The end user whose memories are recalled in addition to the project's. Null for nobody. */
   readonly subject: string | null;
   readonly signal: AbortSignal;
 }
@@ -37,12 +35,12 @@ export interface PlaygroundRequest {
 export type PlaygroundEvent =
   | { readonly kind: 'recalled'; readonly itemIds: readonly string[] }
   | { readonly kind: 'text'; readonly text: string }
-  /** Comes once, after the text, if the model called tools. */
+  /** Sent once, when the text is complete, if the model called tools. */
   | { readonly kind: 'tool_calls'; readonly calls: readonly PlaygroundToolCall[] };
 
 /**
- * Yields the response as it arrives. Throws a GatewayError. If the call has reached a vendor, it has been recorded by
- * the time this ends.
+ * Yields the response as it arrives. Throws a GatewayError. If the call reached a vendor, it has been recorded by the
+ * time this ends.
  */
 export type RunInPlayground = (request: PlaygroundRequest) => AsyncGenerator<PlaygroundEvent, void>;
 
@@ -63,7 +61,7 @@ export function createPlayground({ handleCall, clock }: { readonly handleCall: H
         now: clock.now(),
         correlation: { ...noCorrelation, triggerKind: 'playground', triggerDetail: personId },
       }),
-      // We keep the subject even without recall, so that an erasure finds the prompt.
+      // An erasure finds the prompt by its subject, so store it even if recall is off.
       memory: { mode: recalls ? 'recall' : 'off', explicitWrite: false, subject, isRecorded: false } as const,
     };
     const cancellation = startCancellation({ stream: true, deadlineAt: call.deadlineAt, clock });
@@ -82,7 +80,10 @@ export function createPlayground({ handleCall, clock }: { readonly handleCall: H
   };
 }
 
-/** Yields the chunks of a stream, each one when it's requested. */
+/**
+ * Turns `deliver`, which pushes chunks into a writer, into a generator. The next chunk is only delivered when it's
+ * requested.
+ */
 async function* pullChunks(deliver: DeliverStream): AsyncGenerator<Buffer, void> {
   let arrived = Promise.withResolvers<Buffer | null>();
   let taken = Promise.withResolvers<boolean>();
@@ -133,7 +134,7 @@ function collectToolCalls() {
     add(delta: Record<string, unknown>): void {
       for (const { call, argumentText } of reader.read(delta)) {
         const known = calls[call.position];
-        // Some vendors send no ids, but the result of a tool needs one to refer to.
+        // Some vendors don't send ids, but the result of a tool call has to refer to one, so we create it.
         const id = call.id ?? `call_${call.position + 1}`;
         calls[call.position] = { id, name: call.name, arguments: `${known?.arguments ?? ''}${argumentText}` };
       }

@@ -1,33 +1,39 @@
 /**
- * Handles a media call with one attempt at one provider, without cache and failover. The call is in the journal before
- * we send it, and we settle it however it ends. See docs/architecture/media.md.
+ * Handles a media call, with a single attempt at one provider and without cache and failover. The call is in the
+ * journal before we send it, and it's settled in every case. See docs/architecture/media.md.
  */
 import type { Admission } from '../../ceilings/admission.ts';
-import type { Limits } from '../../ceilings/counters.ts';
-import { hasCostCeiling } from '../../ceilings/counters.ts';
+import { hasCostCeiling, type Limits } from '../../ceilings/counters.ts';
 import type { Attempt, Caller, MediaCall, Outcome } from '../../core/call.ts';
 import { type GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
-import type { Tokens, Units } from '../../core/pricing.ts';
-import { noTokens } from '../../core/pricing.ts';
+import { noTokens, type Tokens, type Units } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
+import { reportAttempt } from '../../failover/report-attempt.ts';
 import { collapseSpace } from '../../guardrails/echoed-text.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { PoolState } from '../../routing/pools.ts';
+import type { OnRequestId } from '../../vendors/media.ts';
 import { recordFailure } from '../call/attempt-error.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import { createRuleEnforcer, type RuleEnforcerDeps } from '../call/enforce-rules.ts';
 import { limitsFor, type ProjectContext } from '../call/project-context.ts';
-import { reportAttempt } from '../call/report-attempt.ts';
 import { logCall } from '../call/settle.ts';
-import type { MediaCallRequest, MediaEnd, RunningMediaCall } from './media-record.ts';
-import { asGatewayError, mediaUsageBounds, settleMediaCall, toMediaCallMetadata } from './media-record.ts';
+import {
+  asGatewayError,
+  type MediaCallRequest,
+  type MediaEnd,
+  mediaUsageBounds,
+  type RunningMediaCall,
+  settleMediaCall,
+  toMediaCallMetadata,
+} from './media-record.ts';
 import { checkOutput } from './output-rules.ts';
 
 export interface MediaDeps extends RuleEnforcerDeps {
   /** Returns the ceilings of a key, as a promise if they aren't in memory. Throws `limits_unavailable`. */
-  readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
+  readonly getKeyCeilings: (caller: Caller) => Promise<Limits['key']>;
   readonly admission: Admission;
   readonly breakers: Breakers;
   readonly pools: PoolState;
@@ -39,13 +45,13 @@ interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
-  /** Null if the vendor didn't report tokens. */
+  /** Null if the vendor doesn't say. */
   readonly tokens: Tokens | null;
 }
 
 /**
- * The stream to the caller. Read `chunks` to the end or call `return` on it, because the call isn't settled before
- * that.
+ * The stream for the caller. You have to read `chunks` to the end or call `return` on it, because only then is the call
+ * settled.
  */
 export interface MediaStream {
   readonly model: string;
@@ -54,7 +60,8 @@ export interface MediaStream {
 }
 
 /**
- * A vendor's response stream that has begun. `chunks` throws VendorError. Returning it early ends the vendor's request.
+ * A response stream from a vendor. `chunks` throws VendorError. If you stop reading early, the request to the vendor
+ * ends too.
  */
 interface VendorStream {
   readonly status: number;
@@ -65,13 +72,12 @@ interface VendorStream {
    * requested units.
    */
   readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens'> | null;
-  /** Returns the texts that we've read from the stream, so that output rules can check them. */
+  /** Returns the text that was read from the stream, for the output rules. */
   readonly texts?: () => readonly string[];
 }
 
 /**
- * Why the caller doesn't get the vendor's response. Either a content rule blocked it (`refused`), or the gateway failed
- * (`failed`).
+ * Why the vendor's response isn't sent to the caller: a content rule blocked it (`refused`) or we failed (`failed`).
  */
 interface UnsentResponse {
   readonly error: GatewayError;
@@ -87,16 +93,17 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
 
   return {
     /**
-     * Reports whether a cost ceiling applies, so that we must skip models without a price. Throws `limits_unavailable`.
+     * Checks whether a cost ceiling applies, in which case we skip models without a price. Throws
+     * `limits_unavailable`.
      */
     requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
     /**
-     * Handles a call with a plain response. Throws a GatewayError. If the call has reached its vendor, it has been
-     * recorded by then.
+     * Handles a call with a plain response. Throws a GatewayError. If the call reached its vendor, it has already been
+     * recorded when this throws.
      */
-    async execute<Value>(request: MediaCallRequest, send: () => Promise<MediaResult<Value>>): Promise<Value> {
+    async execute<Value>(request: MediaCallRequest, send: (onRequestId: OnRequestId) => Promise<MediaResult<Value>>): Promise<Value> {
       const running = await open(request);
-      const { status, units, tokens, value } = await send().catch((error: unknown) => fail(running, error, null));
+      const { status, units, tokens, value } = await send(keepRequestId(running)).catch((error: unknown) => fail(running, error, null));
       const endedAt = clock.now();
       const respondingCall = { ...running, status, firstByteMs: endedAt - running.start.startedAt };
       await settleOnFailure(respondingCall, async () => {
@@ -109,9 +116,14 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
      * Handles a call with a streamed response. `cancellation` ends it when the caller disconnects. Until the stream
      * begins, this throws the same errors as `execute`.
      */
-    async stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream> {
+    async stream(
+      request: MediaCallRequest,
+      cancellation: CallCancellation,
+      send: (onRequestId: OnRequestId) => Promise<VendorStream>,
+    ): Promise<MediaStream> {
       const running = await open({ ...request, unsentSignal: cancellation.unsentSignal });
-      const { status, contentType, ...stream } = await send().catch((error: unknown) => fail(running, error, cancellation));
+      const sent = send(keepRequestId(running));
+      const { status, contentType, ...stream } = await sent.catch((error: unknown) => fail(running, error, cancellation));
       const respondingCall = { ...running, status, firstByteMs: clock.now() - running.start.startedAt };
       return settleOnFailure(respondingCall, async () => {
         report(request, null);
@@ -122,8 +134,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
           throw error;
         }
         const delivered = deliver(respondingCall, { ...stream, chunks });
-        // `return` has no effect on a generator that hasn't started, and then a call whose caller left before the
-        // first chunk would never be settled. So we start it here.
+        // Start the generator here. If the caller leaves before the first chunk, `return` would have no effect on a
+        // generator that hasn't started, and the call would never be settled.
         await delivered.next();
         return { model: request.candidate.id, contentType, chunks: delivered };
       });
@@ -131,8 +143,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   };
 
   /**
-   * Also settles the call if `work` fails unexpectedly after the vendor's response. We charge the call because the
-   * vendor bills it.
+   * Settles the call if `work` fails unexpectedly. The vendor has responded by then and bills the call, so we charge
+   * it.
    */
   async function settleOnFailure<Result>(running: RunningMediaCall, work: () => Promise<Result>): Promise<Result> {
     try {
@@ -156,7 +168,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     return limitsFor(call, project, await getKeyCeilings(call.caller));
   }
 
-  /** Admits the call and writes it to the journal. If this throws, the call leaves no record. */
+  /** Admits the call and writes it to the journal. If this throws, the call isn't recorded. */
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
     if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
@@ -173,7 +185,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
       const start = { n: 1, provider, model, ...(member && { member: member.name }), startedAt: clock.now() };
       const metadata = toMediaCallMetadata(request, reservation);
       await journal.open(metadata, start);
-      return { request, metadata, reservation, start, status: null, firstByteMs: null, progress: { isSettled: false }, endLoad };
+      const progress = { isSettled: false, requestId: null };
+      return { request, metadata, reservation, start, status: null, firstByteMs: null, progress, endLoad };
     } catch (error) {
       endLoad?.();
       reservation.release();
@@ -181,10 +194,16 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     }
   }
 
+  function keepRequestId({ progress }: RunningMediaCall): OnRequestId {
+    return (requestId) => {
+      progress.requestId = requestId;
+    };
+  }
+
   /**
-   * Settles a call without a response and throws the caller's error. If the caller disconnected or a shutdown cut the
-   * call off, we charge it unless the vendor has received nothing, because the vendor may finish and bill it. We also
-   * charge a call that failed unexpectedly, because the vendor may have responded.
+   * Settles a call without a response and throws the error for the caller. If the caller disconnected or a shutdown cut
+   * the call off, the vendor may still finish and bill it, so we charge it unless nothing was sent. We also charge a
+   * call that failed unexpectedly, because the vendor may have responded.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const request = { ...running.request, ...running.request.usageWhenCut?.() };
@@ -195,7 +214,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     const hasLeft = cancellation?.cancelledBy() === 'client';
     const isCut = vendorError?.kind === 'stopped';
     const isRefused = vendorError !== null && classifyFailure(vendorError) === 'refused';
-    // The vendor accepted the job, but we couldn't store it (video/start-video.ts).
+    // The vendor has accepted the video job, but we couldn't store it (video/start-video.ts).
     const isUnrecorded = error.code === 'budget_unavailable';
     const isUnexpected = error.code === 'internal_error';
     const end =
@@ -217,8 +236,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   }
 
   /**
-   * Relays the chunks of a stream and settles the call, whether the stream is complete, is broken off by the vendor or
-   * is abandoned by the caller.
+   * Relays the chunks of a stream. Settles the call when the stream ends, whether it's complete, broken off by the
+   * vendor or abandoned by the caller.
    */
   async function* deliver(
     running: RunningMediaCall,
@@ -236,7 +255,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
       yield* chunks;
       await settleAs('ok');
     } catch (cause) {
-      // The caller has disconnected, so `finally` settles the call.
+      // The client is gone. `finally` settles the call.
       if (cause instanceof VendorError && cause.kind === 'aborted') return;
       if (cause instanceof VendorError) report(request, cause);
       const error = asGatewayError(cause);
@@ -257,8 +276,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   }
 
   /**
-   * Converts the reservation to usage and records the call. We charge a response even if it isn't sent, because the
-   * vendor bills it.
+   * Replaces the reservation by the actual usage and records the call. A response that we don't send is charged too,
+   * because the vendor bills it.
    */
   async function settle(running: RunningMediaCall, end: MediaEnd, unsent?: UnsentResponse): Promise<void> {
     const { result, ...call } = settleMediaCall(running, end);

@@ -1,12 +1,11 @@
-/** `POST /v1/images/generations`: generates images at one provider and returns them in OpenAI's format. */
+/** Handles `POST /v1/images/generations`. Generates images at one provider and returns them in OpenAI's format. */
 import type { MediaCall } from '../../core/call.ts';
 import { connectionKey, type MediaCandidate } from '../../core/candidate.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
-import type { MediaFields } from '../../dialects/media/image-speech.ts';
-import { getFieldTexts } from '../../dialects/media/image-speech.ts';
+import { getFieldTexts, type MediaFields } from '../../dialects/media/image-speech.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import { prepareImages } from '../../vendors/images.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
@@ -20,7 +19,7 @@ export interface ImageResult {
 }
 
 export interface MediaRouteDeps {
-  /** Selects the model, or the default one if the call's model is null. Throws `no_route`. */
+  /** Selects the requested model, or the default one if the request doesn't name any. Throws `no_route`. */
   readonly planMedia: (
     call: Omit<MediaCall, 'requestedModel'> & { readonly requestedModel: string | null },
     project: ProjectContext,
@@ -32,7 +31,7 @@ export interface MediaRouteDeps {
   readonly clock: Clock;
 }
 
-/** `unsentSignal` aborts the check of the content rules. */
+/** If `unsentSignal` aborts, we stop checking the content rules. */
 export type GenerateImages = (
   call: MediaCall,
   project: ProjectContext,
@@ -41,8 +40,8 @@ export type GenerateImages = (
 ) => Promise<ImageResult>;
 
 /**
- * OpenAI's token count for a 1024x1024 image in medium quality. We charge this if the price is per token and the vendor
- * reports no tokens.
+ * OpenAI's token count for a 1024x1024 image in medium quality. If the price is per token and the vendor doesn't report
+ * tokens, we charge this.
  */
 export const tokensPerImage = 1_056;
 /** OpenAI's token count for a 1024x1536 image in high quality. */
@@ -50,8 +49,8 @@ const maxTokensPerImage = 6_240;
 const pixelsPerImage = 1_024 * 1_536;
 
 /**
- * Returns the most tokens that an image of the requested size can have. Images with size `auto`, or a size that we
- * can't parse, are at most 1024x1536.
+ * Returns the most tokens that an image of the requested size can have. If the size is `auto` or we can't parse it, the
+ * image is at most 1024x1536.
  */
 export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | undefined): number {
   const [, width = '0', height = '0'] = /(\d{1,5})x(\d{1,5})/.exec(size ?? '') ?? [];
@@ -60,7 +59,7 @@ export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | u
 }
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
-  /** Throws a GatewayError. If the call has reached its vendor, it has been recorded by then. */
+  /** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
   return async function generateImages(call, project, fields, unsentSignal) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
@@ -78,8 +77,8 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
         ...{ call, project, texts, unsentSignal, candidate, units: { images }, estimatedTokens },
         maxOutputTokens: images * maxImageTokens(candidate, fields.size),
       },
-      async () => {
-        const response = await send(httpClient);
+      async (onRequestId) => {
+        const response = await send(httpClient, onRequestId);
         const created = response.created ?? Math.floor(clock.now() / 1_000);
         const data = response.images.map((b64_json) => ({ b64_json }));
         const { status, tokens } = response;

@@ -1,12 +1,18 @@
 /** Builds the records of media calls with their metadata, usage bounds, charges, outcomes and errors. */
 import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
-import type { Attempt, CallMetadata, CallResult, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
-import { noMemory } from '../../core/call.ts';
+import {
+  type Attempt,
+  type CallMetadata,
+  type CallResult,
+  type MediaCall,
+  noMemory,
+  type Outcome,
+  type SettledCall,
+} from '../../core/call.ts';
 import type { MediaCandidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import { GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
-import type { Price, Tokens, Units } from '../../core/pricing.ts';
-import { noTokens } from '../../core/pricing.ts';
+import { noTokens, type Price, type Tokens, type Units } from '../../core/pricing.ts';
 import type { AttemptStart } from '../../journal/record.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import { toCallMetadata } from '../call/settle.ts';
@@ -14,26 +20,32 @@ import { toCallMetadata } from '../call/settle.ts';
 export interface MediaCallRequest {
   readonly call: MediaCall;
   readonly project: ProjectContext;
-  /** Prompts and spoken text, so that content rules can check them. */
+  /** Texts that content rules have to check: prompts and spoken text. */
   readonly texts: readonly string[];
-  /** Aborts the check of the content rules. */
+  /** If this aborts, we stop checking the content rules. */
   readonly unsentSignal?: AbortSignal | undefined;
   readonly candidate: MediaCandidate;
-  /** The requested units. We charge these if the vendor doesn't report any. */
+  /**
+   * The units that the request asks for, e.g. images or seconds. If the vendor doesn't report how much it used, we
+   * charge these.
+   */
   readonly units: Units;
-  /** Whether `units` is an estimate. If it is, we mark the charge as estimated. */
+  /** True if `units` is only an estimate. Then the charge is one, too. */
   readonly unitsEstimated?: boolean;
-  /** Charged if the price is per token and the vendor reports no tokens. */
+  /** The tokens that we charge if the price is per token and the vendor doesn't report any. */
   readonly estimatedTokens: Tokens;
-  /** Returns what to use instead of `units` and `estimatedTokens` if the call is cut off before its vendor responds. */
+  /**
+   * If the call is cut off before the vendor responds, we charge the usage that this returns instead of `units` and
+   * `estimatedTokens`.
+   */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
-  /** The most units that the vendor may charge. Defaults to `units`. */
+  /** The highest number of units that the vendor could bill. Defaults to `units`. */
   readonly maxUnits?: Units;
-  /** An upper bound of the output tokens, which we reserve while the call runs. */
+  /** An upper bound of the output tokens. We reserve it while the call runs. */
   readonly maxOutputTokens: number;
   /** An upper bound of the input tokens. Defaults to one token per byte of the body. */
   readonly maxInputTokens?: number;
-  /** What we reserve on ceilings of tokens per minute. Defaults to the sum of both upper bounds. */
+  /** What we reserve on tokens-per-minute ceilings. Defaults to the sum of both upper bounds. */
   readonly likelyTokens?: number;
 }
 
@@ -42,34 +54,38 @@ export interface RunningMediaCall {
   readonly metadata: CallMetadata;
   readonly reservation: Reservation;
   readonly start: AttemptStart;
-  /** The vendor's status. Null before its response. */
+  /** Null until the vendor has responded. */
   readonly status: number | null;
   readonly firstByteMs: number | null;
-  /** Shared by all copies of the call, so that it's settled only once. */
-  readonly progress: { isSettled: boolean };
-  /** Ends the request at the member of a pool. */
+  /**
+   * Shared by all copies of the call, so that only one of them settles it. `requestId` is null until the vendor sends
+   * one.
+   */
+  readonly progress: { isSettled: boolean; requestId: string | null };
+  /** Tells the pool that its member has finished this request. */
   readonly endLoad: (() => void) | undefined;
 }
 
 export interface MediaEnd {
   readonly outcome: Outcome;
-  /** The status sent to the caller. */
+  /** The status that we send to the caller. */
   readonly status: number;
   readonly error?: GatewayError;
   readonly units: Units;
-  /** Whether `units` is an estimate. Defaults to the request's value. */
+  /** True if `units` is an estimate. Overrides the value of the request. */
   readonly unitsEstimated?: boolean;
   readonly tokens: Tokens | null;
-  /** True if the call ended before there was a connection to the vendor, so that it's free. */
+  /** True if the call ended before we had a connection to the vendor, which makes it free. */
   readonly isUnsent?: boolean;
   readonly endedAt: number;
   readonly describe?: (attempt: Attempt) => Attempt;
 }
 
-export function settleMediaCall({ request, metadata, start, status, firstByteMs }: RunningMediaCall, end: MediaEnd): SettledCall {
+export function settleMediaCall({ request, metadata, start, status, firstByteMs, progress }: RunningMediaCall, end: MediaEnd): SettledCall {
   const { call, candidate } = request;
   const { outcome, error, endedAt, describe = (attempt: Attempt) => attempt } = end;
   const { tokens, costNanos, isEstimated } = computeCharge(request, end);
+  const { requestId } = progress;
   const vendorStatus = outcome === 'ok' ? end.status : status;
   const result: CallResult = {
     outcome,
@@ -88,6 +104,7 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs 
         ...start,
         status: vendorStatus,
         outcome,
+        ...(requestId !== null && { requestId }),
         waitMs: 0,
         firstByteMs,
         durationMs: endedAt - start.startedAt,
@@ -99,12 +116,12 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs 
   return { metadata, result, content: null };
 }
 
-/** Reports whether the call ended without a response, so that we charge nothing. */
+/** True if the call is free because it ended without a response. */
 function isFailure(outcome: Outcome): boolean {
   return outcome === 'failed' || outcome === 'refused';
 }
 
-/** Charges by units if one of them has a price. Otherwise charges by tokens, which are reported or estimated. */
+/** Charges by units if one of them has a price. If not, charges by tokens, which are either reported or estimated. */
 function computeCharge(
   { candidate, estimatedTokens, unitsEstimated: requestEstimated = false }: MediaCallRequest,
   { outcome, units, unitsEstimated = requestEstimated, tokens, isUnsent = false }: MediaEnd,
@@ -120,8 +137,8 @@ function computeCharge(
 
 /**
  * Returns the upper bounds to reserve. A token has at least one byte, so the size of the body is an upper bound of its
- * tokens. A model without a token price uses no tokens, but we reserve one so that an exceeded token ceiling rejects
- * media calls too (docs/api/reference.md#rate-limits-and-ceilings).
+ * tokens. A model without a token price uses no tokens, but we reserve one anyway, so that an exceeded token ceiling
+ * rejects media calls too (docs/api/reference.md#rate-limits-and-ceilings).
  */
 export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
   const { call, candidate, units, maxUnits = units, maxInputTokens = call.bodyBytes, maxOutputTokens } = request;
@@ -132,7 +149,9 @@ export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
   return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(likelyTokens) };
 }
 
-/** Returns the higher of the two costs, because all of the input may be text or an image. */
+/**
+ * We don't know how much of the input is images, so this returns whichever is more expensive: all text or all images.
+ */
 function mostTokenCost(tokens: Tokens, price: Price): number {
   return Math.max(tokenCost(tokens, price), tokenCost(tokens, price, { imageTokens: tokens.input }));
 }

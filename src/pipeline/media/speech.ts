@@ -1,16 +1,14 @@
-/** `POST /v1/audio/speech`: synthesizes speech at one provider and relays its audio stream. */
+/** Handles `POST /v1/audio/speech`. Synthesizes speech at one provider and relays the audio stream. */
 import type { MediaCall } from '../../core/call.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
-import type { MediaFields } from '../../dialects/media/image-speech.ts';
-import { countCharacters, getFieldTexts } from '../../dialects/media/image-speech.ts';
+import { countCharacters, getFieldTexts, type MediaFields } from '../../dialects/media/image-speech.ts';
 import { charactersPerSecond } from '../../dialects/media/upload-usage.ts';
 import { prepareSpeech } from '../../vendors/speech.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import type { MediaStream } from './handle-media-call.ts';
-import type { MediaRouteDeps } from './images.ts';
-import { requireProvider } from './images.ts';
+import { type MediaRouteDeps, requireProvider } from './images.ts';
 
 export type SynthesizeSpeech = (
   call: MediaCall,
@@ -18,21 +16,19 @@ export type SynthesizeSpeech = (
   request: { readonly fields: MediaFields; readonly cancellation: CallCancellation },
 ) => Promise<MediaStream>;
 
-/**
- * OpenAI's audio tokens per second. This is its list price for a minute, 0.015 USD, divided by the price of a token.
- */
+/** OpenAI's audio tokens per second, i.e. the list price for a minute (0.015 USD) divided by the price of a token. */
 const tokensPerSecond = 1_250 / 60;
-/** An upper bound of how much slower than average a voice speaks. */
+/** A slow voice takes up to this many times as long as the average one. */
 const maxSlowdown = 4;
 
 export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): SynthesizeSpeech {
-  /** Throws a GatewayError. If the call has reached its vendor, it has been recorded by then. */
+  /** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
   return async function synthesizeSpeech(call, project, { fields, cancellation }) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
     const send = prepareSpeech({ provider, model: candidate.model, fields, takes: candidate.takes, now: () => clock.now() });
     const characters = countCharacters(fields);
-    // Vendors report neither tokens nor seconds with an audio response.
+    // Vendors report neither tokens nor seconds for generated speech, so we estimate the seconds from the text.
     const seconds = characters / charactersPerSecond;
     const isCounted = candidate.unitPrices.perMillionCharactersNanos !== null;
     const units = isCounted ? { characters } : { characters, seconds };
@@ -51,7 +47,7 @@ export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, ht
         maxOutputTokens: estimatedTokens.output * maxSlowdown,
       },
       cancellation,
-      () => send(httpClient, cancellation.signal),
+      (onRequestId) => send(httpClient, { signal: cancellation.signal, onRequestId }),
     );
   };
 }

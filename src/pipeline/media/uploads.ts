@@ -1,6 +1,6 @@
 /**
- * `POST /v1/images/edits`, `/v1/audio/transcriptions` and `/v1/audio/translations`: relays an upload to one provider
- * and the response back to the caller.
+ * Handles `POST /v1/images/edits`, `/v1/audio/transcriptions` and `/v1/audio/translations`. Relays an upload to one
+ * provider, and the response back to the caller.
  */
 import type { MediaCall } from '../../core/call.ts';
 import type { MediaCandidate } from '../../core/candidate.ts';
@@ -17,42 +17,43 @@ import type { MediaCallRequest } from './media-record.ts';
 
 export interface UploadCall {
   readonly kind: UploadKind;
-  /** The fields that have arrived. All of them, if the project has content rules. */
+  /** Fields received so far. In projects with content rules, we've read all of them at this point. */
   readonly fields: UploadFields;
   readonly countImages: () => number;
-  /** The strings that content rules check. Empty if the project has no rules. */
+  /** The strings for content rules. Empty if the project has no rules. */
   readonly texts: readonly string[];
   readonly readAll: () => Promise<void>;
-  /** The body with the vendor's model in place of the caller's. */
+  /** Returns the body, with the caller's model replaced by the vendor's. */
   readonly bodyFor: (model: string) => UploadBody;
   readonly cancellation: CallCancellation;
 }
 
 export type RelayUpload = (call: MediaCall, project: ProjectContext, upload: UploadCall) => Promise<MediaStream>;
 
-/** Bytes per second of audio at 64 kbit/s, the usual rate for speech. We charge by it when a call is cut off. */
+/** Speech is usually encoded at 64 kbit/s. We assume this rate when we charge a call that was cut off. */
 const bytesPerSecond = 8_000;
-/** Bytes per second at 6 kbit/s, the lowest rate at which speech is recorded. We use it to reserve cost. */
+/** Speech is never recorded with less than 6 kbit/s. We use this bit rate to reserve cost. */
 const minBytesPerSecond = 750;
-/** OpenAI's audio tokens per second, and an upper bound of the tokens of the text that's spoken in a second. */
+/** OpenAI counts this many tokens per second of audio. */
 const audioTokensPerSecond = 10;
+/** An upper limit, because nobody speaks faster than this. */
 const maxTextTokensPerSecond = 10;
 
 export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
-  /** Throws a GatewayError. If the call has reached its vendor, it has been recorded by then. */
+  /** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
   return async function relayUpload(call, project, { kind, fields, texts, countImages, readAll, bodyFor, cancellation }) {
     const hasCostCeiling = await mediaCalls.requiresPrice(call, project);
     const candidate = planMedia(call, project, hasCostCeiling);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
-    // The reservation depends on the number and size of the images, and the form may send both after the file.
+    // The reservation depends on the size and number of images. These fields may come after the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const model = modelNameAt(provider.requests, candidate.model);
     const { body, sentBytes } = countSent(bodyFor(model));
     const usageWhenCut = () => (sentBytes() < body.lengthBytes ? estimatePart(kind, sentBytes()) : {});
     const request = { call, project, candidate, texts, ...estimateUsage(call, { kind, fields, countImages, candidate }), usageWhenCut };
-    return mediaCalls.stream(request, cancellation, () =>
-      sendUpload(httpClient, { provider, kind, model, body, signal: cancellation.signal, now: () => clock.now() }),
+    return mediaCalls.stream(request, cancellation, (onRequestId) =>
+      sendUpload(httpClient, { provider, kind, model, body, signal: cancellation.signal, now: () => clock.now(), onRequestId }),
     );
   };
 }
@@ -74,7 +75,7 @@ type EstimatedUsage = Pick<
 >;
 
 /**
- * Estimates what the call uses from its request. For audio these are rough estimates, because the bytes of a file say
+ * Estimates from the request what the call uses. For audio this is a rough estimate, because the bytes of a file say
  * little about its tokens.
  */
 function estimateUsage(
@@ -107,8 +108,8 @@ function estimateUsage(
 }
 
 /**
- * Estimates how much a vendor may have used of an upload that broke off. It can't edit an image that it has only
- * received in part.
+ * Estimates how much a vendor used of an upload that was cut off. An image can't be edited if the vendor only received
+ * a part of it.
  */
 function estimatePart({ route }: UploadKind, sentBytes: number): Pick<MediaCallRequest, 'units' | 'estimatedTokens'> {
   if (route === 'images') return { units: { images: 0 }, estimatedTokens: noTokens };

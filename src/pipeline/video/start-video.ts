@@ -1,6 +1,6 @@
 /**
- * Starts a video at one provider. We store the accepted job and the request to poll it before the caller gets a
- * response. The call is charged by the requested length, and the result of the video corrects the charge
+ * Starts a video at one provider. The accepted job and the request to poll it are stored before the caller gets a
+ * response. We charge the call by the requested length, and correct the charge when the video is finished
  * (video-poller.ts).
  */
 import { retry } from '../../core/backoff.ts';
@@ -8,6 +8,7 @@ import type { MediaCall } from '../../core/call.ts';
 import { connectionKey } from '../../core/candidate.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
+import type { VideoRequestSummary } from '../../dialects/media/video.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { VideoVendor } from '../../vendors/video.ts';
 import type { Videos } from '../../videos/videos.ts';
@@ -20,40 +21,28 @@ export interface VideoDeps extends Pick<MediaRouteDeps, 'planMedia' | 'findProvi
   readonly logger: Logger;
 }
 
-/** A parsed request body (see dialects/media/video.ts). */
-export interface VideoRequest {
-  /** Null for the default model. */
-  readonly model: string | null;
-  readonly durationMs: number;
-  readonly samples: number;
-  /** Prompts, so that content rules can check them. */
-  readonly texts: readonly string[];
-  /** Returns the vendor's request body. Throws `bad_request`. */
-  readonly writeBody: () => Buffer;
-}
-
 export interface VideoStart {
   readonly operation: string;
   readonly model: string;
 }
 
-/** Throws a GatewayError. If the call has reached its vendor, it has been recorded by then. */
+/** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
 export type StartVideo = (
   call: MediaCall,
   project: ProjectContext,
-  request: VideoRequest,
-  /** Aborts the check of the content rules. */
+  request: VideoRequestSummary,
+  /** If this aborts, we stop checking the content rules. */
   unsentSignal: AbortSignal | undefined,
 ) => Promise<VideoStart>;
 
-/** The vendor has already accepted the job, so we must not lose the video because of a short database outage. */
+/** By now the vendor has accepted the job, and a short database outage shouldn't cost us the video. */
 const retryDelaysMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, videos, logger }: VideoDeps): StartVideo {
   return async (call, project, request, unsentSignal) => {
     const candidate = planMedia({ ...call, requestedModel: request.model }, project, await mediaCalls.requiresPrice(call, project));
     const provider = findProvider(connectionKey(candidate));
-    // This is the only format of videos that we support.
+    // We only support videos in the dialect of Gemini.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
     const body = request.writeBody();
     await videos.assertWritable();
@@ -61,13 +50,13 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
     const named = { ...call, requestedModel: request.model ?? candidate.id };
     const operation = await mediaCalls.execute(
       { call: named, project, texts: request.texts, unsentSignal, candidate, units, estimatedTokens: noTokens, maxOutputTokens: 0 },
-      async () => {
-        const started = await vendor.start(provider, candidate.model, body);
+      async (onRequestId) => {
+        const started = await vendor.start(provider, candidate.model, body, onRequestId);
         const { perSecondNanos } = candidate.unitPrices;
         const video = {
           callId: call.id,
           projectId: call.caller.projectId,
-          // Only the member that made a video can find it again.
+          // Only the member that started the operation can see it, because it's in that member's account.
           provider: connectionKey(candidate),
           model: candidate.model,
           operation: started,
@@ -76,7 +65,7 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
           samples: request.samples,
           startedAt: call.startedAt,
         };
-        const onRetry = (err: unknown): void => logger.warn({ err, call: call.id }, 'storing video failed, retrying');
+        const onRetry = (err: unknown): void => logger.warn({ err, call: call.id }, 'failed to store video; retrying');
         await retry(() => videos.add(video), { delays: retryDelaysMs, onRetry });
         return { value: started, status: 200, units, tokens: null };
       },

@@ -2,11 +2,10 @@
  * Serves the state of video operations and the bytes of video files (docs/api/reference.md#video).
  *
  * Operations and files belong to the project that started the video, and other projects can't see them. If an operation
- * wasn't started through this gateway, we poll it at the default provider, provided that the project may use it. These
+ * wasn't started through this gateway, we poll it at the default provider, as long as the project may use it. These
  * requests aren't charged or recorded.
  */
-import type { GatewayError } from '../../core/errors.ts';
-import { gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
+import { type GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import { noRoute } from '../../routing/no-route.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
@@ -19,7 +18,7 @@ interface VideoQueriesDeps {
   readonly videos: Videos;
   readonly vendor: VideoVendor;
   readonly poller: VideoPoller;
-  /** All configured video providers, with the default one first. */
+  /** All configured video providers. The default one is first. */
   readonly providers: () => readonly MediaProvider[];
   readonly clock: Clock;
 }
@@ -31,13 +30,13 @@ interface ResolvedTarget<Value> {
 
 export interface VideoRequester {
   readonly projectId: string;
-  /** The providers that the project may use. Null for all. */
+  /** The providers that the project may use. Null if it may use all of them. */
   readonly providers: readonly string[] | null;
 }
 
 export interface OperationStatus {
   readonly operation: string;
-  /** Null while the operation is running. */
+  /** Null until the operation has ended. */
   readonly uris: readonly string[] | null;
 }
 
@@ -51,7 +50,7 @@ export interface FileResponse {
 
 export type VideoQueries = ReturnType<typeof createVideoQueries>;
 
-/** How long we reuse the last polled state. */
+/** How long we serve a polled state before we poll again. */
 const pollMaxAgeMs = 3_000;
 
 export function createVideoQueries({ videos, vendor, poller, providers, clock }: VideoQueriesDeps) {
@@ -73,17 +72,17 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       return { operation, uris: state.kind === 'done' ? state.uris : null };
     },
 
-    /** Throws the same errors except `video_failed`. */
+    /** Throws what `getOperation` throws, apart from `video_failed`. */
     async openFile(requester: VideoRequester, address: string, signal: AbortSignal): Promise<FileResponse> {
       const targets = resolveTargets((provider) => parseFileAddress(address, provider.hosts));
       const key = getFileKey(address);
       const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
       const { provider, value: url } = selectTarget(video, requester, targets);
-      // The provider's key gives access to more than files, so if no project owns the URL, it has to be a file on the
-      // provider's host.
+      // The provider's key gives access to more than video files. If the URL doesn't belong to a video that we know, we
+      // only accept a file on the provider's host.
       if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
-        // The URL redirects to another host or too often.
+        // An error of this kind means that the URL redirects to another host, or that there are too many redirects.
         if (error instanceof VendorError && error.kind === 'unreadable') throw gatewayError('forbidden_target', { cause: error });
         throw asCallerError(error);
       });
@@ -91,7 +90,10 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     },
   };
 
-  /** Returns the providers that accept the caller's name or URL, each with the parsed value. There is at least one. */
+  /**
+   * Returns the providers that accept the caller's name or URL, each with the parsed value. There's always at least
+   * one.
+   */
   function resolveTargets<Value>(
     read: (provider: MediaProvider) => Value | null,
   ): readonly [ResolvedTarget<Value>, ...ResolvedTarget<Value>[]] {
@@ -105,14 +107,14 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return [first, ...others];
   }
 
-  /** Returns the providers that the project may use, with the default one first. */
+  /** Returns the providers that the project may use. The default one is first. */
   function allowedProviders({ providers: names }: VideoRequester): readonly MediaProvider[] {
     return providers().filter(({ name }) => names?.includes(name) ?? true);
   }
 
   /**
-   * Returns the project's video, even if the project may no longer use the provider. Null if `name` isn't a video that
-   * was started through this gateway.
+   * Returns the video if it belongs to the project, even if the project isn't allowed to use its provider any more.
+   * Null if `name` isn't a video that was started through this gateway.
    */
   function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
     if (video?.projectId === requester.projectId) return video;
@@ -121,7 +123,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return null;
   }
 
-  /** Selects the video's provider, or the project's default provider. */
+  /** Selects the provider of the video. If there's no video, selects the project's default provider. */
   function selectTarget<Value>(
     video: Video | null,
     requester: VideoRequester,
@@ -141,8 +143,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   }
 
   /**
-   * Polls a failed video again to get the vendor's message, which we don't store because it may quote the prompt. Falls
-   * back to the stored reason.
+   * Polls a failed video again to get the vendor's message, because we don't store it (it may quote the prompt). If
+   * this fails, returns the stored reason.
    */
   async function getFailure({ operation, failure }: Video, provider: MediaProvider): Promise<VideoState> {
     const stored = { kind: 'failed', reason: failure ?? 'FAILED', message: '' } as const;
@@ -164,7 +166,7 @@ function noProvider(requester?: VideoRequester): GatewayError {
   return noRoute(message, 'no provider of the project serves videos');
 }
 
-/** Creates the error that the vendor would return. */
+/** Creates the same error that the vendor would return for an unknown name. */
 function unknownToVendor(name: string): GatewayError {
   const body = JSON.stringify({ error: { code: 404, message: `${name} is not found.`, status: 'NOT_FOUND' } });
   return gatewayError('upstream_error', { message: `the vendor responded with 404: ${body}` });
@@ -174,7 +176,10 @@ function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }
   return gatewayError('video_failed', { message: `the video failed: ${reason}${message === '' ? '' : `: ${message}`}` });
 }
 
-/** Maps a vendor error. These routes have no code for an unreadable response, so we treat it as failed. */
+/**
+ * Converts a vendor's error into the caller's. Video routes have no error code for a response that we can't parse, so
+ * that counts as a failure.
+ */
 function asCallerError(error: unknown): unknown {
   if (!(error instanceof VendorError)) return error;
   const code = error.kind === 'status' ? 'upstream_error' : 'upstream_failed';

@@ -1,13 +1,14 @@
 /**
- * Reads usage for the console's views and for exports. Every query covers a range of call ids of one project, and no
- * query reads the text of a call. Since a query may take seconds, each process has a single `Analytics`. It runs only
- * a few queries at a time, and drops a waiting query if its client disconnects.
+ * Reads usage for the console and for exports. Every query is for one project and a range of call ids, and no query
+ * reads the text of calls. Queries can take seconds, so each process has a single `Analytics` instance. It only runs a
+ * few queries at a time, and drops a waiting query if its client disconnects.
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { createQuerySlots } from '../../db/query-slots.ts';
 import {
   countRefused,
   countRefusedByUnit,
+  findRecorded,
   findRefused,
   listRefused,
   type RefusalPageRequest,
@@ -24,11 +25,13 @@ import { readKeyUse } from './key-use.ts';
 import type { Period } from './range.ts';
 import { readFigures, readTop } from './read-figures.ts';
 import { readRecentUse } from './recent-use.ts';
+import { readSubjectCalls, readSubjectUse } from './subject-calls.ts';
+import { countVotes } from './vote-counts.ts';
 
 export type Analytics = ReturnType<typeof createAnalytics>;
 
 /**
- * The pool has ten connections, and views should leave most of them to other work. The embedded database has a single
+ * The pool has ten connections, and this should leave most of them to other work. The embedded database only has one
  * session.
  */
 const maxQueries = 3;
@@ -45,7 +48,7 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     callPage: (request: CallPageRequest) => readCallPage(queriesOf(request), request),
     streamCalls: (selection: CallSelection) => streamCalls(queriesOf(selection), selection),
     callsById: (projectId: string, callIds: readonly string[]) => readCallsById(queries, projectId, callIds),
-    /** Resolves with null if the project has no such call. */
+    /** Resolves with null if the call doesn't exist in this project. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
     find: (projectId: string, text: string) => findCalls(queries, projectId, text),
     keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => readKeyUse(queries, projectId, request),
@@ -53,10 +56,15 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     refusedCounts: (selection: RefusalSelection & Period & Pick<CallSelection, 'signal'>) => countRefused(queriesOf(selection), selection),
     refusedByUnit: (request: Parameters<typeof countRefusedByUnit>[1] & Pick<CallSelection, 'signal'>) =>
       countRefusedByUnit(queriesOf(request), request),
-    /** Resolves with null if the project has no refused call with this id, or if it wasn't recorded. */
+    /** Resolves with null if the project has no refused call with this id, or if the refusal wasn't recorded. */
     refusedCall: (projectId: string, callId: string) => findRefused(queries, projectId, callId),
+    /** Filters these calls for refused ones that were recorded. */
+    recordedRefusals: (projectId: string, callIds: readonly string[]) => findRecorded(queries, projectId, callIds),
+    votes: (selection: CallSelection) => countVotes(queriesOf(selection), selection),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
-    /** Figures of several projects together. */
+    subjectCalls: (projectId: string, sha256: string) => readSubjectCalls(queries, projectId, sha256),
+    subjectUse: (projectId: string, hashes: readonly string[]) => readSubjectUse(queries, projectId, hashes),
+    /** Queries across projects. */
     deployment: {
       figures: (request: Parameters<typeof readDeploymentFigures>[1]) => readDeploymentFigures(queriesOf(request), request),
       costs: (request: Parameters<typeof readDeploymentCosts>[1]) => readDeploymentCosts(queriesOf(request), request),

@@ -1,5 +1,5 @@
-/** Reads one call with its attempts and an itemized cost. The text of the call isn't read. */
-import type { AttemptError, Outcome, PlanEntry } from '../../core/call.ts';
+/** Reads one call with its attempts and an itemized cost, but without its text. */
+import type { Attempt, AttemptError, PlanEntry } from '../../core/call.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
 import type { Queries } from '../../db/database.ts';
 import { attemptErrorSql } from '../attempt-errors.ts';
@@ -12,7 +12,7 @@ export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 
   readonly tokens: Tokens;
   readonly units: CallUnits | null;
   readonly estimated: boolean;
-  /** True if we called a vendor. Only these calls count against ceilings. */
+  /** True if a vendor was called, which is what counts against ceilings. */
   readonly vendorCalled: boolean;
   /** True if we admitted the call without checking its ceilings. */
   readonly unmetered: boolean;
@@ -26,31 +26,23 @@ export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 
   readonly cost: CostBreakdown;
 }
 
-export interface AttemptDetail {
-  readonly n: number;
-  readonly provider: string;
-  readonly model: string;
-  /** The member of the provider's pool. Null if it had no pool. */
+type AttemptFields = 'n' | 'provider' | 'model' | 'status' | 'outcome' | 'waitMs' | 'firstByteMs' | 'durationMs' | 'costNanos';
+
+export interface AttemptDetail extends Pick<Attempt, AttemptFields> {
+  /** The name of the pool member that we called. Null if the provider had no pool. */
   readonly member: string | null;
-  readonly status: number | null;
-  readonly outcome: Outcome;
-  /** The id that the vendor gave the request. Null if it sent none. */
+  /** The vendor's id for the request. Null if the vendor sent none. */
   readonly requestId: string | null;
-  /** How long we waited before the attempt. */
-  readonly waitMs: number;
   readonly startedAt: Date;
-  readonly firstByteMs: number | null;
-  readonly durationMs: number;
   readonly input: number;
   readonly output: number;
-  readonly costNanos: number | null;
-  /** The reason why the attempt failed. Null if it succeeded, or if we no longer keep the reason. */
+  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
   readonly error: AttemptError | null;
 }
 
 type StoredCall = Omit<CallDetail, 'tokens' | 'attempts' | 'cost'> & Tokens;
 
-/** Returns null if the project has no such call. */
+/** Reads one call of the project. Null if there's no such call. */
 export async function readCallDetail(queries: Queries, projectId: string, callId: string): Promise<CallDetail | null> {
   const [stored] = await queries.query<StoredCall>(
     `select id, started_at as "startedAt", key_id as "keyId", key_prefix as "keyPrefix", source, route, model_asked as "requestedModel", model,
@@ -80,7 +72,10 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
   return { ...call, tokens, attempts, cost: explainCost({ ...call, tokens, earlierNanos: earlierCosts(attempts) }, prices) };
 }
 
-/** Returns the costs of all billed attempts except the last one, whose tokens are also the call's tokens. */
+/**
+ * Returns the costs of all billed attempts except the last one. The call's own token counts only cover that last
+ * attempt.
+ */
 function earlierCosts(attempts: readonly AttemptDetail[]): readonly number[] {
   const billed = attempts.filter(({ input, output }) => input + output > 0);
   return billed.slice(0, -1).map(({ costNanos }) => costNanos ?? 0);

@@ -1,29 +1,32 @@
-/** Parses the filters that select the calls of a view, and turns them into SQL conditions on `calls c`. */
-import { memoryApplication, outcomes, routes } from '../../core/call.ts';
+/** Parses call filters and translates them to SQL conditions on `calls c`. */
+import { internalKeyId, memoryApplication, outcomes, routes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { minIdAt } from '../../core/ids.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Period } from './range.ts';
 
-/** The filter value that selects calls without a value. */
+/** Filter value for calls that don't have one. */
 export const noValue = '-';
 
 /**
- * Converts a stored value to the filter that selects it. If the value consists only of hyphens, such as a task named
- * `-`, we append another hyphen so that it isn't mistaken for `noValue`.
+ * Converts a stored value to the filter value that selects it. If the stored value consists only of hyphens, e.g. a
+ * task named `-`, we append another hyphen to distinguish it from `noValue`.
  */
 export function toFilterValue(value: string | null): string {
   if (value === null) return noValue;
   return /^-+$/.test(value) ? `${value}-` : value;
 }
 
-/** The id of the person who made a call in the playground. Null for all other calls. */
-export const personSql = `(case when c.trigger_kind = 'playground' then c.trigger_detail end)`;
-
 /**
- * Filters that compare a column. If the column is nullable (such as `task`, `model` or `code`), the filter accepts `-`
- * for calls without a value.
+ * An SQL condition for calls that were made in the playground. Callers can send any trigger and application, but only
+ * the gateway itself can use the internal key.
  */
+export const isPlaygroundSql = `c.trigger_kind = 'playground' and c.key_id = '${internalKeyId}'`;
+
+/** The id of the person who made the call in the playground. Null for all other calls. */
+export const personSql = `(case when ${isPlaygroundSql} then c.trigger_detail end)`;
+
+/** Filters on a single column. For nullable columns such as `task`, `model` and `code`, `-` means null. */
 const columns = {
   source: 'c.source',
   model: 'c.model',
@@ -42,11 +45,14 @@ const columns = {
 
 type ColumnFilter = keyof typeof columns;
 
-/** Filters that look for a tier in the plan of a call. `control` selects the calls of a tier that don't try its canary. */
+/**
+ * Filters that search the call's plan for a tier. `canary` selects the calls that try the tier's canary, and `control`
+ * those that don't.
+ */
 const planFilters = ['canary', 'control'] as const;
 type PlanFilter = (typeof planFilters)[number];
 
-/** Filters that leave out the calls with a value, by the filter that selects them. */
+/** Maps each filter that excludes calls to the one that would select the same calls. */
 const exclusions = {
   not_source: 'source',
   not_model: 'model',
@@ -56,7 +62,7 @@ const exclusions = {
 } as const;
 export type Exclusion = keyof typeof exclusions;
 
-/** Filters by the lowest and the highest value of a column, inclusive. Latencies are in milliseconds, costs in USD. */
+/** Filters with a lower or upper bound (inclusive) for a column. Latencies are in milliseconds and costs in USD. */
 const bounds = {
   min_ms: { sql: 'c.duration_ms >=', scale: 1 },
   max_ms: { sql: 'c.duration_ms <=', scale: 1 },
@@ -65,18 +71,18 @@ const bounds = {
 } as const;
 type BoundFilter = keyof typeof bounds;
 
-/** A call counts as an error if it didn't succeed, unless the caller disconnected. */
+/** A call counts as an error unless it succeeded or its caller disconnected. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
 
 /**
- * Counts a call that has more than one attempt. We don't use `exists`, because PostgreSQL would read every attempt
- * into a hash table.
+ * Is 1 if the call has more than one attempt. We don't use `exists`, because PostgreSQL would load all attempts into a
+ * hash table.
  */
 export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
 /**
- * Filters with a fixed set of values. Each value has an SQL condition, either on call rows `c` or on aggregates, which
- * have the alias `stored`.
+ * Filters with a fixed set of values. Each value has an SQL condition, either for call rows (alias `c`) or for
+ * aggregates (alias `stored`).
  */
 const conditions = {
   /** See `isErrorSql` for what counts as an error. */
@@ -89,7 +95,10 @@ const conditions = {
     unknown: (row) => (row === 'c' ? 'c.cost_nanos is null' : 'not stored.priced'),
     known: (row) => (row === 'c' ? 'c.cost_nanos is not null' : 'stored.priced'),
   },
-  /** The calls that the gateway makes for project memory. The stored sums can't tell them from others. */
+  /**
+   * Selects or hides the calls that the gateway itself makes for project memory. Stored sums can't tell these apart
+   * from other calls.
+   */
   own: { hide: () => `c.source <> '${memoryApplication}'`, show: () => 'true' },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, (row: FilteredRow) => string>>>>;
 
@@ -106,29 +115,29 @@ export const filterNames: readonly string[] = [
 ];
 
 /**
- * The value of each filter by its name. A filter that is absent or undefined selects all calls. `subject` is an end
- * user, or the SHA-256 of one in hex. `attempted` is a model that was tried, whether or not it answered.
+ * Filters by name. A missing filter doesn't restrict anything. `subject` is an end user or their hex SHA-256.
+ * `attempted` is a model that was tried, whether or not it responded.
  */
 export type CallFilter = Readonly<
   Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | Exclusion | BoundFilter | 'status' | 'subject' | 'attempted', string>>
 >;
 
-/** Returns the names of the filters, without `own`, which isn't an attribute of calls. */
+/** Returns the names of the active filters, except for `own`, which isn't an attribute of calls. */
 export function namesOf({ own: _own, ...filter }: CallFilter): string[] {
   return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
 
-/** Returns the filter without the gateway's own calls, unless it selects an application or says whether to show them. */
+/** Hides the gateway's own calls, unless the filter selects an application or says whether to show them. */
 export function hideOwnCalls(filter: CallFilter): CallFilter {
   return filter.own === undefined && filter.source === undefined ? { ...filter, own: 'hide' } : filter;
 }
 
-/** Selects only the gateway's own calls among those that the filter selects. Returns null if there can't be any. */
+/** Narrows the filter to the gateway's own calls. Returns null if it can't match any of them. */
 export function onlyOwnCalls({ own: _own, ...filter }: CallFilter): CallFilter | null {
   return intersect(filter, { source: memoryApplication });
 }
 
-/** Returns null if the filters contradict each other. */
+/** Combines two filters. Returns null if they contradict each other. */
 export function intersect(one: CallFilter, other: CallFilter): CallFilter | null {
   const isContrary = Object.entries(other).some(([name, value]) => {
     const known = Object.entries(one).find(([each]) => each === name)?.[1];
@@ -145,14 +154,14 @@ const accepted: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(conditions).map(([name, values]) => [name, Object.keys(values)])),
 };
 
-/** The maximum size of a request header, because values such as the task id come from headers. */
+/** The maximum size of a request header. Values such as the task id come from headers. */
 const maxLength = 16_384;
 
-/** Parses the filters of a query string and ignores empty values. Throws `bad_request` if a value is invalid. */
+/** Parses the filters in a query string. Empty values are ignored. Throws `bad_request` if a value is invalid. */
 export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter {
   const entries = filterNames.flatMap((name) => {
-    // Values come from headers, which can't begin or end with these characters. Other white space may be part of a
-    // value.
+    // Header values are stored without these characters at the ends, so strip them here as well. Other white space can
+    // be part of a value.
     const value = query.get(name)?.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '') ?? '';
     return value === '' ? [] : [[name, checkValue(name, value)] as const];
   });
@@ -183,7 +192,7 @@ export interface CallSelection extends Period {
 /** Collects the parameters of an SQL statement. */
 export interface Parameters {
   readonly values: unknown[];
-  /** Adds a value and returns its placeholder, such as `$3`. */
+  /** Appends a value and returns the placeholder for it, e.g. `$3`. */
   add(value: unknown): string;
 }
 
@@ -192,14 +201,16 @@ export function createParameters(): Parameters {
   return { values, add: (value) => `$${values.push(value)}` };
 }
 
-/** Returns the `where` condition on `calls c`: a range of the index (project_id, id), and the filters. */
+/**
+ * Returns the `where` condition on `calls c` for a range of ids (using the index on project_id, id) and the filters.
+ */
 export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, parameters: Parameters): string {
   const { add } = parameters;
   const range = [`c.project_id = ${add(projectId)}::uuid`, `c.id >= ${add(minIdAt(from))}::uuid`, `c.id < ${add(minIdAt(to))}::uuid`];
   return [...range, whereFilter(filter, parameters)].join(' and ');
 }
 
-/** Returns the SQL condition of only the filters, on `calls c` or on aggregates with the alias `stored`. */
+/** Returns the SQL condition for the filters alone, either on `calls c` or on aggregates with the alias `stored`. */
 export function whereFilter(filter: CallFilter, { add }: Parameters, row: FilteredRow = 'c'): string {
   const terms = ['true'];
   for (const [name, value] of Object.entries(filter)) {
@@ -222,7 +233,7 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
       const { sql, scale } = bounds[name];
       terms.push(`${sql} ${add(Math.round(Number(value) * scale))}::bigint`);
     } else if (name === 'attempted') {
-      // See `failoversSql` for why we count.
+      // We don't use `exists`, for the same reason as in `failoversSql`.
       terms.push(
         `(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`,
       );
@@ -233,14 +244,14 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
   return terms.join(' and ');
 }
 
-/** Returns the SQL of the hash under which we store an end user. */
+/** Returns SQL for the hash that identifies an end user in the database. */
 export function subjectHash(value: string, { add }: Pick<Parameters, 'add'>): string {
   return `decode(${add(/^[0-9a-f]{64}$/.test(value) ? value : hashSubjectHex(value))}::text, 'hex')`;
 }
 
 /**
- * Takes one filter that leaves out calls of an application or a key off the filter. The stored sums have no such filter,
- * so we subtract the sums of the calls that it leaves out. Returns null if there is no such filter.
+ * Splits off one excluded application or key, because stored sums can't exclude anything and we have to subtract it.
+ * Null if the filter doesn't exclude any.
  */
 export function splitExclusion(
   filter: CallFilter,
@@ -254,7 +265,7 @@ export function splitExclusion(
   return key === undefined ? null : { rest: withKey, excluded: { key }, isOwn: false };
 }
 
-/** Parses a status filter such as `429` or `4xx`. Returns the lowest and the highest status that match. */
+/** Parses a status filter such as `429` or `4xx`. Returns the range of statuses that match. */
 function statusBounds(value: string): readonly [number, number] {
   const first = Number(value.slice(0, 1)) * 100;
   return value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];
@@ -271,7 +282,7 @@ function differsFrom(column: string, value: string, { add }: Pick<Parameters, 'a
   return stored === null ? `${column} is not null` : `${column} is distinct from ${add(stored)}::text`;
 }
 
-/** Reverses `toFilterValue`. */
+/** Inverts `toFilterValue`. */
 export function fromFilterValue(value: string): string | null {
   if (value === noValue) return null;
   return /^--+$/.test(value) ? value.slice(1) : value;

@@ -1,18 +1,17 @@
 /**
- * Reads figures of several projects together, for the views of the whole deployment. The rollups have them by project,
- * key, model and application. For attempts by provider, we read the hourly aggregates, and the call rows of the hours
- * that have none yet. The number of rows that we read depends on the number of projects and on the length of the period,
- * not on the number of calls.
+ * Reads figures across several projects, for views of the whole deployment. Figures by project, key, model and
+ * application come from the rollups. Attempts by provider come from the hourly aggregates, and from call rows for hours
+ * without aggregates. How many rows we read depends on the number of projects and the length of the period, but not on
+ * the number of calls.
  */
 
 import { minIdAt } from '../../core/ids.ts';
 import type { CalendarUnit } from '../../core/time-zone.ts';
-import { splitRange } from '../../core/time-zone.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Scope, selectRollupSums } from '../rollups/rollup-sums.ts';
 import type { Measure } from '../sums.ts';
-import { createParameters, isErrorSql } from './call-filter.ts';
-import type { Period } from './range.ts';
+import { createParameters, isErrorSql, isPlaygroundSql } from './call-filter.ts';
+import { type Period, splitIntoUnits } from './range.ts';
 
 export interface DeploymentRequest extends Period {
   readonly projectIds: readonly string[];
@@ -20,7 +19,7 @@ export interface DeploymentRequest extends Period {
   readonly signal?: AbortSignal;
 }
 
-/** Calls, or attempts if the figures are by provider. */
+/** Counts attempts rather than calls if the figures are grouped by provider. */
 export interface DeploymentFigures {
   readonly calls: number;
   readonly errors: number;
@@ -31,7 +30,7 @@ export interface DeploymentFigures {
 }
 
 export interface NamedFigures extends DeploymentFigures {
-  /** The id of the project or the key, or the name of the model. Null for calls without a model. */
+  /** A project's or key's id, or a model's name. Null for calls without a model. */
   readonly name: string | null;
 }
 
@@ -48,7 +47,7 @@ interface SumsRow {
 const measures: readonly Measure[] = ['calls', 'errors', 'cost_nanos', 'unpriced'];
 export const deploymentSums = `sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(cost_nanos)::text as cost, sum(unpriced)::bigint as unpriced`;
 
-/** Returns the groups with the highest cost. Groups by project have the id of the project as their name. */
+/** Returns the most expensive groups. If you group by project, the `name` is the project's id. */
 export async function readDeploymentFigures(
   queries: Queries,
   request: DeploymentRequest & { readonly scope: Exclude<Scope, 'task'>; readonly names?: readonly string[]; readonly limit: number },
@@ -68,17 +67,17 @@ export interface UnitCosts {
   readonly start: number;
   /** Exclusive. */
   readonly end: number;
-  /** The cost of each of the requested projects in nano-dollars, and then that of all others. */
+  /** Nano-dollars per requested project, followed by the sum of all others. */
   readonly costs: readonly bigint[];
 }
 
-/** Returns the cost per unit of time of some projects, and that of the rest. */
+/** Returns the cost of some projects and of all others, for each unit of time. */
 export async function readDeploymentCosts(
   queries: Queries,
   request: DeploymentRequest & { readonly zone: string; readonly unit: CalendarUnit; readonly shown: readonly string[] },
 ): Promise<UnitCosts[]> {
   const { projectIds, from, to, zone, unit, shown } = request;
-  const starts = splitRange(unit, zone, { from, to }, 1_500) ?? [];
+  const starts = splitIntoUnits(unit, zone, { from, to });
   const periods = starts.map((start, index) => ({ from: start, to: starts[index + 1] ?? to }));
   const parameters = createParameters();
   const parts = selectRollupSums({ projectId: projectIds, scope: 'project', periods }, ['cost_nanos'], parameters);
@@ -100,7 +99,7 @@ export function toNamedFigures({ name, calls, errors, cost, unpriced }: SumsRow)
   return { name, calls, errors, costNanos: BigInt(cost), unpriced };
 }
 
-/** Returns the cost and the calls of the playground by the id of the person. There are few such calls. */
+/** Returns the cost and number of playground calls by person. There aren't many of these calls. */
 export async function readPlaygroundFigures(
   queries: Queries,
   request: DeploymentRequest & { readonly application: string; readonly limit: number },
@@ -117,7 +116,7 @@ export async function readPlaygroundFigures(
              where calls.project_id = project.id and calls.source = $2::text and calls.id >= $3::uuid and calls.id < $4::uuid
              order by calls.id desc limit $6::integer
           ) as c
-          where c.trigger_kind = 'playground'
+          where ${isPlaygroundSql}
        ) as part
       group by 1 order by sum(cost_nanos) desc, sum(calls) desc, 1 limit $5::integer`,
     [projectIds, application, minIdAt(from), minIdAt(to), limit, maxPlaygroundCalls],
@@ -125,5 +124,5 @@ export async function readPlaygroundFigures(
   return rows.map(toNamedFigures);
 }
 
-/** Per project. A person can't make this many calls by hand. */
+/** Far more calls than people make by hand in the playground. */
 const maxPlaygroundCalls = 20_000;

@@ -1,9 +1,10 @@
 /**
- * Finds the calls that a person looks for by one of the ids that they may have. Each of the lookups is one or a few
- * steps in an index, however many calls the project has.
+ * Finds calls by whatever id a person has at hand. Each lookup takes only a few steps in an index, no matter how many
+ * calls the project has.
  */
 import { isUuid } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
+import { findRefused, type RefusedCallRow } from '../refusals/read-refusals.ts';
 import { createParameters, subjectHash } from './call-filter.ts';
 
 export interface FoundCall {
@@ -15,21 +16,27 @@ export interface FoundCall {
 }
 
 export interface FoundCalls {
-  /** The calls with this id, or for which a vendor received a request that it gave this id. */
+  /** Calls that have this id, or that made a request to which the vendor gave this id. */
   readonly calls: readonly FoundCall[];
-  /** When the latest call of the task with this name started. Null if there is no such task. */
+  /** The refused call with this id. Null if no call with this id was refused, or if we didn't record the refusal. */
+  readonly refused: RefusedCallRow | null;
+  /** When the latest call in the task with this name started. Null if there's no such task. */
   readonly taskAt: Date | null;
-  /** When the latest call about this end user started. Null if there are none. */
+  /** Start of the latest call about this end user, if there is one. */
   readonly subjectAt: Date | null;
 }
 
-/** A request id should be unique, but vendors may repeat one. */
+/**
+ * How many calls to return if several of them have the same request id. Vendors should never repeat an id, but it may
+ * happen.
+ */
 const maxCalls = 10;
-/** The longest id that a header can contain. */
+/** The longest id that fits into a header. */
 const maxLength = 16_384;
 
 export async function findCalls(queries: Queries, projectId: string, text: string): Promise<FoundCalls> {
-  if (text === '' || text.length > maxLength || /[\0\p{Cs}]/u.test(text)) return { calls: [], taskAt: null, subjectAt: null };
+  if (text === '' || text.length > maxLength || /[\0\p{Cs}]/u.test(text))
+    return { calls: [], refused: null, taskAt: null, subjectAt: null };
   const columns = 'c.id, c.started_at as "startedAt", c.model_asked as "requestedModel", c.model, c.status';
   const latest = async (condition: string, values: readonly unknown[]): Promise<Date | null> => {
     const [row] = await queries.query<{ startedAt: Date }>(
@@ -40,10 +47,11 @@ export async function findCalls(queries: Queries, projectId: string, text: strin
   };
   const subject = createParameters();
   subject.add(projectId);
-  const [byId, byRequest, taskAt, subjectAt] = await Promise.all([
+  const [byId, refused, byRequest, taskAt, subjectAt] = await Promise.all([
     isUuid(text)
       ? queries.query<FoundCall>(`select ${columns} from calls c where c.project_id = $1::uuid and c.id = $2::uuid`, [projectId, text])
       : [],
+    isUuid(text) ? findRefused(queries, projectId, text) : null,
     queries.query<FoundCall>(
       `select ${columns}
          from (select distinct call_id from attempts where request_id = $2::text order by call_id desc limit 100) as found
@@ -55,5 +63,5 @@ export async function findCalls(queries: Queries, projectId: string, text: strin
     latest('task_id = $2::text', [text]),
     latest(`subject_sha256 = ${subjectHash(text, subject)}`, subject.values.slice(1)),
   ]);
-  return { calls: [...byId, ...byRequest], taskAt, subjectAt };
+  return { calls: [...byId, ...byRequest], refused, taskAt, subjectAt };
 }

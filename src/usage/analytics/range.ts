@@ -1,6 +1,6 @@
 /**
- * Parses the time range of a usage view. A range is a preset or a pair of dates in the project's reporting time zone,
- * and comes with the preceding period to compare with.
+ * Parses the time range of a usage view. A range is either a preset or a pair of dates in the project's reporting time
+ * zone. It comes with the preceding period for comparison.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { hourMs, minuteMs } from '../../core/time.ts';
@@ -9,6 +9,7 @@ import {
   type CalendarUnit,
   fromLocalTime,
   offsetOfRepeatedTime,
+  splitRange,
   startOf,
   startOfNext,
   toLocalTime,
@@ -17,7 +18,7 @@ import {
 export const rangePresets = ['1h', '24h', '7d', '30d', 'month', 'custom'] as const;
 export type RangePreset = (typeof rangePresets)[number];
 
-/** `to` is exclusive. */
+/** A time range. `to` is exclusive. */
 export interface Period {
   readonly from: number;
   readonly to: number;
@@ -26,19 +27,21 @@ export interface Period {
 export interface Range extends Period {
   readonly preset: RangePreset;
   /**
-   * The period that we compare with. It's the preceding period with the same number of days, or with the same length
-   * if the range isn't whole days. For the current month, it's the same part of the previous month.
+   * The period to compare with. It has the same number of days and directly precedes the range. If the range doesn't
+   * consist of whole days, it has the same length in time. If the range is the current month, this is the same part of
+   * the previous month.
    */
   readonly previous: Period;
 }
 
-/** Nobody needs longer ranges, and no chart can show that many days. */
+/** Nobody needs longer ranges, and a chart couldn't show that many days anyway. */
 const maxYears = 5;
 
 /**
- * Parses `range`, `from` and `to` of a query. `7d` and `30d` are calendar days, including today. `from` and `to` are
- * local times such as `2026-11-20` or `2026-11-20T10:30`. They may have an offset, which is needed during the hour
- * that the clock repeats. If `to` is a date, the range includes that day. Throws `bad_request` if a value is invalid.
+ * Parses the query parameters `range`, `from` and `to`. `7d` and `30d` are calendar days and include today. `from` and
+ * `to` are local times such as `2026-11-20` or `2026-11-20T10:30`. They can have an offset, which distinguishes the two
+ * occurrences of an hour when the clock is set back. If `to` is a date, the range includes that whole day. Throws
+ * `bad_request` if a parameter is invalid.
  */
 export function parseRange(
   query: Pick<URLSearchParams, 'get'>,
@@ -49,7 +52,7 @@ export function parseRange(
   const name = query.get('range') || (from !== null || to !== null ? 'custom' : byDefault);
   const preset = rangePresets.find((known) => known === name);
   if (!preset) throw gatewayError('bad_request', { message: `range: must be one of ${rangePresets.join(', ')}` });
-  // The range ends with the current minute, so that it includes calls of processes whose clocks are slightly ahead.
+  // End the range with the current minute, so that it includes calls from processes whose clocks are slightly ahead.
   const end = startOfNext('minute', zone, now);
   switch (preset) {
     case '1h':
@@ -78,8 +81,8 @@ function daysUntil(preset: RangePreset, days: number, zone: string, now: number,
 }
 
 /**
- * Works like `addDays`, but moves the start of a day to the start of another day, even if it isn't at the same time of
- * day. Where the clock skips midnight, a day starts at 01:00.
+ * Like `addDays`, but if `at` is the start of a day, so is the result, even if that day starts at a different time.
+ * Days start at 01:00 if a clock change skips midnight.
  */
 function shiftDays(zone: string, at: number, days: number): number {
   const shifted = addDays(zone, at, days);
@@ -98,7 +101,7 @@ function customRange(fromText: string | null, toText: string | null, zone: strin
   return { preset: 'custom', from, to, previous: { from: previousFrom, to: from } };
 }
 
-/** Parses a local date or time. A date stands for the whole day, and a time for an instant. */
+/** Parses a local date or time. A date means the whole day, a time means that instant. */
 function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: number; end: number } {
   const match = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(Z|[+-]\d{2}:\d{2})?)?$/.exec(text);
   const invalid = () => gatewayError('bad_request', { message: `${field}: must be a date such as 2026-11-20, or 2026-11-20T10:30` });
@@ -111,14 +114,14 @@ function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: 
   return { start, end: match[4] === undefined ? startOfNext('day', zone, start) : start };
 }
 
-/** Returns the milliseconds of an offset such as `+05:45` or `Z`. */
+/** Returns an offset such as `+05:45` or `Z` in milliseconds. */
 function parseOffset(text: string): number {
   if (text === 'Z') return 0;
   const size = Number(text.slice(1, 3)) * hourMs + Number(text.slice(4)) * minuteMs;
   return text.startsWith('-') ? -size : size;
 }
 
-/** Formats a time in a way that `from` and `to` of a query accept. */
+/** Formats a time for the query parameters `from` and `to`. */
 export function formatLocal(zone: string, at: number): string {
   const { year, month, day, hour, minute } = toLocalTime(zone, at);
   const two = (value: number): string => String(value).padStart(2, '0');
@@ -127,13 +130,24 @@ export function formatLocal(zone: string, at: number): string {
   return hour === 0 && minute === 0 && offset === '' ? date : `${date}T${two(hour)}:${two(minute)}${offset}`;
 }
 
-/** With more units, a chart would be too dense and its page too large. */
+/** More units wouldn't fit into a chart, and the SQL would get too long. */
+const maxUnits = 1_500;
+
+/** Returns the start of each unit in a period. Throws `bad_request` if there are too many. */
+export function splitIntoUnits(unit: CalendarUnit, zone: string, period: Period): number[] {
+  const starts = splitRange(unit, zone, period, maxUnits);
+  if (starts === null)
+    throw gatewayError('bad_request', { message: `range: contains more than ${maxUnits} ${unit}s; choose a larger unit` });
+  return starts;
+}
+
+/** The maximum number of units in a chart. With more units, the chart gets too dense and its page too large. */
 export const maxChartUnits = 75;
 
-/** Returns the smallest unit that splits the period into at most `maxChartUnits`. */
+/** Returns the smallest unit that splits the period into at most `maxChartUnits` parts. */
 export function unitFor({ from, to }: Period): CalendarUnit {
   const hours = (to - from) / hourMs;
-  // Leaves room for an incomplete unit at each end.
+  // Reserve two units for a partial first and last one.
   const atMost = maxChartUnits - 2;
   if (hours * 60 <= atMost) return 'minute';
   if (hours <= atMost) return 'hour';

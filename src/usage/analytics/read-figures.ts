@@ -1,7 +1,5 @@
-/** Reads the figures of a project's calls by group and time, for the console, exports and MCP. */
-import { gatewayError } from '../../core/errors.ts';
+/** Reads figures about a project's calls by group and time. Used by the console, exports and MCP. */
 import { dayMs } from '../../core/time.ts';
-import { splitRange } from '../../core/time-zone.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Histogram, type Measure, selectHistogram, selectSums } from '../sums.ts';
 import { createParameters, type Parameters } from './call-filter.ts';
@@ -9,10 +7,11 @@ import { findSource, rollupScopeOf, type SourceRequest } from './figure-source.t
 import { type Figures, type FiguresRow, noFigures, toFigures } from './figures.ts';
 import type { FiguresRequest, Group, Rank, TopRequest } from './figures-request.ts';
 import { percentileOf, type SlotRow, toPercentiles } from './percentiles.ts';
+import { splitIntoUnits } from './range.ts';
 
 export interface GroupFigures {
   /**
-   * `others` is the sum of all groups after the top ones. If a `group` has the name null, it contains the calls
+   * `others` is the sum of everything outside of the top groups. A `group` whose name is null contains the calls
    * without a value.
    */
   readonly kind: 'group' | 'others';
@@ -25,38 +24,34 @@ export interface UnitFigures {
   /** Exclusive. */
   readonly end: number;
   readonly figures: Figures;
-  /** The figures of each group, in the same order as `FiguresReport.groups`. */
+  /** Figures per group, ordered like `FiguresReport.groups`. */
   readonly groups: readonly Figures[];
 }
 
 export interface FiguresReport {
   readonly total: Figures;
-  /** The top groups, highest first, followed by `others`. Empty if the request has no group. */
+  /** The top groups in descending order, followed by `others`. Empty if no group was requested. */
   readonly groups: readonly GroupFigures[];
-  /** All units of the range, including those without calls. Empty if the request has no unit. */
+  /** All hours, days or months in the range, including those without calls. Empty if no `unit` was requested. */
   readonly units: readonly UnitFigures[];
 }
 
 /**
- * The number of the unit and of the group, counted from 1. `unit` is null in the sum over all units, and `place` in
- * the sum over all groups. Place 0 is the sum of the groups after the top ones.
+ * The figures of one unit of time and one group. Units and groups are numbered from 1, and `place` is 0 for everything
+ * outside of the top groups. In sums over all units, `unit` is null. In sums over all groups, `place` is null.
  */
 type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
 
-/** More units are of no use in a chart, and would make the statement too large. */
-const maxUnits = 1_500;
 const defaultTop = 7;
 
 /**
- * Throws `bad_request` if the range has too many units, and `TooManyCalls` if more than `maxRows` call rows would have
- * to be read.
+ * Throws `bad_request` if the range has too many units, and `TooManyCalls` if this would have to read more than
+ * `maxRows` call rows.
  */
 export async function readFigures(queries: Queries, request: FiguresRequest): Promise<FiguresReport> {
   const { unit = null, group = null, zone, from, to } = request;
-  const starts = unit === null ? [] : splitRange(unit, zone, { from, to }, maxUnits);
-  if (starts === null)
-    throw gatewayError('bad_request', { message: `range: contains more than ${maxUnits} ${unit}s; choose a larger unit` });
-  // A chart by minute reads the rows anyway, so we don't limit them for the top groups either.
+  const starts = unit === null ? [] : splitIntoUnits(unit, zone, { from, to });
+  // A chart by minute has to read every call row anyway, so don't limit the search for its top groups.
   const top = unit === 'minute' ? { ...request, maxRows: undefined } : request;
   const names = group === null ? [] : (await readTop(queries, top, group)).map(({ name }) => name);
   const rows = await readRows(queries, request, starts, names);
@@ -90,9 +85,7 @@ const sumsSql = `
 
 const histograms = { latency: 'durations', firstChunk: 'first_chunks' } as const satisfies Readonly<Record<string, Histogram>>;
 
-/**
- * Reads the sums by unit of time and group. `starts` has the start of each unit, and `names` the name of each group.
- */
+/** Reads sums by unit and group. `starts` contains the start of each unit, and `names` the name of each group. */
 async function readRows(
   queries: Queries,
   request: FiguresRequest,
@@ -114,7 +107,7 @@ async function readRows(
   const hasFailovers = costly.includes('failovers');
   const exact = isRows ? percentiles : [];
   const parameters = createParameters();
-  // We only ask for failovers on request, because they take a lookup for each call row at the ends of the range.
+  // Failovers take a lookup per call row at the ends of the range, so only read them on request.
   const wanted = [...measures, ...(hasFailovers ? (['failovers'] as const) : []), ...exact.map((name) => histograms[name])];
   const sums = placed(selectSums(addends(parameters), wanted), parameters);
   const rows = await queries.query<PlacedRow>(
@@ -126,8 +119,7 @@ async function readRows(
      having sum(calls) > 0`,
     parameters.values,
   );
-  // We don't read the other tasks, because there may be any number of them. We subtract the top tasks from the
-  // project's sums instead.
+  // Don't read all the other tasks, there can be any number of them. Subtract the top tasks from the project's total.
   if (isByTask && !isRows) return withOthers(rows, await readRows(queries, { ...request, group: null }, starts, []));
   if (isRows) return rows;
   const estimated = await Promise.all(
@@ -144,14 +136,16 @@ async function readRows(
   return rows.map((row) => ({ ...row, ...Object.fromEntries(estimated.map(([name, values]) => [name, percentileOf(values, row)])) }));
 }
 
-/** Reports whether the request is about all tasks of the project, of which there may be any number. */
+/**
+ * Returns true if a request is grouped by task and covers all tasks of the project. There can be any number of these.
+ */
 function isAnyTask({ filter = {} }: Pick<FiguresRequest, 'filter'>, group: Group | null): boolean {
   return group === 'task' && filter.task === undefined && rollupScopeOf(filter, group) === 'task';
 }
 
 const counts = ['calls', 'errors', 'unpriced', 'input', 'cachedInput', 'cacheWrite', 'output', 'cacheHits', 'cacheLookups'] as const;
 
-/** Adds the sums over all groups, and computes the sums of the groups that are not among the top ones. */
+/** Adds rows for the total and for everything that isn't in the top groups. */
 function withOthers(placed: readonly PlacedRow[], all: readonly PlacedRow[]): PlacedRow[] {
   const named = placed.filter(({ place }) => place !== null);
   const others = all.map((whole) => {
@@ -177,7 +171,7 @@ const ranks: Readonly<Record<Rank, { readonly sql: string; readonly of: readonly
 
 type NamedRow = FiguresRow & { readonly name: string | null };
 
-/** Reads the top groups with their figures, without `others`. */
+/** Reads the figures of the top groups. `others` isn't one of them. */
 export async function readTop(queries: Queries, request: TopRequest, group: Group): Promise<GroupFigures[]> {
   const { rank = 'cost', top = defaultTop, isNamed = false } = request;
   const { sql, of } = ranks[rank];
@@ -192,9 +186,9 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
       parameters.values,
     );
   };
-  // A project may have any number of tasks, so we first sum up only what they are ranked by, and then read the other
-  // figures of the top tasks. Short ranges are read from call rows, and there the index only helps for tasks with a
-  // name.
+  // A project can have any number of tasks. So first read only the sums that determine the ranking, and then all
+  // figures of the top tasks. For short ranges we read call rows instead. The index on these only helps for calls that
+  // have a task.
   const isByTask = isAnyTask(request, group) && (isNamed || request.to - request.from > 2 * dayMs);
   const ranked = isByTask ? await readGroups([...new Set(['calls', ...of] as const)], '') : undefined;
   const rows = await readGroups(

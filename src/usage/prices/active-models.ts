@@ -1,10 +1,10 @@
 /**
- * Keeps track of the active models. They are rows of the configuration, in which imported rows override built-in ones
- * and the file overrides both. `onChange` is called with every change, and changed prices are recorded
- * (price-history.ts).
+ * Keeps track of the active models. They come from the configuration and from imports. An imported row overrides a
+ * built-in one, and the configuration file overrides both. `onChange` is called after every change, and changed prices
+ * are recorded (price-history.ts).
  *
- * We announce imports to all processes with NOTIFY. While the database is unavailable, we keep using the rows that we
- * know and retry the sync.
+ * Imports are announced to all processes with NOTIFY. While the database is unavailable, we keep using the rows that we
+ * have and retry the sync.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { createBackgroundLoop } from '../../core/background-loop.ts';
@@ -19,12 +19,12 @@ import { catalogChannel, readImportedModels, storeImportedModels } from './impor
 import { recordPrices } from './price-history.ts';
 import { type ModelPrices, toStoredPrice } from './stored-price.ts';
 
-/** The part of a catalog row that this module uses. */
+/** The catalog columns that are needed here. */
 export interface ModelRow extends ModelPrices {
   readonly source: 'file' | 'import' | 'starter';
 }
 
-/** How long `start` waits for the stored rows. */
+/** `start` doesn't wait any longer than this for the stored rows. */
 const startTimeoutMs = 2_000;
 
 export type Models<Row> = Readonly<Record<string, Row>>;
@@ -36,24 +36,24 @@ export interface ActiveModelsOptions<Row extends ModelRow> {
   /** The rows of the configuration, in their original order. */
   readonly configured: Models<Row>;
   /**
-   * Validates imported rows against the current configuration. Returns the valid rows and an error for each of the
-   * others.
+   * Validates imported rows against the current configuration. Returns the valid rows, and an error for each invalid
+   * one.
    */
   readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] };
-  /** Returns the price of a row's tokens and searches. */
+  /** Returns a row's prices for tokens and searches. */
   readonly priceOf: (row: Row) => Price | null;
-  /** Called synchronously after each change. */
+  /** Called after each change, synchronously. */
   readonly onChange: (models: Models<Row>) => void;
   readonly retryIntervalMs?: number;
 }
 
-/** The ids of the imported models, by what the import did. */
+/** The models in an import, by what happened to them. */
 export interface ImportReceipt {
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly unchanged: readonly string[];
   readonly removed: readonly string[];
-  /** Rows that were stored but have no effect, because the configuration file overrides them. */
+  /** Stored without any effect, because the configuration file overrides them. */
   readonly kept_by_file: readonly string[];
 }
 
@@ -66,20 +66,20 @@ export interface ImportPreview<Row> {
 export interface ActiveModels<Row extends ModelRow> {
   models(): Models<Row>;
   /**
-   * Stores the given rows and activates them. If the row of a model is null, its imported row is removed. Rejects with
-   * `bad_request` and lists every mistake if any row is invalid, in which case nothing is stored.
+   * Stores the given rows and activates them. If a model's row is null, its imported row is removed. If any row is
+   * invalid, nothing is stored, and this rejects with a `bad_request` that lists all problems.
    */
   import(models: unknown): Promise<ImportReceipt>;
   /**
-   * Returns what `import` would do, with the active rows before and after, but stores nothing. Throws the same errors
-   * as `import`.
+   * Returns what `import` would do without storing anything, with the active rows before and after. Throws the same
+   * errors as `import`.
    */
   preview(models: unknown): ImportPreview<Row>;
-  /** Activates the rows of a new configuration. */
+  /** Switches to the rows of a new configuration. */
   reconfigure(configured: Models<Row>): void;
   /** Resolves when all stored rows are active and all prices are recorded. */
   synced(): Promise<void>;
-  /** Waits up to two seconds for the stored rows, so that the first calls use them. */
+  /** Loads the stored rows, so that even the first calls use them. Gives up waiting after two seconds. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -89,15 +89,18 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   let configured = options.configured;
   let stored: JsonObject = {};
   let active: Models<Row> = configured;
-  /** The last recorded prices. We only compare prices with the database if they differ from these. */
+  /**
+   * What we've recorded last. As long as a model's prices stay the same, there's no need to compare them with the
+   * database.
+   */
   const recorded = new Map<string, JsonObject | null>();
-  /** True if the imported rows may have changed since we last read them. */
+  /** True if imported rows may have changed since our last read. */
   let isStale = true;
   let subscription: { stop(): Promise<void> } | null = null;
 
   const apply = (): void => {
     const { rows, errors } = parseRows(stored);
-    if (errors.length > 0) logger.warn({ count: errors.length, errors: errors.slice(0, 5) }, 'invalid imported models skipped');
+    if (errors.length > 0) logger.warn({ count: errors.length, errors: errors.slice(0, 5) }, 'skipped invalid imported models');
     active = mergeModels(configured, rows);
     onChange(active);
   };
@@ -137,7 +140,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   };
 
   const synced = async (): Promise<void> => {
-    await sync.idle(); // A run in progress may have started before the latest change.
+    await sync.idle(); // The run in progress may not see the latest change, so wait for another one.
     await sync.runNow();
   };
 
@@ -178,8 +181,8 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
 }
 
 /**
- * Returns the configured rows in order, with imported rows in place of built-in ones, followed by the remaining
- * imported rows.
+ * Overlays the imported rows on the configured ones. Configured rows keep their place. Imported ones replace built-in
+ * rows with the same id, and otherwise go to the end.
  */
 function mergeModels<Row extends ModelRow>(configured: Models<Row>, imported: Models<Row>): Models<Row> {
   const rows = Object.entries(configured).map(([id, row]) => [id, row.source === 'starter' ? (imported[id] ?? row) : row] as const);
@@ -191,7 +194,8 @@ function parseImport<Row>(
   models: unknown,
   parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] },
 ): { rows: JsonObject; removed: string[] } {
-  if (!isObject(models)) throw gatewayError('bad_request', { issues: [{ path: 'models', message: 'must be rows by model' }] });
+  if (!isObject(models))
+    throw gatewayError('bad_request', { issues: [{ path: 'models', message: 'must be an object with one row per model' }] });
   const entries = Object.entries(models);
   const rows = Object.fromEntries(entries.filter(([, row]) => row !== null));
   const { errors } = parseRows(rows);

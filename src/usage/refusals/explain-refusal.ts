@@ -1,4 +1,4 @@
-/** Says in plain English what refused a call and what to do about it, for the API, the command line, MCP and the console. */
+/** Explains in plain English what refused a call and what to do about it, for the API, the CLI, MCP and the console. */
 import { toUsd } from '../../core/cost.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { RefusedCallRow } from './read-refusals.ts';
@@ -10,7 +10,7 @@ export interface RefusalExplanation {
 
 type ExplainedRow = Pick<RefusedCallRow, 'reason' | 'rule' | 'limit' | 'source' | 'requestedModel'>;
 
-/** The name of each reason in lists and filters. */
+/** The label of each reason in lists and filters. */
 export const reasonLabels: Readonly<Record<RefusalReason, string>> = {
   key_expired: 'Key expired',
   key_revoked: 'Key revoked',
@@ -36,7 +36,7 @@ export function explainRefusal(row: ExplainedRow): RefusalExplanation {
     case 'key_expired':
       return {
         explanation: 'The key had expired.',
-        advice: 'Issue a new key, or give this one a later expiry if it should go on working.',
+        advice: 'Issue a new key, or extend the expiry of this one if it should keep working.',
       };
     case 'key_revoked':
       return {
@@ -85,7 +85,7 @@ export function explainRefusal(row: ExplainedRow): RefusalExplanation {
       };
     case 'model_not_permitted':
       return {
-        explanation: `The key may not use ${model}.`,
+        explanation: `The key is not allowed to use ${model}.`,
         advice: 'Call a model that the key permits, or add this one to the models of the key.',
       };
     case 'model_without_price':
@@ -95,7 +95,7 @@ export function explainRefusal(row: ExplainedRow): RefusalExplanation {
       };
     case 'provider_not_allowed':
       return {
-        explanation: `The project may not use a provider that serves ${model}.`,
+        explanation: `The project is not allowed to use any provider that serves ${model}.`,
         advice: 'Allow the provider in the routing of the project, or call another model.',
       };
     case 'tags_missing':
@@ -111,7 +111,7 @@ export function explainRefusal(row: ExplainedRow): RefusalExplanation {
   }
 }
 
-/** Describes a ceiling such as `100 calls per day`. Without a rule, the limit is an amount of money. */
+/** Describes a ceiling, e.g. `100 calls per day`. If there's no rule, the limit is an amount of money. */
 function describeCeiling({ rule, limit }: Pick<ExplainedRow, 'rule' | 'limit'>): string {
   const [name = 'cost', window = ''] = (rule ?? 'cost').split('/');
   const per = { minute: ' per minute', day: ' per day', month: ' per month', total: ' in total' }[window] ?? '';

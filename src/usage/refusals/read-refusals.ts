@@ -1,34 +1,21 @@
-/** Reads refused calls and their counts. Every query covers one index and is limited in its rows. */
+/** Reads refused calls and their counts. Every query uses an index and limits how many rows it reads. */
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { Queries } from '../../db/database.ts';
 import { createParameters, type Parameters } from '../analytics/call-filter.ts';
 import type { Period } from '../analytics/range.ts';
+import type { RefusedRow } from './store-refusals.ts';
 
-export interface RefusedCallRow {
-  readonly id: string;
+export interface RefusedCallRow extends Omit<RefusedRow, 'projectId'> {
   /** The project's slug. */
   readonly project: string;
-  readonly keyId: string;
-  readonly keyPrefix: string;
   /** Null if the gateway itself made the call. */
   readonly keyName: string | null;
-  /** Null if the key was refused. */
-  readonly source: string | null;
-  /** Null if the call was refused before we read its body. */
-  readonly requestedModel: string | null;
-  readonly route: string;
-  readonly status: number;
-  readonly code: string;
-  readonly reason: RefusalReason;
-  readonly rule: string | null;
-  /** The limit of the ceiling, in calls, tokens or nano-dollars. */
-  readonly limit: number | null;
 }
 
 export interface RefusalFilter {
   readonly reason?: RefusalReason | null | undefined;
-  /** The prefix of a key. */
+  /** The prefix of the key. */
   readonly key?: string | null | undefined;
   readonly source?: string | null | undefined;
 }
@@ -39,7 +26,7 @@ export interface RefusalSelection extends RefusalFilter, Partial<Period> {
 }
 
 export interface RefusalPageRequest extends RefusalSelection {
-  /** Lists only calls older than this id. */
+  /** Only lists calls that are older than this id. */
   readonly before?: string | null | undefined;
   readonly limit: number;
 }
@@ -59,7 +46,7 @@ export function listRefused(queries: Queries, { before, limit, ...selection }: R
   );
 }
 
-/** Returns null if the project has no such refused call, or if it wasn't recorded. */
+/** Returns null if the project has no such refused call, or if the refusal wasn't recorded. */
 export async function findRefused(queries: Queries, projectId: string, id: string): Promise<RefusedCallRow | null> {
   const [row] = await queries.query<RefusedCallRow>(`select ${columns} from refused_calls where project_id = $1::uuid and id = $2::uuid`, [
     projectId,
@@ -68,20 +55,32 @@ export async function findRefused(queries: Queries, projectId: string, id: strin
   return row ?? null;
 }
 
-/** How many rows we count at most if only they know the application. */
+/** Filters out ids of refusals that we didn't record. */
+export async function findRecorded(queries: Queries, projectId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await queries.query<{ id: string }>('select id from refused_calls where project_id = $1::uuid and id = any($2::uuid[])', [
+    projectId,
+    ids,
+  ]);
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * The maximum number of rows that we count. We only count rows if we need the application, because the stored counts
+ * don't contain it.
+ */
 export const maxCountedRows = 10_000;
 
 export interface RefusalCounts {
   readonly calls: number;
-  /** The number of calls that have a row. The others were only counted. */
+  /** How many of these calls have a row of their own. The rest were only counted. */
   readonly recorded: number;
-  /** Sorted by the number of calls. */
+  /** Most frequent first. */
   readonly byReason: readonly { readonly reason: RefusalReason; readonly calls: number }[];
 }
 
 /**
- * Counts the refused calls of a period by the minute in which they started. Since only rows have an application, the
- * counts of an application only include calls with a row, up to `maxCountedRows`.
+ * Counts the refused calls whose minute lies in the period. Only rows contain the application, so if you filter by
+ * application, only calls with a row are counted, up to `maxCountedRows`.
  */
 export async function countRefused(queries: Queries, selection: RefusalSelection & Period): Promise<RefusalCounts> {
   const parameters = createParameters();
@@ -95,15 +94,16 @@ export async function countRefused(queries: Queries, selection: RefusalSelection
 }
 
 export interface RefusalsOfUnit {
-  /** The number of the unit, counted from 0. */
+  /** Index of the unit of time. */
   readonly unit: number;
   readonly reason: RefusalReason;
   readonly calls: number;
 }
 
 /**
- * Counts the refused calls by reason and unit of time. `starts` has the start of each unit. An application is only known
- * for calls with a row, so we count up to `maxCountedRows` of these.
+ * Counts refused calls by reason and unit of time. `starts` contains the start of each unit. If you filter by
+ * application, only calls with a row are counted, up to `maxCountedRows`, because the stored counts don't contain the
+ * application.
  */
 export function countRefusedByUnit(
   queries: Queries,
@@ -151,7 +151,7 @@ function whereRows({ projectId, from, to, reason, key, source }: RefusalSelectio
   return conditions.length === 0 ? 'true' : conditions.join(' and ');
 }
 
-/** Returns when a refused call started, in epoch milliseconds. */
+/** Returns when a refused call started, in milliseconds since 1970. */
 export function startOfRefused({ id }: Pick<RefusedCallRow, 'id'>): number {
   return timeOf(id);
 }

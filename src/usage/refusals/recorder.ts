@@ -1,11 +1,11 @@
 /**
- * Records refused calls. `record` only appends to memory, and a background loop stores what has been appended once per
- * second, so a refusal never waits for the database.
+ * Records refused calls. `record` only adds to a list in memory. A background loop stores the list once per second, so
+ * a refusal never waits for the database.
  *
- * A key may be refused thousands of times per second, so it gets at most `maxRowsPerMinute` rows per minute and process.
- * All other refusals are only counted. If the database is unavailable, up to `maxQueuedRows` rows and `maxCounts`
- * counts wait in memory. Beyond that, refusals without a row are still counted, and refusals without a count are
- * lost, which a metric reports. A process that is killed loses the last second.
+ * One key can be refused thousands of times per second, so each process writes at most `maxRowsPerMinute` rows per key
+ * and minute, and only counts the rest. While the database is unavailable, up to `maxQueuedRows` rows and `maxCounts`
+ * counts wait in memory. Beyond that, refusals are counted without a row, and if there are too many counts they're
+ * lost, which a metric shows. If the process is killed, the last second is lost.
  */
 import { createBackgroundLoop } from '../../core/background-loop.ts';
 import { GatewayError } from '../../core/errors.ts';
@@ -16,30 +16,33 @@ import { minuteMs } from '../../core/time.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { type RefusalCount, type RefusedRow, storeRefusals } from './store-refusals.ts';
+import { nameOf, type RefusalCount, type RefusedRow, storeRefusals } from './store-refusals.ts';
 
-/** What we know about a call when it's refused. */
+/** What we know about a call by the time we refuse it. */
 export interface RefusedCall {
   readonly id: string;
   readonly startedAt: number;
   readonly route: string;
-  /** Null if the key isn't valid. Its error then says which key it is, if we know it. */
+  /** The caller's key. Null if it's invalid. The error may then say which key it was. */
   readonly caller: RefusedKey | null;
   readonly source: string | null;
   readonly requestedModel: string | null;
 }
 
-/** Records the call if `error` is a refusal of a known key. Each error is recorded once. Never throws. */
+/** Records a call if `error` is a refusal and its key is known. Safe to call twice for the same error. Never throws. */
 export type RecordRefusal = (error: unknown, call: RefusedCall) => void;
 
 export interface RefusalRecorder {
   readonly record: RecordRefusal;
-  /** Stores what has been recorded so far, so that a reader sees it. Resolves after a second if it can't be stored. */
+  /**
+   * Stores everything recorded so far, so that readers see it. If this isn't possible, it resolves after a second
+   * anyway.
+   */
   flush(): Promise<void>;
-  /** Returns how many refusals this process has recorded, only counted, and lost. */
+  /** Returns how many refusals this process has recorded, has only counted, and has lost. */
   totals(): RefusalTotals;
   start(): void;
-  /** Stores what is left if the database is available. */
+  /** Stores what's left, provided that the database responds. */
   stop(): Promise<void>;
 }
 
@@ -52,17 +55,17 @@ export interface RefusalTotals {
 export const maxRowsPerMinute = 60;
 const maxQueuedRows = 10_000;
 const maxCounts = 20_000;
-/** Rows of one transaction. The embedded database blocks the event loop during a statement. */
+/** How many rows we store per transaction. The embedded database blocks the event loop during each statement. */
 const maxBatch = 500;
 const maxCodePoints = 256;
 const intervalMs = 1_000;
 const flushTimeoutMs = 1_000;
 const stopTimeoutMs = 2_000;
 
-/** The refusals of a key in the current minute. */
+/** How often one key was refused in the current minute. */
 interface KeyWindow {
   rows: number;
-  /** The counts that aren't being stored yet. */
+  /** Counted since we last began to store counts. */
   readonly counts: Map<string, RefusalCount>;
 }
 
@@ -75,10 +78,12 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
   let rows: RefusedRow[] = [];
   let counts = new Map<string, RefusalCount>();
   let storingCounts = 0;
-  /** We measure the minute of the rate with a clock that can't be set back. */
+  /**
+   * When the current minute of the rate limit ends. This is measured with `performance.now()`, which can't be set back.
+   */
   let windowEndsAt = 0;
   let windows = new Map<string, KeyWindow>();
-  /** Errors may pass through several places that record them. */
+  /** Errors that we've recorded already. The same error can pass through several places that record refusals. */
   const seen = new WeakSet<GatewayError>();
   const totals = { recorded: 0, counted: 0, lost: 0 };
 
@@ -89,8 +94,8 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     },
     intervalMs: null,
     backoff: { initialMs: 250, maxMs: 5_000 },
-    onFirstFailure: (err) => logger.warn({ err }, 'storing refused calls failed, retrying'),
-    onRecovered: () => logger.info({ rows: rows.length, count: totals.lost }, 'refused calls are stored again'),
+    onFirstFailure: (err) => logger.warn({ err }, 'failed to store refused calls; retrying'),
+    onRecovered: () => logger.info({ rows: rows.length, count: totals.lost }, 'storing refused calls again'),
   });
 
   const windowOf = (keyId: string): KeyWindow => {
@@ -106,7 +111,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     return added;
   };
 
-  /** Returns null if there are too many counts. */
+  /** Returns the count with this name, adding it if necessary. Returns null if there are too many already. */
   const addCount = (count: RefusalCount): RefusalCount | null => {
     const name = nameOf(count);
     const found = counts.get(name);
@@ -147,7 +152,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     loop.wake(intervalMs);
   };
 
-  /** Stores one batch of rows with all counts. If that fails, both wait for the next run. */
+  /** Stores one batch of rows and all counts. If this fails, they're kept for the next run. */
   async function store(): Promise<void> {
     const batch = rows.slice(0, maxBatch);
     const waiting = counts;
@@ -155,7 +160,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     rows = rows.slice(batch.length);
     counts = new Map();
     storingCounts = waiting.size;
-    // Later refusals begin new counts, which are added to the stored ones.
+    // Later refusals get new counts, which are added to the stored ones next time.
     for (const window of windows.values()) window.counts.clear();
     try {
       await storeRefusals(database, batch, withRecorded(waiting, batch));
@@ -175,7 +180,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
   let isStopped = false;
   const isWaiting = (): boolean => rows.length > 0 || counts.size > 0;
   const storeAll = async (): Promise<void> => {
-    // A loop that has stopped does nothing.
+    // `runNow` does nothing after a stop, so without this check we'd loop forever.
     while (isWaiting() && !isStopped) await loop.runNow();
   };
 
@@ -188,17 +193,14 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     totals: () => totals,
     start: () => loop.start(),
     async stop() {
-      await withTimeout(storeAll(), stopTimeoutMs, () => undefined).catch(() => undefined); // The loop reports the error.
+      await withTimeout(storeAll(), stopTimeoutMs, () => undefined).catch(() => undefined); // reported by the loop
       isStopped = true;
       await loop.stop();
     },
   };
 }
 
-/**
- * Returns the counts together with those of the rows that are stored with them. A row only counts as recorded once it
- * is stored, because the process may end before that.
- */
+/** Adds a batch's rows to the recorded counts. Not any earlier, because the process could die before it stores them. */
 function withRecorded(counts: ReadonlyMap<string, RefusalCount>, batch: readonly RefusedRow[]): RefusalCount[] {
   const merged = new Map([...counts].map(([name, count]) => [name, { ...count }]));
   for (const { id, projectId, keyPrefix, reason } of batch) {
@@ -213,10 +215,6 @@ function withRecorded(counts: ReadonlyMap<string, RefusalCount>, batch: readonly
 
 function minuteOf(epochMs: number): number {
   return epochMs - (epochMs % minuteMs);
-}
-
-function nameOf({ projectId, minute, keyPrefix, reason }: Omit<RefusalCount, 'calls' | 'recorded'>): string {
-  return `${projectId} ${minute} ${keyPrefix} ${reason}`;
 }
 
 function toRow(

@@ -1,28 +1,32 @@
-/** Writes refused calls and their counts, and deletes them when they expire. */
+/** Stores refused calls and their counts, and deletes them when they expire. */
 import { minIdAt } from '../../core/ids.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { batchSize, selectRows, toBatches } from '../../db/row-batches.ts';
 
+/** A refused call, as it's stored. */
 export interface RefusedRow {
   readonly id: string;
   readonly projectId: string;
   readonly keyId: string;
   readonly keyPrefix: string;
+  /** Null if the key itself was refused. */
   readonly source: string | null;
+  /** Null if the call was refused before we read its body. */
   readonly requestedModel: string | null;
   readonly route: string;
   readonly status: number;
   readonly code: string;
   readonly reason: RefusalReason;
   readonly rule: string | null;
+  /** The limit of the ceiling, in calls, tokens or nano-dollars. */
   readonly limit: number | null;
 }
 
 export interface RefusalCount {
   readonly projectId: string;
   readonly keyPrefix: string;
-  /** The start of the minute, in epoch milliseconds. */
+  /** The start of the minute, in milliseconds since 1970. */
   readonly minute: number;
   readonly reason: RefusalReason;
   calls: number;
@@ -30,14 +34,14 @@ export interface RefusalCount {
 }
 
 /**
- * Stores rows and counts in one transaction. Rows and counts of a project that no longer exists are dropped. Rows that
- * are already stored are kept as they are.
+ * Stores refused calls and their counts in one transaction. If a project no longer exists, its rows and counts are
+ * dropped. Rows that are already stored don't change.
  */
 export async function storeRefusals(database: Database, rows: readonly RefusedRow[], counts: readonly RefusalCount[]): Promise<void> {
   await database.transaction(async (tx) => {
     for (const batch of toBatches(rows)) await insertRows(tx, batch);
-    // All processes lock the counts in the same order, so they can't block each other.
-    const sorted = [...counts].sort((one, other) => compare(sortKey(one), sortKey(other)));
+    // Sort the counts, because processes that lock them in the same order can't deadlock.
+    const sorted = [...counts].sort((one, other) => compare(nameOf(one), nameOf(other)));
     for (const batch of toBatches(sorted)) await addCounts(tx, batch);
   });
 }
@@ -89,7 +93,8 @@ async function addCounts(tx: Queries, counts: readonly RefusalCount[]): Promise<
   );
 }
 
-function sortKey({ projectId, minute, keyPrefix, reason }: RefusalCount): string {
+/** Identifies what a count counts. */
+export function nameOf({ projectId, minute, keyPrefix, reason }: Omit<RefusalCount, 'calls' | 'recorded'>): string {
   return `${projectId} ${minute} ${keyPrefix} ${reason}`;
 }
 
@@ -97,7 +102,10 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-/** Deletes a batch of rows and counts from before `before`. Returns how many there were, or 0 if nothing is left to delete. */
+/**
+ * Deletes one batch of rows and counts that are older than `before`. Returns how many were deleted, or 0 if there's
+ * nothing left to delete.
+ */
 export async function deleteExpiredRefusals(database: Queries, before: number): Promise<number> {
   const rows = await database.query(
     `delete from refused_calls where id in (select id from refused_calls where id < $1::uuid order by id limit $2::integer) returning 1`,

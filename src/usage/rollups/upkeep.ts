@@ -1,10 +1,10 @@
 /**
- * Keeps the rollups small and complete in the background. It merges the increments that transactions have appended to
- * `usage_increments`, and adds the calls that were stored before the rollups existed, latest first. Both only change
- * where a call is counted, and never the sums (migration 0033). It also builds the hourly aggregates.
+ * Keeps the rollups small and complete, in the background. This merges the increments that transactions have appended
+ * to `usage_increments`, and adds calls from before the rollups existed, latest first. Neither changes any sums, only
+ * where a call is counted (migration 0033). It also builds the hourly aggregates.
  *
- * Every process runs this, but only the one that gets the lock does any work. Each slice is a transaction of its own,
- * so interrupted work continues where it stopped.
+ * Every process runs this, but only the one that gets the lock does any work. Each slice is its own transaction, so
+ * interrupted work can continue.
  */
 import { createBackgroundLoop, type NextRun } from '../../core/background-loop.ts';
 import type { Database } from '../../db/database.ts';
@@ -14,19 +14,22 @@ import { buildAggregates } from '../hourly-aggregates/build.ts';
 
 const intervalMs = 30_000;
 /**
- * The number of increments that we merge in one transaction, which takes half a second. Erasures have to wait for it,
- * and the embedded database blocks the event loop meanwhile.
+ * How many increments we merge per transaction. This takes half a second, during which erasures have to wait. The
+ * embedded database also blocks the event loop.
  */
 const maxIncrements = { server: 5_000, embedded: 500 };
 const maxFilledCalls = { server: 20_000, embedded: 250 };
 
 /**
- * We keep the increments of the current minute, because usage per minute is read from them. This compares with the
- * database's clock, and the margin allows for processes whose clocks differ.
+ * Don't merge the increments of the current minute, because we read the usage per minute from them. This uses the
+ * database's clock. The margin is for processes whose clocks differ.
  */
 const selectMergeable = `select ctid from usage_increments where start < now() - interval '3 minutes' order by start limit $1::integer`;
 
-/** Resolves with true if everything has been merged and filled in, or if another process is working on it. */
+/**
+ * Merges increments and fills in missing rollups. Resolves with true if there's nothing left to do, or if another
+ * process is working on it.
+ */
 export async function maintainRollups(database: Database): Promise<boolean> {
   const { kind } = database;
   const merged = await database.transaction(async (tx) => {
@@ -42,8 +45,7 @@ export async function maintainRollups(database: Database): Promise<boolean> {
     `select 1 from usage_rollup_fill where filled_from <> '00000000-0000-0000-0000-000000000000'::uuid`,
   );
   if (!unfilled) return true;
-  // Only try to get the lock. Transactions that change calls need it too, and would have to queue behind waiting
-  // processes.
+  // Don't wait for the lock. Transactions that change calls need it too, and would have to queue behind this process.
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usageFill'))) return true;
     await tx.query('select fill_usage_rollups($1::integer)', [maxFilledCalls[kind]]);
@@ -55,11 +57,11 @@ export function createRollupUpkeep({ database, logger }: { readonly database: Da
   return createBackgroundLoop({
     async run(): Promise<NextRun> {
       const startedAt = performance.now();
-      // Pause for as long as the work took, so that it takes at most half of one database core.
+      // Pause for as long as the work took, so that it uses at most half of one database core.
       const done = [await maintainRollups(database), await buildAggregates(database)];
       return done.every(Boolean) ? 'idle' : performance.now() - startedAt;
     },
     intervalMs,
-    onFirstFailure: (err) => logger.warn({ err }, 'merging usage failed; retrying'),
+    onFirstFailure: (err) => logger.warn({ err }, 'failed to merge usage; retrying'),
   });
 }

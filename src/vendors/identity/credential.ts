@@ -1,28 +1,27 @@
-/** A credential of a cloud identity, and what a provider needs from its identity. */
-import type { HttpRequest, HttpResponse } from '../http-client.ts';
+/** The credentials that a cloud issues, and the identity that adds them to a provider's requests. */
+import type { HttpRequest, HttpResponse, VendorHttpClient } from '../http-client.ts';
 
-/** A credential that a cloud has issued. */
 export interface Credential {
-  /** Returns the request with the headers that prove the identity. */
-  authorize(request: HttpRequest): HttpRequest | Promise<HttpRequest>;
-  /** By the clock of `LoadCredential`. Null if the credential doesn't expire. */
+  /** Returns a copy of the request with the headers that prove our identity. */
+  authorize(request: HttpRequest): Promise<HttpRequest>;
+  /** When the credential expires, by the same clock that `LoadCredential` uses. Null if it never expires. */
   readonly expiresAtMs: number | null;
-  /** Values that no message may contain. */
+  /** Must not appear in any message. */
   readonly secrets: readonly string[];
 }
 
 /** Gets a new credential from the cloud. */
 export type LoadCredential = () => Promise<Credential>;
 
-/** The identity of a provider. */
 export interface VendorIdentity {
   /**
-   * Adds the credential to a request. Never waits for a new credential. Throws VendorError if there is no valid one.
+   * Adds the credential to a request. Never waits for a new credential, but throws a VendorError if there's no valid
+   * one.
    */
-  authorize(request: HttpRequest): HttpRequest | Promise<HttpRequest>;
-  /** Call this with responses that reject the credential (401 and 403). We then get a new one soon. */
+  authorize(request: HttpRequest): Promise<HttpRequest>;
+  /** Call this if the vendor rejected the credential (401 or 403), so that we get a new one soon. */
   rejected(response: Pick<HttpResponse, 'headers'>): void;
-  /** The values of the current and the previous credential that no message may contain. */
+  /** Returns the secrets of the current and the previous credential, which we have to keep out of messages. */
   secrets(): readonly string[];
 }
 
@@ -33,8 +32,26 @@ export function createBearerCredential(
 ): Credential {
   const all = { ...headers, authorization: `Bearer ${token}` };
   return {
-    authorize: (request) => ({ ...request, headers: { ...request.headers, ...all } }),
+    authorize: async (request) => ({ ...request, headers: { ...request.headers, ...all } }),
     expiresAtMs,
     secrets: [token],
   };
+}
+
+/**
+ * Sends a request to the provider's origin, with the credential of its cloud identity if it has one. Don't use this for
+ * any other host, because no other host may get the credential. Throws VendorError.
+ */
+export function sendAuthorized(
+  httpClient: VendorHttpClient,
+  { identity }: { readonly identity?: VendorIdentity | null | undefined },
+  request: HttpRequest,
+): Promise<HttpResponse> {
+  return identity ? sendWithIdentity(httpClient, identity, request) : httpClient.send(request);
+}
+
+async function sendWithIdentity(httpClient: VendorHttpClient, identity: VendorIdentity, request: HttpRequest): Promise<HttpResponse> {
+  const response = await httpClient.send(await identity.authorize(request));
+  if (response.status === 401 || response.status === 403) identity.rejected(response);
+  return response;
 }

@@ -1,6 +1,6 @@
 /**
- * The cloud identities of all providers. Providers with the same settings share one, and an identity stays as it is
- * while the configuration is reloaded, so that a reload doesn't request new credentials.
+ * Manages the cloud identities of all providers. Providers with the same settings share an identity. Identities survive
+ * a reload of the configuration, so a reload doesn't request new credentials.
  */
 import type { CloudIdentitySettings } from '../../core/cloud-identity.ts';
 import type { Clock } from '../../core/time.ts';
@@ -12,7 +12,7 @@ import { exceptMetadataHosts } from './metadata-hosts.ts';
 import { type CredentialState, createRefreshedCredential, type RefreshedCredential } from './refreshed-credential.ts';
 import { createServerClock, type ServerClock } from './server-clock.ts';
 
-/** The part of a configured provider row that identities need. */
+/** The settings that identities need from a configured provider. */
 export interface IdentitySource {
   readonly name: string;
   readonly identity: CloudIdentitySettings | null;
@@ -25,15 +25,15 @@ export interface ProviderIdentityState extends CredentialState {
 
 export interface Identities {
   /**
-   * Starts the identities that these providers need in addition, before `replace` is called with them. Resolves once
-   * each of them has tried to get its first credential. Returns null if there are no new ones.
+   * Starts the new identities of these providers, before `replace` is called with the same providers. Resolves once
+   * each identity has tried to get its first credential. Returns null if there are no new identities.
    */
   prepare(sources: readonly IdentitySource[], limitMs: number): Promise<void> | null;
-  /** Starts the identities of these providers and closes those that none of them uses any more. */
+  /** Starts the identities of these providers, and closes the ones that are no longer used. */
   replace(sources: readonly IdentitySource[]): void;
-  /** Returns the identity of a provider that was passed to `replace`, or null if it has none. */
+  /** Returns the identity of a provider, or null if it has none. The provider must have been passed to `replace`. */
   find(provider: string): VendorIdentity | null;
-  /** Waits until each identity has tried to get its first credential. */
+  /** Waits for each identity's first try to get a credential. */
   firstAttempts(limitMs: number): Promise<void>;
   states(): readonly ProviderIdentityState[];
   close(): void;
@@ -53,9 +53,9 @@ interface RunningIdentity extends VendorIdentity {
 }
 
 export function createIdentities({ clock, logger }: IdentitiesDeps): Identities {
-  /** By their settings. */
+  /** Keyed by the settings of the identity, so that providers with the same settings share one. */
   const running = new Map<string, RunningIdentity>();
-  /** The settings of each provider that has an identity. */
+  /** Maps each provider that has an identity to the identity's key in `running`. */
   let keys = new Map<string, string>();
 
   const start = (settings: CloudIdentitySettings, key: string): RunningIdentity => {
@@ -63,7 +63,7 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
     exceptMetadataHosts(process.env);
     const serverClock = createServerClock(clock);
     const fields = () => ({ providers: [...keys].filter(([, used]) => used === key).map(([provider]) => provider), identity: type });
-    /** What we last logged, because a failing identity retries often. */
+    /** The last logged state. Failing identities retry often, so we only log changes. */
     let reported: 'working' | 'retrying' | 'invalid' = 'working';
     const credential = createRefreshedCredential({
       load: createLoader(settings, serverClock),
@@ -75,21 +75,22 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
         reported = next;
         const line = { ...fields(), problem, failures };
         if (isValid) logger.warn(line, 'cloud identity not refreshed, retrying');
-        else logger.warn(line, 'cloud identity has no valid credential, calls fail over');
+        else logger.warn(line, 'cloud identity has no valid credential; calls fail over');
       },
       onRecovered() {
         reported = 'working';
-        logger.info(fields(), 'cloud identity refreshed again');
+        logger.info(fields(), 'cloud identity refresh recovered');
       },
     });
     credential.start();
     return {
       type,
       credential,
-      authorize: (request) => credential.current().authorize(request),
+      authorize: async (request) => credential.current().authorize(request),
       rejected({ headers }) {
         const { date } = headers;
-        // With a wrong clock, only AWS rejects requests. A token that was derived at the wrong time is useless.
+        // Only AWS rejects requests because our clock is wrong. Correct the clock first, because a token that is
+        // derived at the wrong time would be useless.
         if (type === 'aws') serverClock.setByDate(typeof date === 'string' ? date : null);
         credential.refreshEarly();
       },
@@ -97,7 +98,7 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
     };
   };
 
-  /** Returns those that were not running before. */
+  /** Starts the identities that aren't running yet, and returns their credentials. */
   const add = (sources: readonly IdentitySource[]): RefreshedCredential[] =>
     sources.flatMap(({ name, identity }) => {
       if (identity === null) return [];

@@ -1,9 +1,9 @@
 /**
- * Keeps a credential valid. It gets the next one in the background when half to two thirds of the lifetime have passed,
- * so that a cloud may fail for a long time before calls notice.
+ * Keeps a credential valid. We get the next one in the background after half to two thirds of its lifetime, so that a
+ * cloud can be down for a long time before calls notice.
  *
- * While the cloud fails, we keep the current credential until it expires and retry with a backoff. Every delay has
- * jitter, because all processes of a service start at the same time.
+ * While the cloud is down, we keep the current credential until it expires, and retry with a backoff. All delays have
+ * jitter, because the processes of a service start at the same time.
  */
 import { type BackgroundLoop, createBackgroundLoop } from '../../core/background-loop.ts';
 import { VendorError } from '../../core/errors.ts';
@@ -27,9 +27,12 @@ export interface RefreshedCredential {
 
 export interface CredentialState {
   readonly isValid: boolean;
-  /** Zero if there is no valid credential, and null if it doesn't expire. */
+  /**
+   * The time until the credential expires. It's zero if there is no valid credential, and null if the credential never
+   * expires.
+   */
   readonly remainingMs: number | null;
-  /** The number of failed attempts to get a credential since the start. */
+  /** Failed attempts to get a credential since the start. */
   readonly failures: number;
   /** Why the last attempt failed, without secrets. Null if it succeeded. */
   readonly problem: string | null;
@@ -37,7 +40,7 @@ export interface CredentialState {
 
 export interface RefreshOptions {
   readonly load: LoadCredential;
-  /** Describes the identity in messages, such as `aws`. */
+  /** How messages name the identity, e.g. `aws`. */
   readonly name: string;
   readonly clock: Clock;
   readonly onFailure?: (problem: string, state: CredentialState) => void;
@@ -47,9 +50,15 @@ export interface RefreshOptions {
 const loadTimeoutMs = 30_000;
 const retries = { initialMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0.3 };
 const minDelayMs = 1_000;
-/** Credentials in files may be replaced at any time, so we look for new ones even if they don't expire. */
+/**
+ * Even if a credential doesn't expire, we look for a new one, because the file that contains it can be replaced at any
+ * time.
+ */
 const maxDelayMs = 3_600_000;
-/** The vendor may reject requests for other reasons, so we don't get new credentials each time. */
+/**
+ * The minimum time between two early refreshes. A vendor can reject requests for reasons that a new credential won't
+ * fix, so we don't refresh after each rejection.
+ */
 const earlyRefreshIntervalMs = 300_000;
 
 export function createRefreshedCredential({ load, name, clock, onFailure, onRecovered }: RefreshOptions): RefreshedCredential {
@@ -64,7 +73,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
     hasStarted = resolve;
   });
 
-  /** Stops using a credential shortly before it expires, because the request takes a while to arrive. */
+  /** Counts a credential as expired a little early, because requests take a while to arrive. */
   const remainingMs = (): number | null => {
     if (credential === null) return 0;
     if (credential.expiresAtMs === null) return null;
@@ -127,7 +136,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
 }
 
 function noCredential(name: string, problem: string | null, isExpired: boolean): VendorError {
-  const message = `the gateway has no valid credential of its ${name} identity`;
-  const reason = problem ?? (isExpired ? 'it has expired' : 'the first one has not arrived yet');
+  const message = `the gateway has no valid credential for its ${name} identity`;
+  const reason = problem ?? (isExpired ? 'it has expired' : 'the first credential has not arrived yet');
   return new VendorError('connect', message, { isWithoutCredential: true, detail: `${message}: ${reason}` });
 }

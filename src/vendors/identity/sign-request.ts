@@ -1,4 +1,4 @@
-/** Signs requests with AWS Signature Version 4, and derives bearer tokens of Bedrock from AWS credentials. */
+/** Signs requests with AWS Signature Version 4, and derives bearer tokens for Bedrock from AWS credentials. */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
 import type { SignatureV4 } from '@smithy/signature-v4';
 import type { HttpRequest } from '../http-client.ts';
@@ -12,7 +12,7 @@ export interface AwsCredentials {
 type SignerInit = ConstructorParameters<typeof SignatureV4>[0];
 type SourceData = string | ArrayBuffer | ArrayBufferView;
 
-/** The hash function in the form that the signer asks for. */
+/** Adapts Node's hashes to the interface that the signer expects. */
 class Sha256 {
   private readonly hash: Hash | Hmac;
 
@@ -29,7 +29,7 @@ class Sha256 {
   }
 
   reset(): void {
-    throw new Error('a hash is used once');
+    throw new Error('a hash can only be used once');
   }
 }
 
@@ -43,7 +43,7 @@ export async function createSigner(init: Pick<SignerInit, 'credentials' | 'regio
   return new Signer({ ...init, sha256: Sha256 });
 }
 
-/** Proxies may change the other headers on the way, so we don't sign them. */
+/** Any other header could be changed by a proxy on the way. */
 const signedHeaders = /^(?:content-type|anthropic-.*|x-amz.*)$/;
 
 export async function signRequest(signer: SignatureV4, request: HttpRequest, signingDate: Date): Promise<HttpRequest> {
@@ -88,8 +88,8 @@ function encodeReserved(text: string): string {
 }
 
 /**
- * Returns a bearer token of Bedrock, which is an address that is signed in advance. Unlike AWS's token generator, this
- * takes the time as an argument, so that we can correct a wrong clock.
+ * Returns a bearer token for Bedrock, which is a presigned URL. Unlike AWS's token generator, this function takes the
+ * time as an argument, so that we can correct a wrong clock.
  */
 export async function mintBedrockToken(signer: SignatureV4, expiresInSeconds: number, signingDate: Date): Promise<string> {
   const host = 'bedrock.amazonaws.com';

@@ -104,9 +104,19 @@ describe('forms', () => {
     expect((await fetch(site.url + revoke, { method: 'POST', headers, body: 'csrf=1' })).status).toBe(415);
   });
 
-  test('returns 400 for a NUL in a URL and removes it from fields', async () => {
+  test.each(['/console/p/acme/keys?tab=%00', '/console/p/acme/calls/%00', '/console/p/acme/calls/%ff'])(
+    'answers %s with a page that says that the URL is invalid',
+    async (path) => {
+      const response = await site.get(path, 'owner');
+      const page = await response.text();
+      expect([response.status, response.headers.get('content-type')]).toEqual([400, 'text/html; charset=utf-8']);
+      expect(page).toContain('<p>The URL is invalid.</p>');
+      expect(page).toContain('href="/console/p/acme/keys"');
+    },
+  );
+
+  test('rejects NUL in a URL and removes it from fields', async () => {
     expect((await site.post('/console/p/acme/keys/%00/revoke', 'owner', { fields })).status).toBe(400);
-    expect((await site.get('/console/p/acme/keys?tab=%00', 'owner')).status).toBe(400);
     await site.post('/console/p/acme/keys', 'owner', { fields: { name: 'a\0b' } });
     expect(lastAudit()).toMatchObject({ outcome: 'ok', detail: { name: 'ab' } });
   });

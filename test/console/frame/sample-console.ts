@@ -1,4 +1,4 @@
-/** Serves the sample pages with people in memory. */
+/** Serves the sample pages. People are stored in memory. */
 import { createServer } from 'node:http';
 import express from 'express';
 import { createConsoleRouter } from '../../../src/console/frame/router.ts';
@@ -67,6 +67,7 @@ export async function startSampleConsole(): Promise<SampleConsole> {
       },
       findProject: async (slug) => (slug === 'acme' ? ({ id: 'p1', slug, name: 'Acme' } as Project) : null),
       zoneOf: () => 'Asia/Kolkata',
+      publicUrl: () => null,
       clock: systemClock,
       logger,
     }),

@@ -275,6 +275,25 @@ describe('playground', () => {
     await context.close();
   });
 
+  test('keeps the conversation if the session ends while somebody writes', async () => {
+    const context = await chromium().newContext();
+    const page = await context.newPage();
+    const person = await signIn(gateway(), 'member');
+    await person.useIn(context);
+    await page.goto(gateway().url + path);
+    await page.getByLabel('Model', { exact: true }).selectOption('one/echo');
+    await gateway().database.query('delete from sessions where person_id = $1::uuid', [person.personId]);
+    await page.getByLabel('Message').fill('A long story');
+    await page.locator('#code').getByText('Your session has ended').waitFor();
+    expect(await page.getByLabel('Message').inputValue()).toBe('A long story');
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
+    await (await signIn(gateway(), 'member')).useIn(context);
+    await page.getByRole('button', { name: 'Send again' }).click();
+    await page.getByText('You said: A long story').waitFor();
+    await context.close();
+  });
+
   test("doesn't offer embedding models", async () => {
     const person = await signIn(gateway(), 'member');
     const options = (await (await person.get(path)).text()).match(/<option value="[^"]*"/g);

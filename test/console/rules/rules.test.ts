@@ -1,4 +1,4 @@
-/** Tests the pages of the content rules: one row per rule, with its hits and the calls behind them. */
+/** Tests the pages about content rules. There's a row for each rule, with its hits and the calls behind them. */
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { type SignedIn, signIn } from '../../support/console.ts';
 import { jsonOf, shareGateway } from '../../support/gateway.ts';
@@ -124,6 +124,12 @@ test('counts the hits of the last seven days and links to the calls', async () =
   expect(links).toEqual(seen.map(({ id }) => id).toReversed());
   const blockedPage = await textOf(member.get(pathOf(await rowWith('IBAN', member), 'hits')));
   expect(blockedPage).toContain('blocked before it reached a vendor');
+  const blockedLink = `${path}/calls/${blocked.id}`;
+  const blockedHits = async () => (await member.get(pathOf(await rowWith('IBAN', member), 'hits'))).text();
+  expect(await blockedHits()).toContain(blockedLink);
+  // In a flood, most refused calls are only counted.
+  await gateway().database.query('delete from refused_calls where id = $1::uuid', [blocked.id]);
+  expect(await blockedHits()).not.toContain(blockedLink);
   expect(hits + blockedPage).not.toMatch(/ada@|DE89/);
 
   const { data } = await jsonOf<{ data: unknown[] }>(gateway().admin('GET', `${api}/hits`));

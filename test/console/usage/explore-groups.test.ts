@@ -1,8 +1,8 @@
-/** Tests Explore by end user, by person and by the model that was attempted. */
+/** Tests the Explore page, grouped by end user, by person and by attempted model. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Attempt } from '../../../src/core/call.ts';
-import { noCorrelation } from '../../../src/core/call.ts';
+import { internalKeyId, noCorrelation } from '../../../src/core/call.ts';
 import { storeCalls } from '../../../src/usage/store-calls.ts';
 import { settledCall } from '../../journal/calls.ts';
 import { type SignedIn, signIn } from '../../support/console.ts';
@@ -93,20 +93,22 @@ test('groups refused calls by reason and links to their list', async () => {
   const csv = await (await member.get(`${path}/explore.csv?group=refusal&range=24h`)).text();
   expect(csv).toMatch(/^hour \(UTC\),reason,refused_calls\r\n/);
   expect(csv).toContain(',key_ceiling,2');
+  for (const group of ['refusal', 'source'])
+    expect((await member.get(`${path}/explore.csv?group=${group}&unit=hour&from=2025-01-01&to=2025-12-31`)).status).toBe(400);
 });
 
 test("shows people's names and counts only their playground calls", async () => {
   const project = await gateway().app.projects.findBySlug('acme');
   const gone = randomUUID();
-  const call = (triggerDetail: string, source = 'gateway-playground') =>
+  const call = (triggerDetail: string, { source = 'gateway-playground', keyId = internalKeyId } = {}) =>
     settledCall({
       metadata: {
-        ...{ startedAt: Date.now() - 1_000, projectId: project?.id ?? '', source },
+        ...{ startedAt: Date.now() - 1_000, projectId: project?.id ?? '', source, keyId },
         correlation: { ...noCorrelation, triggerKind: 'playground', triggerDetail },
       },
       result: { attempts: [] as Attempt[], costNanos: 2_000_000_000 },
     });
-  const calls = [call(member.personId), call(member.personId), call(gone), call('anything'), call('x', 'elsewhere')];
+  const calls = [call(member.personId), call(member.personId), call(gone), call('anything'), call('x', { source: 'elsewhere' })];
   await gateway().database.transaction((tx) => storeCalls(tx, calls));
   const { text, html } = await pageOf(`${path}/explore?group=person&metric=cost&range=24h`);
   expect(text).toMatch(/Person \(playground\) Share Calls Errors Cost Maya 50% 2 0 \$4\.00/);
@@ -114,4 +116,22 @@ test("shows people's names and counts only their playground calls", async () => 
   expect(text).toMatch(/Total 4 0 \$8\.00/);
   const [href = ''] = callLinks(html, 'Maya');
   expect((await pageOf(href)).text).toContain('2 calls, 0 errors');
+});
+
+test("doesn't take a caller's word for who made a call in the playground", async () => {
+  const victim = await signIn(gateway(), 'stranger', 'Victoria');
+  const headers = {
+    'x-gateway-trigger-kind': 'playground',
+    'x-gateway-trigger-detail': victim.personId,
+  };
+  const sent = await gateway().call('/v1/chat/completions', { model: 'standard', messages: [{ role: 'user', content: 'Hello' }] }, headers);
+  expect(sent.status).toBe(200);
+  await sent.arrayBuffer();
+  const { text } = await pageOf(`${path}/explore?group=person&metric=calls&range=24h&source=acme`);
+  expect(text).toContain('Not a person');
+  expect(text).not.toContain('Victoria');
+  const admin = await signIn(gateway(), 'admin');
+  const overview = await (await admin.get('/console/admin/overview')).text();
+  expect(overview).toContain('People by spend in the playground');
+  expect(overview).not.toContain('Victoria');
 });

@@ -1,4 +1,7 @@
-/** Tests how people find a call, learn why it failed and repeat it, and that the gateway's own calls stay out of the way. */
+/**
+ * Tests how people find a call, learn why it failed and repeat it, and that the gateway's own calls don't get in the
+ * way.
+ */
 import { beforeAll, expect, test } from '@jest/globals';
 import { memoryApplication } from '../../../src/core/call.ts';
 import { newId } from '../../../src/core/ids.ts';
@@ -78,6 +81,17 @@ test("hides the gateway's own calls unless they are requested", async () => {
   expect(await textOf('/explore?own=show&group=source')).toContain(memoryApplication);
 });
 
+test("counts calls of applications that use the name of the gateway's own calls", async () => {
+  const elsewhere = await gateway().withProject('forged');
+  const headers = { 'x-gateway-source': memoryApplication, 'x-gateway-task-id': 'forged' };
+  const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
+  await (await elsewhere.call('/v1/chat/completions', body, headers)).arrayBuffer();
+  const person = await signIn(elsewhere, 'member');
+  const page = toText(await (await person.get('/console/p/forged/explore?group=task&metric=calls')).text());
+  expect(page).toMatch(/Totals of the period Task Share Calls Errors Cost forged 100% 1 0 \S+ \S+ Total 1 0/);
+  expect(page).not.toContain('Not included');
+});
+
 test('filters by end user, latency and cost', async () => {
   expect(await listedBy(`subject=${encodeURIComponent('user 7')}`)).toEqual([ids.slow]);
   expect(await listedBy('min_ms=1000')).toEqual([ids.slow]);
@@ -106,17 +120,23 @@ test('finds a call by its id, task, end user or vendor request id', async () => 
   expect(await locationOf(`/find?q=${id}`)).toBe(`/console/p/acme/calls/${id}`);
   expect(await locationOf(`/find?q=${encodeURIComponent(requestId)}`)).toBe(`/console/p/acme/calls/${id}`);
   expect(await locationOf('/find?q=ticket-9')).toMatch(/\/calls\?from=.*&task=ticket-9$/);
-  expect(await locationOf('/find?q=user+7')).toMatch(/\/calls\?from=.*&subject=user\+7$/);
+  expect(await locationOf('/find?q=user+7')).toBe('/console/p/acme/end-users/user%207');
   expect(await textOf('/find?q=no-such-thing')).toContain('Nothing found');
   expect(await textOf('/find?q=explore')).toContain('Explore Usage');
   expect(await textOf(`/calls/${id}`)).toContain(requestId);
+  const refused = await call('/v1/chat/completions', { model: 'no-such-model', messages: [{ role: 'user', content: 'hi' }] });
+  expect(refused.status).toBe(400);
+  await refused.arrayBuffer();
+  const refusedId = refused.headers.get('x-gateway-call-id') ?? '';
+  expect(await locationOf(`/find?q=${refusedId}`)).toBe(`/console/p/acme/calls/${refusedId}`);
+  expect(toText(await (await get(`/find/results?q=${refusedId}`)).text())).toContain('Refused call');
   const found = (query: string) => jsonOf<{ data: { id: string }[] }>(admin('GET', `/provision/teams/acme/calls?${query}`));
   expect((await found(`request_id=${encodeURIComponent(requestId)}`)).data.map((each) => each.id)).toEqual([id]);
   expect((await found('subject=user%207')).data.map((each) => each.id)).toEqual([ids.slow]);
   expect((await found('hide_own=true')).data).toHaveLength(4);
   expect((await found('hide_own=false')).data).toHaveLength(7);
   const other = await signIn(await gateway().withProject('other'), 'owner');
-  for (const text of [id, requestId, 'ticket-9', 'user 7'])
+  for (const text of [id, requestId, refusedId, 'ticket-9', 'user 7'])
     expect(toText(await (await other.get(`/console/p/other/find?q=${encodeURIComponent(text)}`)).text())).toContain('Nothing found');
 });
 
@@ -164,6 +184,25 @@ test("shows a call's parameters, prompt and tools, and a curl command", async ()
   });
 });
 
+test('says which texts of a call are cut, and that its request set no parameters', async () => {
+  const open = async (messages: readonly object[]): Promise<string> => {
+    const response = await gateway().call('/v1/chat/completions', { model: 'one/echo', messages });
+    await response.arrayBuffer();
+    return textOf(`/calls/${response.headers.get('x-gateway-call-id')}?text=1`);
+  };
+  const short = await open([{ role: 'user', content: '😀'.repeat(15_000) }]);
+  expect(short).toContain('The request set no parameters.');
+  expect(short).toContain('Put a virtual key into GATEWAY_KEY.');
+  expect(short).not.toContain('Showing the first');
+  const long = await open([
+    { role: 'system', content: 'rule '.repeat(5_000) },
+    { role: 'user', content: '😀'.repeat(20_001) },
+  ]);
+  expect(long).toContain('Showing the first 20,000 of 20,001 characters.');
+  expect(long).toMatch(/System prompt (rule )+Copy Only the beginning is shown\./);
+  expect(long).toContain('The request is not complete: attachments are not stored, and long texts are cut off.');
+});
+
 test('opens a call with Ctrl K', async () => {
   const context = await chromium().newContext();
   await member.useIn(context);
@@ -176,7 +215,7 @@ test('opens a call with Ctrl K', async () => {
   const palette = page.getByRole('dialog', { name: 'Search' });
   await palette.getByRole('link', { name: /^Explore/ }).waitFor();
   await page.keyboard.type('no such name');
-  await palette.getByText('No call, task').waitFor();
+  await palette.getByText('This project has no call').waitFor();
   await expectAccessible(page);
   await palette.getByRole('searchbox').fill(ids.dear);
   await palette.getByRole('link', { name: 'Call of two/large' }).waitFor();

@@ -1,4 +1,4 @@
-/** Tests how people find out in the console why a call was refused, and how many were. */
+/** Tests how people find out in the console how many calls were refused, and why. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../../src/core/ids.ts';
 import { minuteMs } from '../../../src/core/time.ts';
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 describe('the page of a refused call', () => {
-  test('names the ceiling and links an owner to its form', async () => {
+  test('shows the ceiling that was exceeded, and a link to change it', async () => {
     const id = await call('one/echo', { authorization: `Bearer ${limited.key}`, 'x-gateway-source': 'support-bot' });
     const { status, html } = await page(owner, `/calls/${id}`);
     expect(status).toBe(200);

@@ -1,4 +1,4 @@
-/** Tests Overview, Explore, Calls and Call over HTTP. What they show has to equal the stored rows. */
+/** Tests Overview, Explore, Calls and Call over HTTP. The figures have to match the stored rows. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from '@jest/globals';
 import { formatTimeIn, formatUsd, totalUsd } from '../../../src/console/frame/values.ts';
@@ -216,7 +216,7 @@ test('shows the attempts, plan, ceilings and cost lines of a call', async () => 
   expect(text).toContain(`1. one/big The vendor responded with an error (503) server_error overloaded Busy ${hostile}`);
   expect(text).toContain('It failed with status 503.');
   expect(text).toContain('It served the call.');
-  expect(text).toContain('The key does not permit this model.');
+  expect(text).toContain('The allow-list of the key does not contain the model.');
   expect(text).toContain(`Application ${hostile}`);
   expect(text).toMatch(/Input 10 \$1\.00 per million 0\.00001 /);
   expect(text).toMatch(/Sum, rounded once 0\.00002 /);

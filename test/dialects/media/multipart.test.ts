@@ -5,7 +5,7 @@ import { createPartScanner, type Piece } from '../../../src/dialects/media/multi
 const boundary = 'b0undary';
 const names = new Set(['model', 'prompt']);
 
-/** Scans a body in chunks of this size. */
+/** The size of the chunks in which we scan a body. */
 function scan(body: Buffer, chunkBytes = body.length): Piece[] {
   const scanner = createPartScanner(boundary, names);
   const pieces: Piece[] = [];
@@ -34,7 +34,7 @@ describe('a multipart body', () => {
   it('forwards a multipart body byte for byte', () => {
     const content = fc.oneof(
       fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
-      // Content that resembles a delimiter.
+      // Content that looks like a delimiter.
       fc
         .array(fc.constantFrom('\r', '\n', '\r\n', '--', '-', 'b0undary', `\r\n--b0undar`, 'x'), { maxLength: 12 })
         .map((parts) => Buffer.from(parts.join(''))),
@@ -82,7 +82,7 @@ describe('a multipart body', () => {
   it.each([
     ['data before the first boundary', Buffer.concat([Buffer.from('x\r\n'), bodyOf(model)]), 'begin with'],
     ['no last boundary', model, 'ends before'],
-    ['data after the last boundary', Buffer.concat([bodyOf(model), model]), 'data follows'],
+    ['data after the last boundary', Buffer.concat([bodyOf(model), model]), 'there is data after its last boundary'],
     ['a repeated field', bodyOf(model, model), 'model is given more than once'],
     ['a field that is a file', bodyOf(part('form-data; name="prompt"; filename="p"', 'x')), 'prompt must not be a file'],
     [
@@ -90,13 +90,17 @@ describe('a multipart body', () => {
       bodyOf(part("form-data; name=prompt; filename*=UTF-8''p", 'x')),
       'prompt must not be a file',
     ],
-    ['a part without a name', bodyOf(part('form-data', 'x')), 'no readable name'],
-    ['a name given twice', bodyOf(part('form-data; name="x"; name="model"', 'x')), 'no readable name'],
-    ['an escaped name', bodyOf(part('form-data; name="mo\\del"', 'x')), 'no readable name'],
-    ['an encoded name', bodyOf(part("form-data; name*=UTF-8''model", 'x')), 'no readable name'],
-    ['a name in pieces', bodyOf(part('form-data; name="x"; name*0="mo"; name*1="del"', 'x')), 'no readable name'],
-    ['another disposition', bodyOf(part('attachment; name="model"', 'x')), 'no readable name'],
-    ['two dispositions', bodyOf(part('form-data; name="x"\r\nContent-Disposition: form-data; name="model"', 'x')), 'no readable name'],
+    ['a part without a name', bodyOf(part('form-data', 'x')), 'the name of a part is missing or ambiguous'],
+    ['a name given twice', bodyOf(part('form-data; name="x"; name="model"', 'x')), 'the name of a part is missing or ambiguous'],
+    ['an escaped name', bodyOf(part('form-data; name="mo\\del"', 'x')), 'the name of a part is missing or ambiguous'],
+    ['an encoded name', bodyOf(part("form-data; name*=UTF-8''model", 'x')), 'the name of a part is missing or ambiguous'],
+    ['a name in pieces', bodyOf(part('form-data; name="x"; name*0="mo"; name*1="del"', 'x')), 'the name of a part is missing or ambiguous'],
+    ['another disposition', bodyOf(part('attachment; name="model"', 'x')), 'the name of a part is missing or ambiguous'],
+    [
+      'two dispositions',
+      bodyOf(part('form-data; name="x"\r\nContent-Disposition: form-data; name="model"', 'x')),
+      'the name of a part is missing or ambiguous',
+    ],
     ['a folded header', bodyOf(part('form-data;\r\n name="model"', 'x')), 'header'],
     ['an encoded part', bodyOf(part('form-data; name="prompt"', 'eA==', 'Content-Transfer-Encoding: base64\r\n')), 'encoding'],
     ['a boundary within a longer line', bodyOf(part('form-data; name="file"', `\r\n--${boundary}x`)), 'line end'],

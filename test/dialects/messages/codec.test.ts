@@ -14,6 +14,7 @@ describe('parseRequest', () => {
   test.each<[string, Partial<RequestSummary>]>([
     ['{"max_tokens":5,"messages":[]}', {}],
     ['{"max_tokens":5,"messages":[],"model":"m","stream":true}', { model: 'm', stream: true }],
+    ['{"max_tokens":5,"messages":[],"stream":null}', {}],
     ['{"max_tokens":5,"messages":[],"model":""}', {}],
     ['{"max_tokens":5,"messages":[],"metadata":{"user_id":"u\\u00e9"}}', { user: 'ué' }],
     ['{"max_tokens":5,"messages":[],"metadata":{"user_id":7}}', {}],

@@ -1,4 +1,7 @@
-/** Tests what the gateway reads on passthrough routes: the request, the usage, and the recorded turn of a response. */
+/**
+ * Tests what the gateway reads on passthrough routes, i.e. the request, the usage, and the turn that is recorded of a
+ * response.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { GatewayError } from '../../../src/core/errors.ts';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';
@@ -29,6 +32,10 @@ describe.each([embeddings, moderations, rerank, responses])('a request of $route
       expect(codeOf(() => read(json(body)))).toBe('missing_model');
     },
   );
+
+  it('accepts null instead of a boolean for stream', () => {
+    expect(read(json({ model: 'm', stream: null }))).toMatchObject({ stream: false });
+  });
 
   it('rejects a duplicated model', () => {
     expect(codeOf(() => read(Buffer.from('{"model":"a","model":"b"}')))).toBe('bad_json');
@@ -71,10 +78,15 @@ describe('usage', () => {
   });
 
   it('rejects an invalid response as unreadable', () => {
-    for (const rules of [embeddings, moderations, rerank, responses]) expect(rules.parseResponse(Buffer.from('<html>'))).toBeNull();
-    expect(responses.parseResponse(json({ id: 'x' }))).toBeNull();
-    for (const rules of [embeddings, moderations, rerank])
+    for (const rules of [embeddings, moderations, rerank, responses]) {
+      expect(rules.parseResponse(Buffer.from('<html>'))).toBeNull();
       for (const fault of [{ error: { message: 'x' } }, { error: 'x' }, 'x', 7, null]) expect(rules.parseResponse(json(fault))).toBeNull();
+    }
+  });
+
+  it('accepts members that it does not know, because the caller receives the response unchanged', () => {
+    for (const rules of [embeddings, moderations, rerank, responses])
+      expect(rules.parseResponse(json({ id: 'x', error: null, new_member: 1 }))).not.toBeNull();
   });
 });
 
@@ -141,4 +153,27 @@ describe('responses', () => {
       .push(Buffer.from(text))
       .events.map((event) => reader.read(event));
   }
+});
+
+describe('a long list of embeddings', () => {
+  const numbers = Array.from({ length: 20_000 }, (_, index) => index / 7).join(',');
+  const read = (vector: string) =>
+    embeddings.parseResponse(
+      Buffer.from(`{"data":[{"embedding" : ${vector},"index":0},{"index":1,"embedding":[1]}],"usage":{"prompt_tokens":5}}`),
+    );
+
+  it('is not parsed, apart from its usage', () => {
+    expect(read(`[${numbers},1.2.3]`)).toMatchObject({ tokens: { ...none, input: 5 }, isFinal: true });
+  });
+
+  it.each([`["${numbers}"]`, `[[${numbers}],[${numbers}]]`, `[{"values":[${numbers}]}]`, `"${numbers.replaceAll('.', '')}"`])(
+    'can have any other form',
+    (vector) => {
+      expect(read(vector)).toMatchObject({ tokens: { ...none, input: 5 }, isFinal: true });
+    },
+  );
+
+  it.each([`[${numbers},NaN]`, `[${numbers},Infinity]`, `[${numbers}`, `[${numbers}]]`])('is refused if it is not JSON', (vector) => {
+    expect(read(vector)).toBeNull();
+  });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { toEpisodeJson } from '../../../src/http/routes/memory-json.ts';
+import { toEpisodeJson } from '../../../src/http/shapes/memory-json.ts';
 import { createEpisodes } from '../../../src/memory/conversations/episodes.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, record, settledCall } from '../calls.ts';
@@ -16,7 +16,7 @@ describeDatabases('episodes', (database) => {
     return episode && toEpisodeJson(episode);
   }
 
-  /** Stores a conversation of two calls whose last turn ended at 10:00:11. */
+  /** Stores a conversation that has two calls and whose last turn ended at 10:00:11. */
   async function storeConversation(subject: string | null = null): Promise<{ projectId: string; id: string }> {
     const projectId = await createProject(database());
     const history = [

@@ -1,4 +1,4 @@
-/** Tests that the thread finds the same in a large body as the event loop would. */
+/** Tests that the thread finds the same things in a large body as the event loop would. */
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from '@jest/globals';
@@ -6,7 +6,7 @@ import type { PromptRoute } from '../../../src/core/call.ts';
 import { factsOf } from '../../../src/dialects/json/body-facts.ts';
 import { inspectBody } from '../../../src/dialects/routes/inspect-body.ts';
 import { findLargePrompt, readLargePrompts, receiveLargeBody } from '../../../src/memory/conversations/large-texts.ts';
-import { addResponse, readPrompt } from '../../../src/memory/conversations/masked-prompt.ts';
+import { addResponse, readPrompt, toPlainPrompt } from '../../../src/memory/conversations/masked-prompt.ts';
 import { createCredentialMasker } from '../../../src/memory/text/credential-masker.ts';
 import { settledCall } from '../../journal/calls.ts';
 
@@ -58,11 +58,11 @@ test.each(bodies)('reads a large body with %s the same way as a small one', asyn
   expect(spans).toEqual(expected.spans);
   expect(isDeepStrictEqual(factsOf(body), expected.facts)).toBe(true);
   const prompt = findLargePrompt({ request: body, response });
-  const expectedPrompt = readPrompt(route, value, masker);
+  const expectedPrompt = toPlainPrompt(readPrompt(route, value, masker));
   expect(isDeepStrictEqual(prompt, expectedPrompt)).toBe(true);
   expect(JSON.stringify(prompt?.parts)).not.toContain(secret);
 
-  // A call that was read from the journal, e.g. of a process that died.
+  // A call that was read from the journal, e.g. because its process died.
   const { metadata, ...settled } = settledCall();
   const content = { request: Buffer.from(json), response };
   await readLargePrompts([{ ...settled, metadata: { ...metadata, route }, content }]);

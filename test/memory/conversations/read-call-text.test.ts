@@ -1,4 +1,4 @@
-/** Tests the text of one call as people read it on demand. */
+/** Tests the text of a call in the way in which people read it. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { readCallMemory, readCallText } from '../../../src/memory/conversations/read-call-text.ts';
@@ -22,10 +22,51 @@ describeDatabases('the text of a call', (database) => {
       ['thr', 5],
       ['fou', 4],
     ]);
-    expect(short).toMatchObject({ hasOlder: true, extras: [{ text: 'be ' }] });
+    expect(short).toMatchObject({ hasOlder: true, extras: [{ text: 'be ', isCut: true }] });
+    expect([...(all?.messages ?? []), ...(all?.extras ?? [])].some(({ isCut }) => isCut)).toBe(false);
     const other = await createProject(database());
     expect(await readCallText(database(), other, id, { maxMessages: 10, maxText: 10 })).toBeNull();
     expect(await readCallMemory(database(), other, id)).toBeNull();
+  });
+
+  test('reports which texts are cut, also with characters outside the basic plane', async () => {
+    const projectId = await createProject(database());
+    const call = settledCall({ projectId, at: 1, body: chatBody('s 😀😀😀😀', 'u 😀😀😀😀', 'a 😀😀', 'u 😀'), answer: '😀😀😀😀😀' });
+    await record(database(), [call]);
+    const text = await readCallText(database(), projectId, call.metadata.id, { maxMessages: 10, maxText: 3 });
+    expect(text?.messages.map((message) => [message.text, message.textLength, message.isCut])).toEqual([
+      ['😀😀😀', 4, true],
+      ['😀😀', 2, false],
+      ['😀', 1, false],
+      ['😀😀😀', 5, true],
+    ]);
+    expect(text?.extras).toMatchObject([{ isCut: true }]);
+  });
+
+  test('reports which arguments of tool calls are cut', async () => {
+    const projectId = await createProject(database());
+    const called = { id: 'c', type: 'function', function: { name: 'f', arguments: '{"city":"Oslo"}' } };
+    const messages = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: null, tool_calls: [called] },
+      { role: 'tool', tool_call_id: 'c', content: 'rain' },
+    ];
+    const call = settledCall({ projectId, at: 1, body: { model: 'm', messages }, answer: 'wet' });
+    await record(database(), [call]);
+    const cuts = async (maxText: number) => {
+      const text = await readCallText(database(), projectId, call.metadata.id, { maxMessages: 10, maxText });
+      return text?.messages.map(({ isCut, toolCalls }) => [isCut, toolCalls.map((one) => one.arguments)]);
+    };
+    expect(await cuts(15)).toEqual([
+      [false, []],
+      [false, ['{"city":"Oslo"}']],
+      [false, []],
+    ]);
+    expect(await cuts(5)).toEqual([
+      [false, []],
+      [true, ['{"cit']],
+      [false, []],
+    ]);
   });
 
   test('reports whether there are more parts than it shows', async () => {
@@ -54,9 +95,10 @@ describeDatabases('the text of a call', (database) => {
     expect(await readCallMemory(database(), projectId, call.metadata.id)).toEqual({
       conversationId: expect.any(String),
       recalled: [
-        { id: deleted, kind: null },
-        { id: kept, kind: 'fact' },
+        { id: deleted, kind: null, text: null },
+        { id: kept, kind: 'fact', text: 'x' },
       ],
+      recalledTokens: null,
     });
   });
 });

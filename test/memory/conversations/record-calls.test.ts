@@ -149,7 +149,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toEqual([]);
     expect(await textOf(call)).toEqual({
       subject: 'ann',
-      extras: [{ kind: 'system', type: 'system', text: 'Be brief.', bytes: null, position: 0 }],
+      extras: [{ kind: 'system', type: 'system', text: 'Be brief.', isCut: false, bytes: null, position: 0 }],
       answered: true,
       lines: ['user q1', 'assistant r1'],
     });
@@ -361,7 +361,7 @@ describeDatabases('recording calls', (database) => {
     const earlier = database().transaction(async (tx) => {
       await recordCalls(tx, [a]);
       entered.resolve();
-      // We wait until the other batch waits for the lock. On PGlite it waits for the only session instead.
+      // Wait until the other batch waits for the lock. On PGlite, it waits for the only session instead.
       for (let waiting = database().kind === 'embedded'; !waiting && !isLaterDone; ) {
         const locks = await tx.query(
           `select pid from pg_locks join pg_database on pg_database.oid = pg_locks.database

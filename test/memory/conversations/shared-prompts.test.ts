@@ -1,5 +1,5 @@
 /**
- * Tests prompts that share their texts. A session only stores what is new, and a deletion only removes what nothing
+ * Tests prompts that have texts in common. A session only stores what's new, and a deletion only removes what nothing
  * else uses.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,7 +29,7 @@ const tools = Array.from({ length: 12 }, (_, n) => ({
 }));
 
 /**
- * Returns the calls of a session, each of which repeats the history. Every text contains `mark`, except for the system
+ * Returns the calls of a session, each of which repeats the history. `mark` is part of every text except the system
  * prompt, the tools and every third result.
  */
 function session(
@@ -110,11 +110,11 @@ describeDatabases('prompts that share texts', (database) => {
     const calls = session(projectId, 'ann', 30, { reorders: true });
     for (const call of calls.slice(0, 10)) await record(database(), [call]);
     const before = await countRows(database(), projectId);
-    // This also applies to several calls in one batch.
+    // This also works with several calls in one batch.
     await record(database(), calls.slice(10, 20));
     for (const call of calls.slice(20)) await record(database(), [call]);
     const after = await countRows(database(), projectId);
-    // Each of the twenty turns has a result, a link to it, and the response.
+    // Each of the twenty turns has a result, a link to the result, and a response.
     expect([(after?.texts ?? 0) - (before?.texts ?? 0), (after?.parts ?? 0) - (before?.parts ?? 0)]).toEqual([20, 40]);
     for (const at of [0, 9, 15, 29]) {
       const text = await textOf(database(), calls[at]);
@@ -159,7 +159,7 @@ describeDatabases('prompts that share texts', (database) => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'before', 8);
     await record(database(), calls);
-    // Stores them like the older release did.
+    // Stores prompts like the older release did.
     for (const [turn, call] of calls.entries()) {
       const results = Array.from({ length: turn }, (_, n) => ({
         kind: 'tool_result',
@@ -184,14 +184,14 @@ describeDatabases('prompts that share texts', (database) => {
     let converted = 0;
     for (let count = await run(); count > 0; count = await run()) converted += count;
     expect(converted).toBe(8);
-    expect(lines.map(({ message }) => message)).toEqual(['prompts of an older release converted']);
+    expect(lines.map(({ message }) => message)).toEqual(['converted prompts from an older release']);
     expect(await Promise.all(calls.map((call) => textOf(database(), call)))).toEqual(before);
     expect((await countRows(database(), projectId))?.texts).toBe(8);
     expect(await findDamage(database())).toEqual([]);
   });
 });
 
-/** Connections to one new database, each with its own pool. */
+/** Opens several connections to a new database, each with its own pool. */
 async function withDatabases(count: number, work: (first: Database, ...others: readonly Database[]) => Promise<void>): Promise<void> {
   const lent = await createTestDatabase();
   const open = () => openServerDatabase({ connectionString: lent.url, maxConnections: 4 });
@@ -206,8 +206,8 @@ async function withDatabases(count: number, work: (first: Database, ...others: r
 }
 
 /**
- * Three processes store calls of two subjects while a subject is erased, conversations expire, an export reads, and
- * connections break.
+ * Three processes store calls of two subjects. At the same time, a subject is erased, conversations expire, an export
+ * reads, and connections break.
  */
 describePostgres('concurrent writes, erasures, cleanups and exports', () => {
   test('keeps shared parts while a call that uses them is being stored', async () => {
@@ -242,12 +242,12 @@ describePostgres('concurrent writes, erasures, cleanups and exports', () => {
       const erase = createErase({ database: admin, clock: { now: Date.now } });
       const retention = createRetention({ database: admin, clock: { now: Date.now } });
       const kept: SettledCall[] = [];
-      // This is later than every erasure, so the calls are stored.
+      // Later than every erasure, so that the calls are stored.
       const now = Math.floor((Date.now() - baseTime) / 1_000) + 3_600;
       let isWriting = true;
       const write = async (database: Database, writer: number): Promise<void> => {
         for (let round = 0; round < 16; round += 1) {
-          // The calls of rob are old enough to be deleted.
+          // rob's calls are so old that they are deleted.
           const subject = writer % 2 === 0 ? 'evelyn' : round % 2 === 0 ? 'bob' : 'rob';
           const isKept = subject === 'bob';
           const calls = session(projectId, `${subject}${isKept ? '' : ' gone'} ${writer}.${round}`, 1 + (round % 3), {
@@ -256,7 +256,7 @@ describePostgres('concurrent writes, erasures, cleanups and exports', () => {
             at: isKept || subject === 'evelyn' ? now : 0,
           });
           for (const call of calls) {
-            // Repeats the batch, like the journal does after an error.
+            // Repeats the batch after an error, like the journal does.
             for (let isStored = false; !isStored; ) {
               isStored = await database
                 .transaction(async (tx) => {
@@ -278,7 +278,8 @@ describePostgres('concurrent writes, erasures, cleanups and exports', () => {
           await erase({ projectId, subject: 'evelyn', askedBy: 'test' }).catch(() => undefined);
           while ((await retention.conversations().catch(() => 0)) > 0);
           for await (const _ of createExportMemory({ database: admin })({ projectId, project: 'p', subject: 'bob' })) if (!isWriting) break;
-          // Simulates a killed process. Its transactions end, and the process that takes over its journal repeats them.
+          // Simulates that a process is killed. Its transactions end, and the process that takes over its journal
+          // repeats them.
           await admin.query(
             `select pg_terminate_backend(pid) from pg_stat_activity
               where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%parts%' limit 1`,

@@ -29,11 +29,14 @@ describeDatabases('vector indexes', (database) => {
       `select class.relname as name, index.indisvalid as valid from pg_index index join pg_class class on class.oid = index.indexrelid
         where class.relname like 'memory\\_passages\\_vectors\\_%' order by 1`,
     );
-  const nameOf = (part: 'i' | 'c', dims: number, projectId: string): string =>
+  const nameOf = (part: 'm' | 'c', dims: number, projectId: string): string =>
     `memory_passages_vectors_${part}_${dims}_${projectId.replaceAll('-', '')}`;
   /** Returns the indexes for memories and for conversations, by name. */
   const indexesOf = (...projects: [dims: number, projectId: string][]) =>
-    (['c', 'i'] as const).flatMap((part) => projects.map(([dims, projectId]) => ({ name: nameOf(part, dims, projectId), valid: true })));
+    (['c', 'm'] as const).flatMap((part) => projects.map(([dims, projectId]) => ({ name: nameOf(part, dims, projectId), valid: true })));
+  const optionsOf = async (name: string): Promise<unknown> =>
+    (await database().query<{ options: unknown }>(`select reloptions as options from pg_class where relname = $1::text`, [name]))[0]
+      ?.options;
   const buildAll = async (): Promise<number> => {
     let count = 0;
     while ((await buildVectorIndex(database(), going, 50)) > 0) count += 1;
@@ -44,15 +47,21 @@ describeDatabases('vector indexes', (database) => {
   test('builds indexes only for projects with many vectors', async () => {
     const [three, eight] = [await embed(60, 3), await embed(60, 8)];
     await embed(40, 8);
-    // This is how earlier versions built it.
-    await database().query(
-      `create index memory_passages_vectors_3 on memory_passages using hnsw ((embedding::halfvec(3)) halfvec_cosine_ops) where embedding_dims = 3`,
-    );
-    expect(await buildAll()).toBe(isServer() ? 5 : 0);
+    // This is how earlier versions built them.
+    for (const [name, condition] of [
+      ['3', 'embedding_dims = 3'],
+      [`i_3_${three.replaceAll('-', '')}`, `project_id = '${three}' and embedding_dims = 3 and item_id is not null`],
+    ]) {
+      await database().query(
+        `create index memory_passages_vectors_${name} on memory_passages using hnsw ((embedding::halfvec(3)) halfvec_cosine_ops) where ${condition}`,
+      );
+    }
+    expect(await buildAll()).toBe(isServer() ? 6 : 0);
     if (!isServer()) return;
     expect(await indexes()).toEqual(indexesOf([3, three], [8, eight]));
+    expect(await optionsOf(nameOf('m', 3, three))).toEqual(['ef_construction=200']);
     // An index that an interrupted build left invalid is rebuilt.
-    await database().query(`update pg_index set indisvalid = false where indexrelid = '${nameOf('i', 3, three)}'::regclass`);
+    await database().query(`update pg_index set indisvalid = false where indexrelid = '${nameOf('m', 3, three)}'::regclass`);
     expect(await buildAll()).toBe(1);
     expect(await indexes()).toEqual(indexesOf([3, three], [8, eight]));
     await database().query(
@@ -89,7 +98,7 @@ describeDatabases('vector indexes', (database) => {
           );
         }),
       );
-    expect(await plan(large)).toContain(nameOf('i', 16, large));
+    expect(await plan(large)).toContain(nameOf('m', 16, large));
     expect(await plan(small)).not.toContain('memory_passages_vectors_');
     const exact = await database().query(
       `select id from memory_passages where project_id = $1::uuid

@@ -1,6 +1,6 @@
 /**
- * Tests the term statistics of a project, which are collected for many passages and never from data that a concurrent
- * erasure deletes. Also tests vectors of passages.
+ * Tests the word statistics of a project. They are collected from many passages, but never from data that is being
+ * erased at the same time. Also tests the vectors of passages.
  */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
@@ -10,7 +10,7 @@ import { createPassageEmbedder } from '../../../src/memory/indexing/embed-passag
 import { refreshWordStatistics } from '../../../src/memory/indexing/word-statistics.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { eventually } from '../../support/gateway.ts';
-import { createProject } from '../calls.ts';
+import { createProject, record, settledCall } from '../calls.ts';
 
 async function fill(database: Database): Promise<string> {
   const projectId = await createProject(database);
@@ -36,12 +36,60 @@ async function wordsOf(database: Database, projectId: string): Promise<unknown[]
 }
 
 describeDatabases('word statistics', (database) => {
-  test('collects statistics for a large project and deletes them in an erasure', async () => {
+  test('collects statistics for a large project and collects them again in an erasure', async () => {
     const projectId = await fill(database());
     await refreshWordStatistics(database(), projectId, Date.now());
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
     await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:x' });
-    expect(await wordsOf(database(), projectId)).toEqual([]);
+    expect(await wordsOf(database(), projectId)).toEqual(['tea']);
+  });
+
+  test('counts words of memories separately from those of conversations', async () => {
+    const projectId = await fill(database());
+    await record(
+      database(),
+      Array.from({ length: 20 }, (_, index) =>
+        settledCall({ projectId, body: { messages: [{ role: 'user', content: `coffee and tea ${index}` }] }, answer: 'coffee' }),
+      ),
+    );
+    await refreshWordStatistics(database(), projectId, Date.now());
+    const rows = await database().query(
+      `select word, passages > 600 as "inConversations", memories from memory_words where project_id = $1::uuid and word in ('coffe', 'tea') order by 1`,
+      [projectId],
+    );
+    expect(rows).toEqual([
+      { word: 'coffe', inConversations: false, memories: 0 },
+      { word: 'tea', inConversations: true, memories: 600 },
+    ]);
+  });
+
+  test('keeps the statistics if the erased subject has no texts', async () => {
+    const projectId = await fill(database());
+    await refreshWordStatistics(database(), projectId, Date.now());
+    await database().query(`update memory_words set passages = 7 where project_id = $1::uuid`, [projectId]);
+    await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'nobody', askedBy: 'key:x' });
+    expect(await database().query('select passages from memory_words where project_id = $1::uuid', [projectId])).toEqual([
+      { passages: 7 },
+      { passages: 7 },
+    ]);
+  });
+
+  test('collects the statistics of a project twice at the same time', async () => {
+    // PGlite runs the transactions one after the other.
+    if (database().kind === 'embedded') return;
+    const projectId = await fill(database());
+    const collecting: Promise<void>[] = [];
+    await database().transaction(async (tx) => {
+      await tx.query('select 1 from memory_embeddings where project_id = $1::uuid for update', [projectId]);
+      for (const count of [1, 2]) {
+        const collected = refreshWordStatistics(database(), projectId, Date.now());
+        collected.catch(() => {}); // Awaited below.
+        collecting.push(collected);
+        await waiting(database(), count);
+      }
+    });
+    await Promise.all(collecting);
+    expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
   });
 
   test('leaves out a subject that is erased during the collection', async () => {
@@ -51,7 +99,7 @@ describeDatabases('word statistics', (database) => {
     let counting: Promise<unknown> = Promise.resolve();
     let erasing: Promise<unknown> = Promise.resolve();
     await database().transaction(async (tx) => {
-      // Inserted but not committed yet.
+      // Inserted, but not committed yet.
       await tx.query('select 1 from memory_embeddings where project_id = $1::uuid for update', [projectId]);
       counting = refreshWordStatistics(database(), projectId, Date.now());
       counting.catch(() => {}); // Awaited below.
@@ -61,7 +109,7 @@ describeDatabases('word statistics', (database) => {
       await waiting(database(), 2);
     });
     await Promise.all([counting, erasing]);
-    expect(await wordsOf(database(), projectId)).toEqual([]);
+    expect(await wordsOf(database(), projectId)).toEqual(['tea']);
   });
 });
 

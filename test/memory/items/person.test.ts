@@ -1,4 +1,5 @@
-/** Tests what a person may do with memories, and the lists and details that people see. */
+/** Tests what a person can do with memories, and the lists and details that people see. */
+import { readdir, readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { generateSecret } from '../../../src/keys/secret.ts';
@@ -60,6 +61,45 @@ describeDatabases('memories of people', (database) => {
       ]);
     }
     expect(await find(projectId, 'coffee tea')).toEqual([]);
+  });
+
+  test('stores who removed or corrected a memory', async () => {
+    const projectId = await createProject(database());
+    const [removed, corrected] = [await write(projectId, 'By a key', key), await write(projectId, 'By a person')];
+    expect(removed.closedBy).toBeNull();
+    expect(await items().remove(projectId, removed.id, key)).toMatchObject({ closedBy: key.author });
+    await items().correct(projectId, corrected.id, 'Corrected', person);
+    expect((await readItemDetails(database(), projectId, corrected.id))?.item).toMatchObject({ closedBy: person.author });
+    await items().restore(projectId, removed.id, person);
+    expect((await readItemDetails(database(), projectId, removed.id))?.item).toMatchObject({ closedBy: key.author });
+  });
+
+  test('takes from the audit log who removed a memory before that was stored', async () => {
+    const projectId = await createProject(database());
+    const [audited, live, unknown] = [await write(projectId, 'one'), await write(projectId, 'two'), await write(projectId, 'three')];
+    for (const { id } of [audited, unknown]) await items().remove(projectId, id, person);
+    await database().query('update memory_items set closed_by = null where project_id = $1::uuid', [projectId]);
+    const removals = [
+      [audited.id.toUpperCase(), 'ok', '0191d9f0-0000-7000-8000-000000000007'],
+      [live.id, 'ok', '0191d9f0-0000-7000-8000-000000000008'],
+      [unknown.id, 'refused', '0191d9f0-0000-7000-8000-000000000009'],
+      ['not-a-uuid', 'ok', '0191d9f0-0000-7000-8000-000000000009'],
+    ];
+    for (const [target, outcome, personId] of removals)
+      await database().query(
+        `insert into audit_log (at, actor, person_id, project_id, action, target, outcome, detail)
+         values (now(), 'person', $3::uuid, $4::uuid, 'memory_item.remove', $1::text, $2::text, '{}')`,
+        [target, outcome, personId, projectId],
+      );
+    const folder = new URL('../../../src/db/migrations/', import.meta.url);
+    const name = (await readdir(folder)).find((file) => file.endsWith('_closed_by_people.sql')) ?? '';
+    await database().query(await readFile(new URL(name, folder), 'utf8'));
+    const closedBy = async ({ id }: Item) => (await readItemDetails(database(), projectId, id))?.item.closedBy;
+    expect([await closedBy(audited), await closedBy(live), await closedBy(unknown)]).toEqual([
+      'person:0191d9f0-0000-7000-8000-000000000007',
+      null,
+      null,
+    ]);
   });
 
   test('recalls a memory again after a person confirms it', async () => {

@@ -1,8 +1,8 @@
-/** Tests which messages are learned and when, and how model responses are stored. */
+/** Tests which messages are learned and when, and how the model's responses are stored. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
-import { toBatchJson, toRememberJson } from '../../../src/http/routes/memory-json.ts';
+import { toBatchJson, toRememberJson } from '../../../src/http/shapes/memory-json.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { createGraph } from '../../../src/memory/search/graph.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -100,7 +100,7 @@ describeDatabases('learning', (database) => {
     await check(projectId);
     await learner.runBatches(projectId);
     expect(learner.requests.slice(before).map(({ job }) => job)).toEqual(['extract']);
-    // Memories of another end user do not count.
+    // Memories of other end users don't count.
     await storeReadConversation(database(), { projectId, subject: 'bob', texts: ['I like tea.'] });
     await check(projectId);
     await learner.runBatches(projectId);
@@ -203,14 +203,14 @@ describeDatabases('learning', (database) => {
     expect(await learner.batches.list(projectId, null)).toHaveLength(3);
 
     const id = batches[0]?.id ?? '';
-    expect(await learner.batches.stop(id)).toMatchObject({ state: 'stopped', groups: [{ state: 'waiting', nextTryAt: null }] });
+    expect(await learner.batches.stop(null, id)).toMatchObject({ state: 'stopped', groups: [{ state: 'waiting', nextTryAt: null }] });
     const asked = learner.requests.length;
     const run = { batchId: id, runId: 'run-1' };
     expect(await learner.activities.openBatch(run)).toEqual({ groups: [], total: 1 });
     expect(await learner.activities.learnGroup({ ...run, position: 0 }, new AbortController().signal)).toEqual({ kind: 'settled' });
     expect(await learner.activities.finishBatch(run)).toMatchObject({ finished: true, stopped: true, batch: { parked: 1 } });
     expect(learner.requests).toHaveLength(asked);
-    await expect(learner.batches.stop(id)).resolves.toMatchObject({ state: 'stopped' });
+    await expect(learner.batches.stop(null, id)).resolves.toMatchObject({ state: 'stopped' });
     expect(await check(projectId)).toMatchObject({ kind: 'running', failing: 2, stopped: 1 });
 
     // The operator resets the run that ended when the batch was stopped.
@@ -218,7 +218,7 @@ describeDatabases('learning', (database) => {
     expect((await learner.activities.openBatch({ batchId: id, runId: 'run-2' })).groups).toHaveLength(1);
     expect(await learner.batches.show(projectId, id)).toMatchObject({ state: 'running' });
     await learner.runBatches(projectId, 'run-2');
-    await expect(learner.batches.stop(id)).rejects.toMatchObject({ code: 'conflict' });
+    await expect(learner.batches.stop(null, id)).rejects.toMatchObject({ code: 'conflict' });
   });
 
   test('waits if no tier has a model', async () => {
@@ -309,7 +309,7 @@ describeDatabases('learning', (database) => {
     expect(retry.factor).toBe(2);
   });
 
-  /** Runs one batch in which each user message is a memory. The model consolidates as scripted. */
+  /** Runs a batch in which each message of the user is a memory. The model consolidates as scripted. */
   async function learn(projectId: string, text: string, consolidate: (prompt: PromptJson) => object): Promise<void> {
     const learner = learning();
     learner.respond = (call) =>
@@ -337,6 +337,14 @@ describeDatabases('learning', (database) => {
       [projectId],
     );
 
+  const closedBy = async (projectId: string): Promise<(string | null)[]> => {
+    const rows = await database().query<{ author: string | null }>(
+      `select closed_by as author from memory_items where project_id = $1::uuid and state = 'closed'`,
+      [projectId],
+    );
+    return rows.map(({ author }) => author);
+  };
+
   test('merges duplicates but keeps memories that an application wrote', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
@@ -351,6 +359,7 @@ describeDatabases('learning', (database) => {
       ['Tea is what I like.', 'live', null],
     ]);
     expect(await listGroups(database(), projectId)).toMatchObject([{ merged: 0 }, { merged: 1 }]);
+    expect(await closedBy(projectId)).toEqual(['gateway-memory']);
   });
 
   test('supersedes a fact with a newer one about the same relation', async () => {
@@ -366,6 +375,7 @@ describeDatabases('learning', (database) => {
       ['I live in Bergen.', 'live'],
       ['I live in Oslo.', 'closed'],
     ]);
+    expect(await closedBy(projectId)).toEqual(['gateway-memory']);
     expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Bergen' }]);
   });
 

@@ -1,4 +1,4 @@
-/** Tests which batches a replay opens, and which batches an ended run closes. */
+/** Tests which batches are reopened by a replay, and which batches are closed when a run has ended. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { reenqueueLearning } from '../../../src/memory/triggers/learning-triggers.ts';
@@ -12,7 +12,7 @@ describeDatabases('replay', (database) => {
     readonly id: string;
     readonly learning: TestLearning;
     readonly stateOf: () => Promise<string | undefined>;
-    /** Closes the batch because this run has ended, by default because of an operator. */
+    /** Closes the batch because this run has ended. By default, this was because of an operator. */
     readonly end: (runId: string, byOperator?: boolean) => Promise<void>;
   }
 
@@ -58,7 +58,7 @@ describeDatabases('replay', (database) => {
     await deliverOutbox();
     await end('run-2');
     expect(await stateOf()).toBe('stopped');
-    // This batch was replayed afterwards, and the new run has not started yet.
+    // This batch was replayed afterwards, and the new run hasn't started yet.
     await learning.batches.replay(null, id);
     await deliverOutbox();
     await end('run-2');
@@ -69,17 +69,20 @@ describeDatabases('replay', (database) => {
 
   test('counts a batch as stopped, not failed, after an operator stops it', async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
-    await expect(learning.batches.stop(id)).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('is running') });
+    await expect(learning.batches.stop(null, id)).rejects.toMatchObject({
+      code: 'conflict',
+      message: expect.stringContaining('is running'),
+    });
     await end('run-1', false);
     expect(await learning.batches.count(projectId)).toMatchObject({ failed: 1, stopped: 0 });
-    for (let n = 0; n < 2; n += 1) expect(await learning.batches.stop(id)).toMatchObject({ id, state: 'stopped' });
+    for (let n = 0; n < 2; n += 1) expect(await learning.batches.stop(null, id)).toMatchObject({ id, state: 'stopped' });
     expect(await learning.batches.count(projectId)).toMatchObject({ failed: 0, stopped: 1 });
     await reenqueueLearning(database());
     expect(await learning.activities.replayBatches(projectId)).toBe(0);
     expect(await stateOf()).toBe('stopped');
     await learning.batches.replay(null, id);
     expect(await stateOf()).toBe('running');
-    await expect(learning.batches.stop(randomUUID())).rejects.toMatchObject({ code: 'not_found' });
+    await expect(learning.batches.stop(null, randomUUID())).rejects.toMatchObject({ code: 'not_found' });
   });
 
   test("finishes a stopped batch on replay, but doesn't retry it before", async () => {
@@ -90,7 +93,7 @@ describeDatabases('replay', (database) => {
     await end('run-1');
     const stopped = await learning.batches.show(null, id);
     expect([stopped.nextTryAt, stopped.groups[0]?.nextTryAt, stopped.error]).toEqual([null, null, 'stopped_by_operator']);
-    // Simulates what its last call had stored.
+    // Simulates that the last call of the run has stored its result.
     await database().query(`update memory_batch_groups set state = 'done' where batch_id = $1::uuid`, [id]);
     expect(await learning.activities.replayBatches(projectId)).toBe(0);
     expect(await learning.batches.replayAll(projectId, 'failed')).toEqual([]);
@@ -162,6 +165,21 @@ describeDatabases('replay', (database) => {
     await callFrom('run-1', id, '-1 second');
     await learning.runBatches(projectId, 'run-2');
     expect((await listItems(database(), projectId)).map(({ text }) => text)).toEqual(['I am Ann.']);
+  });
+
+  test("doesn't make a replay wait for a call that failed after the batch had ended", async () => {
+    const { projectId, id, learning, stateOf, end } = await startBatch();
+    learning.respond = async () => {
+      await deliverOutbox();
+      await end('run-1');
+      return { kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'away' } };
+    };
+    expect(await learn(learning, id, 'run-1')).toEqual({ kind: 'settled' });
+    expect(await stateOf()).toBe('stopped');
+    learning.respond = learnEveryMessage;
+    await learning.batches.replay(null, id);
+    expect(await learning.runBatches(projectId, 'run-2')).toEqual([]);
+    expect(await stateOf()).toBe('done');
   });
 
   test("doesn't call the model in a run that has ended", async () => {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
-import { toLinePieces } from '../../../src/memory/portability/json-lines.ts';
+import { FormattedJson, toLinePieces } from '../../../src/memory/portability/json-lines.ts';
 
 test('yields to the event loop while it writes a long record', async () => {
   const text = 'a "quoted" line\n😀\u0001\ud800 '.repeat(100_000);
@@ -25,7 +25,21 @@ test('yields to the event loop while it writes a long record', async () => {
     { type: 'end', records: { item: 1 } },
     null,
   ]);
-  // Escapes make a piece longer than its text.
+  // Because of escapes, a piece can be longer than its text.
   for (const piece of pieces) expect(piece.text.length).toBeLessThan(1_024 * 1_024);
   expect(new Set(pieces.map(({ turn }) => turn)).size).toBe(pieces.length);
+});
+
+test.each([0, 1])('writes JSON that PostgreSQL has formatted, with its first pair of surrogates at offset %d', async (offset) => {
+  const long = `${'x'.repeat(offset)}${'😀'.repeat(400_000)}`;
+  const records = [{ text: new FormattedJson(JSON.stringify(long)) }, { text: new FormattedJson('"short"') }, { text: null }];
+  const bytes: Buffer[] = [];
+  for await (const piece of toLinePieces(records)) bytes.push(Buffer.from(piece));
+  expect(
+    Buffer.concat(bytes)
+      .toString()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toEqual([{ text: long }, { text: 'short' }, {}]);
 });

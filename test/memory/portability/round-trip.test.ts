@@ -1,4 +1,4 @@
-/** Exports, erases and imports, and compares the rows of each table before and after. */
+/** Exports, erases and imports memory, and compares the rows of each table before and after. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
@@ -7,6 +7,7 @@ import { createErase } from '../../../src/memory/erasure/erase.ts';
 import { createErasureSteps } from '../../../src/memory/erasure/erasure-steps.ts';
 import { redactErased } from '../../../src/memory/erasure/tombstones.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
+import { saveVotes } from '../../../src/memory/items/votes.ts';
 import { createExportMemory } from '../../../src/memory/portability/export-memory.ts';
 import { createImportMemory, type ImportReport, type ImportRequest } from '../../../src/memory/portability/import-memory.ts';
 import { maxEntryBytes } from '../../../src/memory/portability/read-entries.ts';
@@ -15,7 +16,7 @@ import { chatBody, createProject, listConversations, markAllRead, putMemorySetti
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
 describeDatabases('memory in a file', (database) => {
-  /** All tests share one project, because it takes a second to fill. The last two tests delete its rows. */
+  /** All tests share a project, because it takes a second to fill it. The last two tests delete its rows. */
   let filled: Promise<string> | undefined;
   const getProject = (): Promise<string> => (filled ??= fillProject(database()));
   const exportOf = async (projectId: string, subject: string | null = null): Promise<string> => {
@@ -50,10 +51,10 @@ describeDatabases('memory in a file', (database) => {
     const before = await rowsOf(database(), projectId);
     await importInto(other, file, { project: 'other' });
     const copy = await rowsOf(database(), other);
-    // A stored prompt belongs to a call, and calls are not imported.
+    // A stored prompt belongs to a call, and calls aren't imported.
     expect(numbersOf({ ...copy, call_texts: [] })).toEqual(numbersOf({ ...before, call_texts: [] }));
     expect(sumOf(await importInto(other, file, { project: 'other' }), 'added')).toBe(0);
-    // The project elsewhere has the same name, but the ids belong to rows of another project.
+    // The project elsewhere has the same name, but these ids belong to rows of a different project.
     expect(sumOf(await importInto(other, file), 'added')).toBe(0);
     expect(await rowsOf(database(), other)).toEqual(copy);
     expect(await rowsOf(database(), projectId)).toEqual(before);
@@ -140,12 +141,17 @@ describeDatabases('memory in a file', (database) => {
   test.each<[string, (lines: string[]) => string, RegExp]>([
     ['a line that is not JSON', ([first]) => `${first}\n{"type": "item"\n`, /line 2: not valid JSON/],
     ['a record with mistakes', ([first]) => `${first}\n{"type":"page","text":7}\n`, /line 2: text: .*updated_at: /],
+    [
+      'a record with an id that is no UUID',
+      ([first]) => `${first}\n{"type":"succession","item":"7"}\n`,
+      /line 2: item: must be a UUID, but is "7"/,
+    ],
     ['an unknown record', ([first]) => `${first}\n{"type":"other"}\n`, /line 2: type: /],
     ['a message without its conversation', ([first, , second]) => `${first}\n${second}\n`, /line 2: conversation: /],
     ['a missing record', (lines) => lines.toSpliced(4, 1).join('\n'), /line 5: the export had 1 records of type page, the file has 0/],
     ['a line after its last one', (lines) => `${lines.join('\n')}\n{"type":"page"}`, /line 7: follows the last line/],
     ['no header', (lines) => lines.slice(1).join('\n'), /line 1: not the header of an export/],
-    ['a newer version', (lines) => lines.join('\n').replace('"version":1', '"version":2'), /line 1: version 2 /],
+    ['a newer version', (lines) => lines.join('\n').replace('"version":1', '"version":3'), /line 1: .*version 3 /],
     ['nothing', () => '\n', /the file is empty/],
   ])('stops the import because of %s', async (_, change, message) => {
     const projectId = await createProject(database());
@@ -208,8 +214,7 @@ describeDatabases('memory in a file', (database) => {
     expect(stored?.content).toBeNull();
     await createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined }).finish(id);
 
-    // Nothing from before the second erasure is restored, and the prompts of the imported messages are deleted with
-    // them.
+    // Nothing from before the second erasure is restored, and the prompts of imported messages are deleted too.
     await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:a' });
     expect(await rowsOf(database(), projectId)).toEqual(erased);
   });
@@ -235,6 +240,7 @@ const rowsSql: Readonly<Record<string, string>> = {
   item_passages: `select subject, item_id, kind, text, lexemes::text, words_version from memory_passages where project_id = $1::uuid and item_id is not null`,
   conversation_passages: `select conversation_id, subject, string_agg(text, E'\\n' order by id) from memory_passages
                            where project_id = $1::uuid and conversation_id is not null group by 1, 2`,
+  memory_votes: `select item_id, voter, subject, useful, voted_at::text from memory_votes where project_id = $1::uuid`,
   memory_entities: `select id, subject, name, folded_name, created_at::text from memory_entities where project_id = $1::uuid`,
   memory_facts: `select id, subject, source_id, relation, target_id, fact, lexemes::text, words_version, evidence, valid_from::text, valid_to::text,
                         superseded_by, created_at::text from memory_facts where project_id = $1::uuid`,
@@ -243,10 +249,10 @@ const rowsSql: Readonly<Record<string, string>> = {
   conversations: `select id, source, subject, state, opened, learnable, title, text, calls, messages, batched_messages, tip_key, tip_message_key,
                          started_at::text, last_turn_at::text from conversations where project_id = $1::uuid`,
   conversation_parts: `select slot.* from conversation_parts slot join conversations on conversations.id = conversation_id where project_id = $1::uuid`,
-  // Leaves out the parts of calls that don't belong to a conversation.
+  // Leaves out parts of calls that don't belong to a conversation.
   parts: `select hash, parent_hash, role, content from parts
            where project_id = $1::uuid and hash in (select part_hash from conversation_parts)`,
-  // An import that was cut off in the middle of a turn leaves a different call text there.
+  // Leaves out other call texts, because an import that's cut off in the middle of a turn stores an additional one.
   call_texts: `select call_id, conversation_id, subject, last_hash, answered from call_texts
                 where project_id = $1::uuid and call_id in (select call_id from conversation_parts)`,
 };
@@ -296,7 +302,7 @@ async function deleteRows(database: Database, projectId: string): Promise<void> 
     await database.query(`delete from ${table} where project_id = $1::uuid`, [projectId]);
 }
 
-/** Creates records of every kind, of the project, of Ann and of Bob. */
+/** Creates records of every kind. They belong to the project, to Ann and to Bob. */
 async function fillProject(database: Database): Promise<string> {
   const projectId = await createProject(database);
   await putMemorySettings(database, projectId, { batch_of: 1 });
@@ -310,6 +316,10 @@ async function fillProject(database: Database): Promise<string> {
   const pinned = await items.write(projectId, { ...own, text: 'Ann “reads” 本', subject: 'ann', pinned: true }, person);
   for (const rating of ['useful', 'wrong', 'wrong'] as const) await items.rate(projectId, pinned.id, rating);
   await items.confirm(projectId, pinned.id, person);
+  await items.rate(projectId, pinned.id, 'useful', 'key:a');
+  const shared = await items.write(projectId, { ...own, text: 'shared', subject: null }, agent);
+  const votes = [{ itemId: shared.id, rating: 'wrong' as const }];
+  for (const subject of ['ann', 'bob']) await saveVotes(database, { projectId, voter: `key:${subject}`, subject, callId: null, votes });
 
   const learner = createTestLearning(database);
   let replaces: string | null = null;
@@ -339,7 +349,7 @@ async function fillProject(database: Database): Promise<string> {
     await learner.runBatches(projectId);
   }
 
-  // A dialogue that starts again, one with a history, and a call without a conversation.
+  // A dialogue that starts again, a dialogue with a history, and a call without a conversation.
   const say = (subject: string | null, at: number, lines: string[], options: object = {}) =>
     record(database, [settledCall({ projectId, subject, at, body: chatBody(...lines), answer: 'ok', ...options })]);
   await say('ann', 5_000, ['s Be brief.', 'u one']);

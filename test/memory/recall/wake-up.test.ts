@@ -1,8 +1,8 @@
-/** Tests the content of the wake-up context, and what people change about memories: pin, unpin, confirm. */
+/** Tests the contents of the wake-up context, and what people can change about memories (pin, unpin, confirm). */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { stripRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
-import { toWakeUpJson } from '../../../src/http/routes/memory-json.ts';
+import { toWakeUpJson } from '../../../src/http/shapes/memory-json.ts';
 import { createItems, type Writer } from '../../../src/memory/items/items.ts';
 import { createWakeUp, type WakeUp } from '../../../src/memory/recall/wake-up.ts';
 import type { Item } from '../../../src/memory/records/item-record.ts';

@@ -1,5 +1,5 @@
 /**
- * Tests how many rows a search reads in a large project, which has to depend on what the search may return and not on
+ * Tests how many rows a search reads in a large project. This has to depend on what the search can return, and not on
  * the size of the project.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -29,7 +29,7 @@ describePostgres('the rows that a search reads', () => {
       await drop();
     };
     projectId = await createProject(database);
-    // All but 100 of the memories belong to one of 4,000 subjects, and every twentieth contains the same rare words.
+    // All but 100 memories belong to one of 4,000 subjects. Every twentieth memory has the same rare words.
     await client.query(
       `with items as (
          insert into memory_items (id, project_id, subject, text, kind, importance, origin, author, words_sha256)
@@ -53,7 +53,7 @@ describePostgres('the rows that a search reads', () => {
 
   const readBy = async (variant: Omit<SearchVariant, 'recalledOnly'>, subject: string | null): Promise<number> => {
     const text = searchStatement({ ...variant, recalledOnly: true });
-    const values = [projectId, subject, 'green tea word7', '10', '0', null, '{}', '{}', ...(variant.dims ? ['[1,1,1]', 'embed'] : [])];
+    const values = [projectId, subject, 'green\ntea\nword7', '10', '0', null, '{}', '{}', ...(variant.dims ? ['[1,1,1]', 'embed'] : [])];
     const plans = await explainAll(client, [{ text, values, settings: [] }]);
     expect(plans.map(({ error, scans }) => ({ error, scans }))).toEqual([{ error: undefined, scans: [] }]);
     return plans[0]?.rows ?? Number.POSITIVE_INFINITY;

@@ -1,10 +1,11 @@
 /**
- * Tests which terms find memories, in languages with and without spaces, and how memories with the same terms are
+ * Tests which terms find memories, in languages with and without spaces, and how memories that match the same terms are
  * ranked.
  */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/core/time.ts';
+import type { Database } from '../../../src/db/database.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { createSearch, searchRequestSchema } from '../../../src/memory/search/search.ts';
 import { tokenizeForIndex, tokenizeForQuery } from '../../../src/memory/text/lexemes.ts';
@@ -31,6 +32,11 @@ const memories: Readonly<Record<string, readonly string[]>> = {
   'مُحَمَّد in Cairo': ['محمد'],
   'O’Brien, the lawyer': ["o'brien", 'brien'],
   'हिन्दी भाषा': ['हिन्दी', 'भाषा'],
+  'Ада работала в библиотеке и читала книги': ['Где работает Ада?', 'библиотека'],
+  'Die Bäckerin wohnte früher in Köln': ['Wo wohnt die Bäckerin?', 'bäckerinnen'],
+  'Şimdi İstanbul’da yaşıyor ve kitapları okuyor': ['kitaplardan', 'istanbulda'],
+  'انتقلت آدا إلى المدينة': ['مدينة', 'والمدينة'],
+  'עדה גרה בירושלים': ['ירושלים', 'לירושלים'],
 };
 
 describeDatabases('search terms', (database) => {
@@ -59,10 +65,38 @@ describeDatabases('search terms', (database) => {
   });
 });
 
+describeDatabases('a search', (database) => {
+  test('looks for memories and conversations at the same time', async () => {
+    const projectId = await createProject(database());
+    await record(database(), [settledCall({ projectId, body: { messages: [{ role: 'user', content: 'green tea' }] }, answer: 'yes' })]);
+    await createItems({ database: database(), clock: systemClock }).write(
+      projectId,
+      { text: 'Likes tea', kind: 'fact', importance: 3, subject: null, pinned: false },
+      { origin: 'agent', author: 'key:a' },
+    );
+    let running = 0;
+    let most = 0;
+    const counting: Database = {
+      ...database(),
+      async transaction(work, settings) {
+        running += 1;
+        most = Math.max(most, running);
+        return database()
+          .transaction(work, settings)
+          .finally(() => (running -= 1));
+      },
+    };
+    const options = { projectId, embed: async () => null, embedTimeoutMs: 30_000, queryTimeoutMs: 60_000 };
+    const search = createSearch({ database: counting });
+    const { memories: found, episodes } = await search(searchRequestSchema.parse({ query: 'tea' }), options);
+    expect([most, found.map(({ item }) => item.text), episodes.length]).toEqual([2, ['Likes tea'], 1]);
+  });
+});
+
 describeDatabases('memories with the same terms', (database) => {
   /**
-   * Returns texts in the order of a search. `at` is the time of a memory, and `conversation` is the one from which it
-   * was learned.
+   * Returns text in the order of a search. `at` is when a memory was written, and `conversation` is where it was
+   * learned.
    */
   async function rank(
     query: string,
@@ -143,15 +177,23 @@ describeDatabases('memories with the same terms', (database) => {
 
 test('indexes scripts without spaces by letters and pairs of letters', () => {
   expect(tokenizeForIndex('喝绿茶, ok')).toBe('喝 绿 茶 喝绿 绿茶 ok');
-  expect(tokenizeForQuery('喝绿茶, ok')).toBe('喝绿 绿茶 ok');
+  expect(tokenizeForQuery('喝绿茶, ok')).toBe('绿茶\nok');
+  expect(tokenizeForQuery('คนไทยชอบกินข้าว')).toBe('คน\nไท ทย\nชอ อบ\nกิน\nข้า าว');
   expect(tokenizeForQuery('茶')).toBe('茶');
+});
+
+test('indexes the beginnings of words if a text is not in English', () => {
+  expect(tokenizeForIndex('Книгами 12345')).toBe('книгами 12345 книга0');
+  expect(tokenizeForIndex('Painted the “garden” 🌱')).toBe('painted the garden');
+  expect(tokenizeForQuery('Книгами and garden')).toBe('книгами\tкнига0\nand\ngarden\tgarde0');
+  expect(tokenizeForQuery('والكتاب')).toBe('والكتاب\tوالكت0 | الكتا0 | لكتاب0');
 });
 
 test('handles ASCII text with typographic marks like other text', () => {
   const characters = fc.string({ unit: fc.constantFrom(...'aBz09.,- \n\t/\'"_‘’“”–—…•\0\u007f'), maxLength: 30 });
   fc.assert(
     fc.property(characters, (text) => {
-      // This mark separates tokens too, but it is not one of the typographic ones.
+      // This mark separates tokens too, but it isn't one of the typographic ones.
       expect(tokenizeForIndex(text)).toBe(tokenizeForIndex(`${text} ⁃`));
     }),
     { numRuns: isExhaustive ? 1_000_000 : 500 },

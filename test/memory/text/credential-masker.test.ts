@@ -1,4 +1,7 @@
-/** Tests that credentials in calls are never stored, and that a conversation continues through masked messages. */
+/**
+ * Tests that credentials in calls are never stored, and that a conversation can continue although its messages are
+ * masked.
+ */
 import { expect, test } from '@jest/globals';
 import { newId } from '../../../src/core/ids.ts';
 import type { Database } from '../../../src/db/database.ts';
@@ -92,7 +95,7 @@ test('searches only the new part of a repeated history', () => {
   });
   const history = Array.from(
     { length: 40 },
-    (_, n): NormalMessage => ({ role: 'user', text: `${n} https://a.example ${'long '.repeat(400)}`, toolCalls: [] }),
+    (_, n): NormalMessage => ({ role: 'user', text: `${n} https://a.example ${'long '.repeat(1_000)}`, toolCalls: [] }),
   );
   const system = { kind: 'system', type: 'system', text: 'See https://a.example. '.repeat(1_000), position: 0 } as const;
   history.map(message);
@@ -103,7 +106,7 @@ test('searches only the new part of a repeated history', () => {
   expect(extra(system)).toEqual(system);
   message({ role: 'user', text: 'new: https://b.example', toolCalls: [] });
   expect(characters).toBe(`${system.type}new: https://b.example`.length);
-  // Texts with a credential are never cached as clean.
-  const long = { role: 'user', text: `${secret} ${'long '.repeat(400)}`, toolCalls: [] } as const;
+  // Text that contains a credential is never cached as clean.
+  const long = { role: 'user', text: `${secret} ${'long '.repeat(1_000)}`, toolCalls: [] } as const;
   expect([message(long), message(long)].map(({ text }) => text.slice(0, 12))).toEqual(['[credential]', '[credential]']);
 });

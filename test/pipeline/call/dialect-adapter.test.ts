@@ -1,4 +1,7 @@
-/** Tests requests to one candidate, with the caller's bytes or a translation for a vendor of the other dialect. */
+/**
+ * Tests requests to a single candidate. They have the caller's bytes, or a translation if the vendor uses the other
+ * dialect.
+ */
 import { describe, expect, it, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Call, Dialect, PromptRoute } from '../../../src/core/call.ts';
@@ -7,6 +10,7 @@ import type { Candidate } from '../../../src/core/candidate.ts';
 import { VendorError } from '../../../src/core/errors.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
 import { type RequestFormat, standardFormat } from '../../../src/core/request-format.ts';
+import { createSseParser } from '../../../src/core/sse.ts';
 import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';
 import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import type { DialectAdapter } from '../../../src/pipeline/call/dialect-adapter.ts';
@@ -69,7 +73,7 @@ function adapt(
   return adapterFor(call, candidate, provider, form);
 }
 
-/** The request format of a provider that the configuration puts at this address. */
+/** The request format of a provider that has this address in the configuration. */
 function requestsAt(baseUrl: string, dialect: Dialect): RequestFormat {
   const fileText = JSON.stringify({ providers: { x: { base_url: baseUrl, dialect } } });
   const provider = loadConfig({ env: {}, fileText, fileName: 'gateway.yaml' }).providers.x;
@@ -284,7 +288,7 @@ describe('a streamed response in the other dialect', () => {
     readonly end: StreamEnd;
   }
 
-  /** Creates a vendor's stream as the relay sees it, and reports whether it was closed. */
+  /** Creates a vendor's stream as the relay sees it, and reports if it was closed. */
   function streamOf(chunks: readonly (readonly [string, boolean])[], end: StreamEnd) {
     let isClosed = false;
     const rest = [...chunks];
@@ -292,7 +296,12 @@ describe('a streamed response in the other dialect', () => {
       ready: () => Promise.resolve(),
       read() {
         const [chunk, isLast] = rest.shift() ?? [];
-        return chunk === undefined ? end : { kind: 'chunk', bytes: Buffer.from(chunk), isLast: isLast === true };
+        if (chunk === undefined) return end;
+        // The relay also reads the last event of a stream if no blank line follows.
+        const parser = createSseParser();
+        const bytes = Buffer.from(chunk);
+        const events = [...parser.push(bytes).events, ...parser.end().events];
+        return { kind: 'chunk', bytes, events, isLast: isLast === true };
       },
       close() {
         isClosed = true;

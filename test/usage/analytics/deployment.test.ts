@@ -1,8 +1,8 @@
-/** Tests that figures of the whole deployment are the sums of those of its projects, whatever they are read from. */
+/** Tests that figures for the whole deployment are the sums over its projects, no matter where they are read from. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Attempt, SettledCall } from '../../../src/core/call.ts';
-import { noCorrelation } from '../../../src/core/call.ts';
+import { internalKeyId, noCorrelation } from '../../../src/core/call.ts';
 import type { Database } from '../../../src/db/database.ts';
 import {
   type NamedFigures,
@@ -169,7 +169,11 @@ describeDatabases('deployment figures', (database) => {
         metadata: { startedAt: at },
         result: { attempts: [attempt({ provider: 'last', outcome: 'failed' }), attempt({ n: 2, provider: 'next' })] },
       }),
-      project.call({ metadata: { startedAt: at, source: 'gateway-playground', correlation }, result: { costNanos: 9, attempts: [] } }),
+      project.call({
+        metadata: { startedAt: at, source: 'gateway-playground', correlation, keyId: internalKeyId },
+        result: { costNanos: 9, attempts: [] },
+      }),
+      project.call({ metadata: { startedAt: at, source: 'gateway-playground', correlation }, result: { costNanos: 5, attempts: [] } }),
       project.call({ metadata: { startedAt: at, source: 'elsewhere', correlation }, result: { costNanos: 7, attempts: [] } }),
     ]);
     expect(await readRecentAttempts(database(), at)).toEqual([

@@ -1,4 +1,4 @@
-/** Tests that calls are found by lookups in an index, however many calls the project has. */
+/** Tests that finding a call only takes lookups in an index, no matter how many calls the project has. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { newId } from '../../../src/core/ids.ts';
@@ -37,10 +37,10 @@ describeDatabases('finding calls', (database) => {
     const idsOf = async (text: string) => (await find(text)).calls.map(({ id }) => id);
     expect(await idsOf('req_7')).toEqual([second, first]);
     expect(await idsOf(first)).toEqual([first]);
-    expect(await find('t-1')).toEqual({ calls: [], taskAt: new Date(noon + 1_000), subjectAt: null });
-    expect(await find('ann')).toEqual({ calls: [], taskAt: null, subjectAt: new Date(noon + 1_000) });
+    expect(await find('t-1')).toEqual({ calls: [], refused: null, taskAt: new Date(noon + 1_000), subjectAt: null });
+    expect(await find('ann')).toEqual({ calls: [], refused: null, taskAt: null, subjectAt: new Date(noon + 1_000) });
     for (const text of ['', 'req_8', randomUUID(), '\0', 'x'.repeat(20_000)])
-      expect(await find(text)).toEqual({ calls: [], taskAt: null, subjectAt: null });
+      expect(await find(text)).toEqual({ calls: [], refused: null, taskAt: null, subjectAt: null });
     expect((await listCalls(database(), one.projectId, { requestId: 'req_7' })).map(({ id }) => id)).toEqual([second, first]);
     expect(await listCalls(database(), null, { requestId: 'req_7' })).toHaveLength(3);
     expect(await listCalls(database(), one.projectId, { subject: 'ann', limit: 1 })).toHaveLength(1);

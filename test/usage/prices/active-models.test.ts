@@ -149,7 +149,7 @@ describeDatabases('active models', (database) => {
     );
     const models = await begin({});
     expect(pricesOf(models.models())).toEqual({ 'a/x': '2 import' });
-    expect(warnings).toEqual(['invalid imported models skipped']);
+    expect(warnings).toEqual(['skipped invalid imported models']);
   });
 
   test('uses the configuration if the database is down at startup', async () => {

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { isCloudHost } from '../../../src/config/vendors/cloud-hosts.ts';
 import type { AwsIdentitySettings } from '../../../src/core/cloud-identity.ts';
-import { isCloudHost } from '../../../src/core/cloud-identity.ts';
+import { metadataHosts } from '../../../src/core/internal-hosts.ts';
 import { systemClock } from '../../../src/core/time.ts';
+import { sendAuthorized } from '../../../src/vendors/identity/credential.ts';
 import { describeIdentityError } from '../../../src/vendors/identity/describe-identity-error.ts';
 import { createIdentities, type Identities } from '../../../src/vendors/identity/identities.ts';
 import { exceptMetadataHosts } from '../../../src/vendors/identity/metadata-hosts.ts';
-import { sendAuthorized } from '../../../src/vendors/send-authorized.ts';
 import { secretsOf } from '../../../src/vendors/strip-secrets.ts';
 import { type CloudIdentities, startCloudIdentities, staticKey, withVariables, xmlError } from '../../support/cloud-identities.ts';
 import { until } from '../../support/until.ts';
@@ -99,8 +100,8 @@ test('logs a failing identity once, without secrets', () =>
     const fields = { providers: ['one'], identity: 'aws' };
     expect(logs).toMatchObject([
       { fields: { ...fields, problem: 'Throttling: Rate exceeded for [token]' }, message: 'cloud identity not refreshed, retrying' },
-      { fields, message: 'cloud identity has no valid credential, calls fail over' },
-      { fields, message: 'cloud identity refreshed again' },
+      { fields, message: 'cloud identity has no valid credential; calls fail over' },
+      { fields, message: 'cloud identity refresh recovered' },
     ]);
   }));
 
@@ -139,8 +140,7 @@ test('never sends metadata requests through a proxy', () => {
   const env: NodeJS.ProcessEnv = { NO_PROXY: 'internal.test', no_proxy: '10.0.0.0/8 internal.test' };
   exceptMetadataHosts(env);
   exceptMetadataHosts(env);
-  const expected =
-    'internal.test,10.0.0.0/8,169.254.169.254,169.254.170.2,169.254.170.23,metadata.google.internal,metadata.google.internal.';
+  const expected = ['internal.test', '10.0.0.0/8', ...metadataHosts, 'metadata.google.internal.'].join(',');
   expect(env).toEqual({ NO_PROXY: expected, no_proxy: expected });
   const everything: NodeJS.ProcessEnv = { NO_PROXY: '*' };
   exceptMetadataHosts(everything);

@@ -71,7 +71,7 @@ describe('a credential', () => {
       kind: 'connect',
       isWithoutCredential: true,
       isUnsent: true,
-      message: 'the gateway has no valid credential of its aws identity',
+      message: 'the gateway has no valid credential for its aws identity',
       detail: expect.stringContaining('Throttling: Rate exceeded'),
     });
     expect(credential.state().remainingMs).toBe(0);
@@ -100,7 +100,7 @@ describe('a credential', () => {
     cloud.hangs = true;
     credential.start();
     await credential.firstAttempt(10);
-    expect(errorOf(credential).detail).toMatch(/the first one has not arrived yet$/);
+    expect(errorOf(credential).detail).toMatch(/the first credential has not arrived yet$/);
   });
 
   test('refreshes once if the vendor rejects the credential', async () => {

@@ -1,10 +1,9 @@
 /**
- * Translates the input of a responses request to chat messages. The items of one response (reasoning, text and calls)
- * become one assistant message, followed by the results of its tools.
+ * Translates the input of a responses request to chat messages. The items that belong to one response (reasoning, text
+ * and calls) become one assistant message, followed by the results of its tools.
  */
 import type { ModelTraits } from '../../../core/candidate.ts';
-import type { JsonObject } from '../../../core/json/narrow.ts';
-import { asArray, asString } from '../../../core/json/narrow.ts';
+import { asArray, asString, type JsonObject } from '../../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
 import { unsealReasoning } from '../../json/sealed-reasoning.ts';
@@ -13,22 +12,25 @@ import { attachTo, fillReasoning, toContent, toReasoningHistory } from '../messa
 import { createToolIds } from '../tool-ids.ts';
 import { toCustomArguments, toVendorName } from './tools.ts';
 
-/** The form in which a vendor accepts the reasoning of earlier turns. */
+/** The format in which a vendor accepts the reasoning of earlier turns. */
 export type ReasoningForm = 'messages' | NonNullable<ModelTraits['takesReasoning']>;
 
-/** An assistant message that may get more items. */
+/** An assistant message that is still being built, because the next items may belong to it too. */
 interface OpenTurn {
   text: string;
   readonly reasoning: ReasoningPart[];
-  /** A chat vendor's `reasoning_details` in the vendor's own format. */
+  /** `reasoning_details` exactly as a chat vendor sent them. */
   readonly details: unknown[];
   readonly calls: JsonObject[];
 }
 
 /**
- * Returns messages for a chat vendor that accepts reasoning in this form, or for a messages vendor. In the latter case
- * `requestToMessages` translates them again. It supports images in tool results, and consecutive assistant messages
- * that preserve the order of text and thinking. Chat vendors accept neither.
+ * Translates the input of a responses request to chat messages, for a chat vendor that accepts reasoning in this form
+ * or for a messages vendor.
+ *
+ * For a messages vendor, `requestToMessages` translates the result again. It supports images in tool results, as well
+ * as consecutive assistant messages, which we use to preserve the order of text and thinking. Chat vendors accept
+ * neither.
  */
 export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObject[] {
   const target = form === 'messages' ? 'messages' : 'chat';
@@ -40,7 +42,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
   let attached: JsonObject[] = [];
 
   const endTurn = (): void => {
-    // A message can't consist of reasoning alone.
+    // A message needs more than reasoning, so drop it if there's nothing else.
     if (turn && (turn.text !== '' || turn.calls.length > 0)) messages.push(toAssistantMessage(turn, form));
     turn = null;
   };
@@ -49,7 +51,10 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
     turn ??= { text: '', reasoning: [], details: [], calls: [] };
     return turn;
   };
-  /** Chat vendors don't accept images in tool results, so we send them after the last result. */
+  /**
+   * Sends images from tool results in a user message after the last result, because chat vendors don't accept them in a
+   * result.
+   */
   const endResults = (): void => {
     if (attached.length > 0) messages.push({ role: 'user', content: attached });
     attached = [];
@@ -70,7 +75,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
     if (form === 'messages' && signedParts(parts).length === 0) return;
     if (form === 'messages' && turn !== null && (turn.text !== '' || turn.calls.length > 0)) endTurn();
     const { reasoning: held, details } = openTurn();
-    // We don't spread these into `push`, because an item may have more of them than fit on the stack.
+    // `push(...parts)` could overflow the stack, because it turns every part into an argument.
     for (const part of parts) held.push(part);
     for (const detail of asArray(reasoning.reasoning_details)) details.push(detail);
   };
@@ -110,7 +115,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
         }
         return;
       case 'reasoning':
-        // If a vendor encrypted the reasoning, no other vendor can use it.
+        // Reasoning that a vendor encrypted can't be used by any other vendor.
         addReasoning(unsealReasoning(item.encrypted_content));
         return;
       case 'function_call':
@@ -126,16 +131,16 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
       case 'additional_tools':
       case 'tool_search_call':
       case 'tool_search_output':
-        // `translateTools` handles the tools of these items.
+        // `translateTools` has already read the tools from these items.
         return;
       case 'web_search_call':
-        // This only says that the vendor searched the web. It doesn't contain any results.
+        // Skip this, because it has no results. It only says that there was a search.
         return;
       case 'item_reference':
         rejectUntranslatable(`${at}: item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false`);
         return;
       default:
-        rejectUntranslatable(`${at}: items of this type do not exist at this model's vendor`);
+        rejectUntranslatable(`${at}: this model's vendor does not support items of this type`);
     }
   };
 
@@ -168,7 +173,7 @@ function toToolCall({ name, namespace }: JsonObject, id: unknown, argumentText: 
   return { id, type: 'function', function: fn };
 }
 
-/** Returns the text of a message that can only have text. A refusal by the assistant counts as text. */
+/** Returns the text of a message that may only contain text. An assistant's refusal counts as such. */
 function toText(content: unknown, at: string, separator: string): string {
   const texts = toParts(content, at).map(({ text }) => asString(text) ?? rejectUntranslatable(`${at}: may only contain text`));
   return texts.join(separator);
@@ -186,7 +191,7 @@ function toPart(part: JsonObject, at: string): JsonObject {
     case 'input_text':
     case 'output_text':
     case 'text':
-      return { type: 'text', text: asString(part.text) ?? rejectUntranslatable(`${at}: a text has no text`) };
+      return { type: 'text', text: asString(part.text) ?? rejectUntranslatable(`${at}: a text part has no text`) };
     case 'refusal':
       return { type: 'text', text: asString(part.refusal) ?? '' };
     case 'input_image': {

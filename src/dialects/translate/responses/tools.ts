@@ -1,14 +1,13 @@
 /**
  * Translates the tools and the tool choice of a responses request to the chat dialect.
  *
- * - Custom tools take free text. We turn them into functions that have a single argument, `input`.
- * - Tools of a namespace become functions, and the namespace becomes a prefix of their names.
- * - Tools that OpenAI runs itself have no equivalent. If they are merely helpful, we leave them out as long as other
- *   tools remain, which the caller can see from the response's `tools`. Any others make the request untranslatable.
+ * - Custom tools take free text. They become functions with a single argument, `input`.
+ * - Tools in a namespace become functions, and the namespace becomes a prefix of their names.
+ * - Tools that OpenAI runs itself have no equivalent. If the model can do without them, we leave them out as long as
+ *   other tools remain. The caller can see this in the response's `tools`. If not, the request is untranslatable.
  */
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../../../core/json/narrow.ts';
-import { asArray, asString } from '../../../core/json/narrow.ts';
+import { asArray, asString, type JsonObject } from '../../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
 
@@ -22,11 +21,11 @@ export interface CallerTool {
 export interface TranslatedTools {
   /** The `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
   readonly chat: JsonObject;
-  /** The caller's tools that we offer to the model. */
+  /** The caller's tools that the model can use. */
   readonly offered: readonly unknown[];
   /** The types of OpenAI's tools that we left out. */
   readonly omitted: readonly string[];
-  /** Maps the tool names that we send to the vendor to the caller's tools. */
+  /** The caller's tools, by the name under which the vendor knows them. */
   readonly byVendorName: ReadonlyMap<string, CallerTool>;
 }
 
@@ -36,17 +35,17 @@ interface Declared {
   readonly chatTool: JsonObject;
 }
 
-/** The argument of the function that replaces a custom tool. */
+/** Name of the only argument when we express a custom tool as a function. */
 const customInput = 'input';
 
 /**
- * Tools of OpenAI that a model can answer without. This includes `tool_search`, because we always offer the deferred
- * tools that it would find.
+ * Matches tools that OpenAI runs and that a model can do without. We can leave out `tool_search`, because we always
+ * offer the tools that it would find.
  */
 const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
 
 /**
- * Throws UntranslatableError if chat can't express the tools, or if we would have to leave out tools of OpenAI although
+ * Throws UntranslatableError if chat can't express the tools, or if we'd have to leave out a tool of OpenAI and
  * `mayOmit` is false.
  */
 export function translateTools(body: JsonObject, mayOmit = true): TranslatedTools {
@@ -56,10 +55,10 @@ export function translateTools(body: JsonObject, mayOmit = true): TranslatedTool
   const offered = tools.filter(isOffered);
   const all = offered.flatMap((tool: unknown) => declare(asLosslessObject(tool), null));
   if (all.length === 0 && tools.length > 0)
-    return rejectUntranslatable("tools: web search and other tools that OpenAI runs do not exist at this model's vendor");
+    return rejectUntranslatable("tools: this model's vendor does not have web search and other tools that OpenAI runs");
   const omitted = tools.filter((tool) => !isOffered(tool)).map((tool) => asString(asLosslessObject(tool).type) ?? '');
   if (omitted.length > 0 && !mayOmit)
-    rejectUntranslatable("tools: tools that OpenAI runs do not exist at this model's vendor, and a later model of the plan has them");
+    rejectUntranslatable("tools: this model's vendor does not have the tools that OpenAI runs, but a later model of the plan does");
   const { choice, allowed } = translateChoice(body.tool_choice);
   const declared = allowed === null ? all : all.filter(({ vendorName }) => allowed.has(vendorName));
   const isSingle = declared.length > 0 && body.parallel_tool_calls === false;
@@ -75,7 +74,7 @@ export function translateTools(body: JsonObject, mayOmit = true): TranslatedTool
   };
 }
 
-/** Codex declares tools in the input, and the results of a tool search also contain tools. */
+/** Codex declares tools in the input. The results of a tool search contain tools too. */
 function toolsOfItem({ type, tools }: JsonObject): readonly unknown[] {
   return type === 'additional_tools' || type === 'tool_search_output' ? asArray(tools) : [];
 }
@@ -87,7 +86,7 @@ function declare(tool: JsonObject, namespace: string | null): Declared[] {
     return asArray(tool.tools).flatMap((inner) => declare(asLosslessObject(inner), name === defaultNamespace ? null : name));
   }
   if (type !== 'function' && type !== 'custom')
-    return rejectUntranslatable("tools: only functions and custom tools exist at this model's vendor, not tools that OpenAI runs");
+    return rejectUntranslatable("tools: this model's vendor only supports functions and custom tools, not the tools that OpenAI runs");
   const name = asNonEmptyString(tool.name) ?? rejectUntranslatable('tools: a tool has no name');
   const vendorName = toVendorName(name, namespace);
   const fn =
@@ -99,7 +98,7 @@ function declare(tool: JsonObject, namespace: string | null): Declared[] {
 
 const customParameters = { type: 'object', properties: { [customInput]: { type: 'string' } }, required: [customInput] };
 
-/** Appends the grammar to the description, because functions can't enforce it. */
+/** Describes a custom tool. Its grammar becomes part of the description, because a function can't enforce one. */
 function describeCustom({ description, format }: JsonObject): string {
   const { type, syntax, definition } = asLosslessObject(format);
   const grammar =
@@ -112,7 +111,7 @@ function describeCustom({ description, format }: JsonObject): string {
 
 /** Vendors limit names to 64 characters. */
 const maxNameLength = 64;
-/** We treat tools in this namespace as if they had none. */
+/** Tools in this namespace count as tools without one. */
 const defaultNamespace = 'functions';
 
 export function toVendorName(name: string, namespace: string | null): string {
@@ -123,7 +122,7 @@ export function toVendorName(name: string, namespace: string | null): string {
   return `${joined.slice(0, maxNameLength - digest.length - 1)}_${digest}`;
 }
 
-/** `allowed` is null if all tools are allowed. */
+/** Translates the tool choice. `allowed` is null if the choice allows all tools. */
 function translateChoice(choice: unknown): { choice: unknown; allowed: ReadonlySet<string> | null } {
   if (choice === undefined || choice === null) return { choice: null, allowed: null };
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { choice, allowed: null };
@@ -138,14 +137,14 @@ function namedTool({ type, name, namespace }: JsonObject): string {
   return toVendorName(toolName, asNonEmptyString(namespace));
 }
 
-/** Wraps the text for a custom tool into the arguments of its function. */
+/** Turns the text for a custom tool into the arguments of the function that stands for it. */
 export function toCustomArguments(input: unknown): string {
   return JSON.stringify({ [customInput]: asString(input) ?? '' });
 }
 
 /**
- * Returns the text for a custom tool. If the model ignored the function's parameters and wrote the text directly, we
- * use that.
+ * Returns the text for a custom tool. If the model ignored the parameters of the function and wrote the text directly,
+ * we use that.
  */
 export function parseCustomArguments(argumentText: string, parse: (text: string) => unknown): string {
   const parsed = parse(argumentText);

@@ -11,7 +11,7 @@ import { type ResponseHeader, responseHeaderRefs } from './parameters.ts';
 export interface ErrorResponsesSpec {
   readonly style: ErrorStyle | 'either';
   readonly codes: readonly ErrorCode[];
-  /** Statuses that are sent with a plain-text body (docs/api/reference.md#plain-text-errors). */
+  /** The statuses with a plain-text body (docs/api/reference.md#plain-text-errors). */
   readonly plain: readonly PlainTextStatus[];
   readonly headers: readonly ResponseHeader[];
 }
@@ -23,9 +23,9 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   422: 'plain text: the body does not match the schema',
 };
 
-/** The schema of `ErrorMembers`. */
+/** Schema of `ErrorMembers`. */
 const furtherMembers = {
-  param: z.string().optional().describe('The request member that the vendor objects to.'),
+  param: z.string().optional().describe('The name of the request field that the vendor rejected.'),
   upstream_code: z
     .string()
     .optional()
@@ -89,8 +89,8 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
 }
 
 /**
- * Returns the seconds in `retry-after`, or null if we don't send the header. A 503 means that vendors limited the rate,
- * so it repeats the wait they asked for.
+ * Returns the range of seconds in `retry-after`, or null if we don't send the header. A 503 means that vendors have
+ * limited the rate, so it contains the time that they asked for.
  */
 function getRetryDelay(code: ErrorCode, status: string): string | null {
   if (code === 'upstream_failed' && status === '503') return '1 to 60';
@@ -103,8 +103,8 @@ function isCeiling(code: ErrorCode): boolean {
 }
 
 /**
- * A refusal has the status of the first vendor. Some of these statuses are also used by the gateway itself, and then
- * the description covers both.
+ * Returns the statuses for an error code. If vendors refuse a call, the caller gets the status of the first vendor. The
+ * gateway also uses some of these statuses for its own errors, so their description covers both cases.
  */
 function getStatuses(code: ErrorCode): string[] {
   switch (code) {
@@ -123,13 +123,13 @@ function bodySchema(style: ErrorResponsesSpec['style'], status: string, codes: r
 }
 
 function chatSchema(codes: readonly ErrorCode[]): JsonObject {
-  // A refusal may have the vendor's code, so we can't list the possible values.
+  // Refusals can have codes from the vendor, so don't restrict the values.
   const code = codes.includes('upstream_refused') ? { type: 'string' } : { type: 'string', enum: codes };
   return { allOf: [{ $ref: '#/components/schemas/ChatError' }, { properties: { error: { properties: { code } } } }] };
 }
 
 /**
- * Bodies of the messages dialect have no code, and their type only depends on the status. A refusal has the vendor's
+ * In the messages dialect, errors have no code, and their type depends only on the status. A refusal has the vendor's
  * status.
  */
 function messagesSchema(status: string, codes: readonly ErrorCode[]): JsonObject {

@@ -9,7 +9,7 @@ import { refusalReasons } from '../../../core/refusal.ts';
 
 const text = { type: 'string' };
 const integer = { type: 'integer' };
-/** The schema also allows strings, because we ignore a value that isn't an integer instead of refusing the request. */
+/** Accepts any string, because the gateway ignores invalid values here. */
 const lenientInteger = { type: ['integer', 'string'] };
 const uuid = { type: 'string', format: 'uuid' };
 const boundedName = { type: 'string', minLength: 1, maxLength: 256 };
@@ -19,7 +19,7 @@ interface Header {
   readonly description: string;
 }
 
-/** Headers that every route with a model call stores with the call. */
+/** Headers that are recorded with the call, on all routes that call a model. */
 const correlation: Readonly<Record<string, Header>> = {
   'x-gateway-task-id': { schema: text, description: 'Recorded with the call. `GET /usage/me` groups the cost by it.' },
   'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
@@ -38,7 +38,8 @@ export const correlationHeaders: readonly string[] = Object.keys(correlation);
 const requestHeaders: Readonly<Record<string, Header>> = {
   'x-gateway-source': {
     schema: text,
-    description: 'The application that makes the call. Routing, ceilings and cost reports use it. Default: the slug of the project.',
+    description:
+      'The application that makes the call. Routing, ceilings and cost reports use it. Default: the slug of the project, also for the names of the gateway’s own calls (`gateway-memory`, `gateway-playground`).',
   },
   'x-gateway-timeout-ms': {
     schema: lenientInteger,
@@ -66,7 +67,7 @@ const requestHeaders: Readonly<Record<string, Header>> = {
   'x-gateway-error-codes': {
     schema: text,
     description:
-      "With `vendor`, the `code` of an error is the vendor's code if there is one, for example `context_length_exceeded`. With `gateway`, it is the gateway's code. Default: the setting of the project. Any other value is ignored.",
+      "With `vendor`, the `code` of an error is the vendor's code if there is one, for example `context_length_exceeded`. If the prompt is too long, the message also says so in the words of the route's vendor. With `gateway`, it is the gateway's code. Default: the setting of the project. Any other value is ignored.",
   },
   ...correlation,
 };
@@ -156,7 +157,7 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   key_only: queryParameter('key', { type: 'string', minLength: 1, maxLength: 64 }, 'only calls of the key with this prefix'),
 };
 
-/** Returns `components.parameters` of the document. `parameterRefs` refers to its keys. */
+/** Returns `components.parameters` of the document. The names in `parameterRefs` are its keys. */
 export function describeParameters(): JsonObject {
   const described = Object.entries(requestHeaders).map(([name, header]) => [name, { name, in: 'header', required: false, ...header }]);
   return { ...Object.fromEntries(described), ...otherParameters };
@@ -167,8 +168,8 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
 }
 
 /**
- * Returns the names of the headers that a route reads. Only routes that memory records read the subject, and only chat
- * and messages read `cache-control`.
+ * Returns the names of the request headers that a route reads. Routes whose calls aren't recorded ignore the memory
+ * subject, and only the chat and messages routes read `cache-control`.
  */
 export function requestHeadersFor(route: TextRoute): string[] {
   const isRead = (name: string): boolean =>
@@ -185,7 +186,8 @@ export const responseHeaders = {
   'x-gateway-cache': { schema: { type: 'string', enum: ['hit', 'miss'] }, description: 'whether the response came from the cache' },
   'x-gateway-memory-recalled': {
     schema: text,
-    description: 'ids of the memories that recall put into the prompt, best first, separated by commas; absent if there are none',
+    description:
+      'ids of the memories that recall put into the prompt, best first, separated by commas; at most 50, or absent if there are none',
   },
   'x-gateway-token-count': {
     schema: { type: 'string', const: 'estimated' },
@@ -193,12 +195,12 @@ export const responseHeaders = {
   },
   'x-gateway-warning': {
     schema: text,
-    description: 'a member of the request that the gateway ignored, although the caller may rely on it',
+    description: 'a field of the request that the gateway ignored, although the caller may rely on it',
   },
-  'x-gateway-dropped': { schema: text, description: 'members of the request that were not sent to the model, separated by commas' },
+  'x-gateway-dropped': { schema: text, description: 'fields of the request that were not sent to the model, separated by commas' },
   'x-gateway-adjusted': {
     schema: text,
-    description: 'members of the request that were sent with the nearest value that the model accepts',
+    description: 'fields of the request that were sent with the nearest value that the model accepts',
   },
   'retry-after': { schema: integer, description: 'seconds to wait before the next request' },
   'x-should-retry': {

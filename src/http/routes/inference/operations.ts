@@ -1,8 +1,8 @@
 /**
- * Operations and schemas of the six inference routes. The request schemas only cover what the gateway itself requires.
- * We forward everything else without reading it, so the objects are open. The schemas don't validate requests, because
- * calls never parse the whole body. The codecs in `dialects` check byte ranges instead, and a property test compares
- * both.
+ * Operations and schemas of the six inference routes. The request schemas only cover what the gateway itself needs. The
+ * rest is forwarded unread, so the schemas allow additional fields. They aren't used to validate requests, because we
+ * never parse the whole body. Instead, the codecs in `dialects` check ranges of bytes, and a property test compares
+ * them with the schemas.
  */
 import { z } from 'zod';
 import { isDialect, isPromptRoute, type TextRoute, textRoutes } from '../../../core/call.ts';
@@ -12,7 +12,7 @@ import { requestHeadersFor } from '../../openapi/contract/parameters.ts';
 import { jsonContent } from '../../openapi/describe-operation.ts';
 
 const modelForms = 'a tier, `auto`, or a `<provider>/<model>` from `GET /v1/models`';
-const stream = z.boolean().optional().describe('whether to respond with server-sent events');
+const stream = z.boolean().nullish().describe('whether to respond with server-sent events');
 const forwarded = (members: z.ZodRawShape = {}) =>
   z
     .looseObject({ model: z.string().min(1).describe(modelForms), ...members })
@@ -42,7 +42,7 @@ export const inferenceRequests = {
     .looseObject({
       model: z.string().nullable().optional().describe(`${modelForms}; by default \`auto\``),
       prompt: z.union([z.string(), z.array(z.string()).length(1)]).describe('the text of the user message'),
-      stream: stream.nullable(),
+      stream,
       suffix: z.literal('').nullable().optional().describe('not supported'),
       echo: z.literal(false).nullable().optional().describe('not supported'),
       logprobs: z.null().optional().describe('not supported'),
@@ -77,14 +77,14 @@ interface InferenceRouteSpec {
   readonly path: string;
   readonly summary: string;
   readonly details: string;
-  /** A body that gets a response with the demo configuration of `npm start`. */
+  /** A body that works with the demo configuration of `npm start`. */
   readonly example: unknown;
   readonly body: keyof typeof inferenceRequests;
   readonly response: keyof typeof inferenceResponses;
   readonly streams?: true;
 }
 
-/** A record by route, so that the compiler notices if one is missing. */
+/** The record type makes the compiler complain about missing routes. */
 export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
   chat: {
     path: '/v1/chat/completions',
@@ -133,7 +133,7 @@ export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = 
   responses: {
     path: '/v1/responses',
     summary: 'Creates a response',
-    details: "This is OpenAI's responses API. The model `auto` stands for the tier `standard`.",
+    details: "This is OpenAI's responses API. The model `auto` stands for the `standard` tier.",
     example: { model: 'standard', input: 'Hello!' },
     body: 'ResponsesBody',
     response: 'Response',

@@ -40,9 +40,10 @@ export const memoryOperations: OperationSpecs = {
   'post /v1/memory/items/{id}/rating': {
     ...base,
     summary: 'Rates a memory as useful or wrong',
-    details: 'Two `wrong` ratings exclude a memory from recall, until a person confirms it in the console.',
+    details:
+      'Two `wrong` ratings exclude a memory from recall, until a person confirms it in the console. With `call_id`, you rate memories that recall put into a call. The response is 404 if one of them was not recalled in this call, or if it is not a call of the project.',
     parameters: ['item'],
-    body: { name: 'MemoryRatingBody' },
+    body: { name: 'MemoryRatingBody', example: { rating: 'useful' } },
     responses: { 200: 'MemoryItem' },
     codes: [...bodyCodes, 'bad_request', 'not_found'],
     plain: withBody,
@@ -89,7 +90,6 @@ export const memoryOperations: OperationSpecs = {
     ...base,
     summary: 'Erases the memories, profile and conversations of a subject, and the prompts and responses of its calls',
     details: 'This happens in one transaction and cannot be undone. Any key of the project may do it.',
-    parameters: ['subject'],
     responses: { 200: 'MemoryErasure' },
     codes: [...codes, 'bad_request'],
   },

@@ -1,5 +1,4 @@
 /** `GET /provision/audit` returns the audit log of the deployment or of one project. */
-import type { Router } from 'express';
 import { z } from 'zod';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { formatTime } from '../../../core/time.ts';
@@ -12,18 +11,15 @@ export interface AuditRouteDeps {
   readonly people: Pick<People, 'accounts'>;
 }
 
-export function addAuditRoutes(router: Router, { read, findProject }: Responders, { audit, people }: AuditRouteDeps): void {
-  router.get(
-    '/audit',
-    read(async (request) => {
-      const { project, person, ...filter } = parseOrBadRequest(auditQuery, request.query);
-      const projectId = project === undefined ? undefined : (await findProject(project)).id;
-      // The log keeps the ids of deleted people, so we accept any id.
-      const personId = person?.includes('@') ? (await people.accounts.findByEmail(person))?.id : person;
-      if (person !== undefined && personId === undefined) return toListJson([], toEntryJson);
-      return toListJson(await audit.list({ ...filter, projectId, personId }), toEntryJson);
-    }),
-  );
+export function addAuditRoutes({ read, findProject }: Responders, { audit, people }: AuditRouteDeps): void {
+  read('/audit', async (request) => {
+    const { project, person, ...filter } = parseOrBadRequest(auditQuery, request.query);
+    const projectId = project === undefined ? undefined : (await findProject(project)).id;
+    // Accept any id, because the log keeps the ids of deleted people.
+    const personId = person?.includes('@') ? (await people.accounts.findByEmail(person))?.id : person;
+    if (person !== undefined && personId === undefined) return toListJson([], toEntryJson);
+    return toListJson(await audit.list({ ...filter, projectId, personId }), toEntryJson);
+  });
 }
 
 const time = z.iso.datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' }).transform(Date.parse);

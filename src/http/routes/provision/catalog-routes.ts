@@ -1,37 +1,27 @@
 /**
  * `/provision/catalog` returns the active models with their prices, and imports rows that override the built-in ones.
- * `gateway catalog` uses it. Prices are JSON numbers in USD, and token prices are per million.
+ * `gateway catalog` uses it. Prices are JSON numbers in USD. Token prices are per million tokens.
  */
-import type { Router } from 'express';
 import { z } from 'zod';
-import type { ModelTraits } from '../../../core/candidate.ts';
+import type { ModelProperties } from '../../../core/candidate.ts';
 import { toUsd } from '../../../core/cost.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import type { Price, TokenPrice } from '../../../core/pricing.ts';
 import type { ImportReceipt } from '../../../usage/prices/active-models.ts';
 import type { ModelPrices } from '../../../usage/prices/stored-price.ts';
-import { readJson } from '../../admin.ts';
 import type { Responders } from './responders.ts';
 
-/** A model that calls can currently use. */
-export interface CatalogEntry extends ModelPrices {
+export interface CatalogEntry extends ModelPrices, Omit<ModelProperties, 'firstContentTimeoutMs'> {
   readonly id: string;
   readonly kind: string;
   readonly source: string;
-  readonly maxInputTokens: number | null;
-  readonly contextWindow: number | null;
-  readonly maxOutputTokens: number | null;
-  readonly imageTokens: number | null;
-  readonly traits: ModelTraits;
-  readonly serves: readonly string[] | null;
-  readonly takes: readonly string[] | null;
 }
 
-/** What an importer needs to find a provider's models in a public table. It never includes the provider's key. */
+/** What we need to know about a provider to find its models in the public price table. The key isn't part of it. */
 export interface CatalogProviderEntry {
   readonly name: string;
   readonly host: string;
-  /** The known vendor, or null. */
+  /** The name of the known vendor, or null. */
   readonly vendor: string | null;
   readonly dialect: string;
   readonly serves: readonly string[];
@@ -43,69 +33,47 @@ export interface CatalogRouteDeps {
   readonly importModels: (models: unknown) => Promise<ImportReceipt>;
 }
 
-/** Ten thousand models take about 2 MiB. */
-const maxCatalogBytes = 16 * 1024 * 1024;
+/** The maximum size of an import. A catalog with ten thousand models takes about 2 MiB. */
+export const maxCatalogBytes = 16 * 1024 * 1024;
 
-export function addCatalogRoutes(router: Router, { read, change }: Responders, deps: CatalogRouteDeps): void {
+export function addCatalogRoutes({ read, change }: Responders, deps: CatalogRouteDeps): void {
   const { listModels, listProviders, importModels } = deps;
-  router.get(
-    '/catalog',
-    read(async () => ({ object: 'list', data: listModels().map(toEntryJson), providers: listProviders() })),
-  );
-  router.put(
-    '/catalog',
-    readJson(maxCatalogBytes),
-    change('catalog.import', async (request, change) => {
-      const { models } = parseOrBadRequest(importBody, request.body);
-      const receipt = await importModels(models);
-      change.note(summarize(receipt));
-      return { object: 'catalog_import', ...receipt };
-    }),
-  );
+  read('/catalog', async () => ({ object: 'list', data: listModels().map(toEntryJson), providers: listProviders() }));
+  change('put', '/catalog', 'catalog.import', async (request, change) => {
+    const { models } = parseOrBadRequest(importBody, request.body);
+    const receipt = await importModels(models);
+    change.note(summarize(receipt));
+    return { object: 'catalog_import', ...receipt };
+  });
 }
 
-/** An import can contain thousands of models, so the audit log only names the first 20 of each kind. */
+/** Lists no more than 20 models of each kind, because an import can have thousands. */
 function summarize(receipt: ImportReceipt): Record<string, unknown> {
   return Object.fromEntries(Object.entries(receipt).map(([name, models]) => [name, { count: models.length, models: models.slice(0, 20) }]));
 }
 
-/** The rows themselves are parsed by the configuration, because it knows the providers. */
+/** Only checks the shape. The configuration validates the models later, since it knows the providers. */
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
-/**
- * Traits that we don't know are left out (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`,
- * `takes`).
- */
-function toEntryJson({
-  id,
-  kind,
-  source,
-  maxInputTokens,
-  contextWindow,
-  maxOutputTokens,
-  imageTokens,
-  traits,
-  serves,
-  takes,
-  ...prices
-}: CatalogEntry): Record<string, unknown> {
-  const { supportsSchema, thinking, reasons, takesReasoning } = traits;
+/** Omits traits that we don't know (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`). */
+function toEntryJson(entry: CatalogEntry): Record<string, unknown> {
+  const { id, kind, source, traits, serves, takes } = entry;
   return {
-    ...{ id, kind, source, price: toPricesJson(prices) },
-    ...{ max_input_tokens: maxInputTokens, context_window: contextWindow, max_output_tokens: maxOutputTokens },
-    image_tokens: imageTokens,
-    ...{
-      supports_schema: supportsSchema,
-      thinking,
-      reasons,
-      takes_reasoning: takesReasoning,
-      serves: serves ?? undefined,
-      takes: takes ?? undefined,
-    },
+    ...{ id, kind, source, price: toPricesJson(entry) },
+    max_input_tokens: entry.maxInputTokens,
+    context_window: entry.contextWindow,
+    max_output_tokens: entry.maxOutputTokens,
+    image_tokens: entry.imageTokens,
+    supports_schema: traits.supportsSchema,
+    thinking: traits.thinking,
+    reasons: traits.reasons,
+    takes_reasoning: traits.takesReasoning,
+    serves: serves ?? undefined,
+    takes: takes ?? undefined,
   };
 }
 
-/** Returns prices with the member names of gateway.yaml, or null if they're unknown. */
+/** Returns the prices in the format of gateway.yaml, or null if we don't know them. */
 function toPricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): Record<string, unknown> | null {
   const json = {
     ...(price && toPriceJson(price)),

@@ -1,44 +1,46 @@
-/** Routes to issue, list, change, rotate and revoke virtual keys. */
-import type { Router } from 'express';
+/** Routes for issuing, listing, changing, rotating and revoking virtual keys. */
 import { changedMembers } from '../../../core/changed-members.ts';
-import { toKeyJson } from '../../../keys/key-record.ts';
+import type { Issue } from '../../../core/error-messages.ts';
+import { type KeyRecord, toKeyJson } from '../../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../../keys/keyring.ts';
+import type { Project } from '../../../projects/projects.ts';
 import { type Change, param, type Responders, toListJson } from './responders.ts';
 
-export function addKeyRoutes(router: Router, { readProject, changeProject }: Responders, keyring: Keyring): void {
-  router.get(
-    '/teams/:project/keys',
-    readProject(async ({ id }) => toListJson(await keyring.list(id), toKeyJson)),
-  );
-  router.post(
-    '/teams/:project/keys',
-    changeProject('key.issue', async ({ id }, { body }, change) => answerIssued(await keyring.issue(id, body), change)),
-  );
-  router.patch(
-    '/teams/:project/keys/:prefix',
-    changeProject('key.change', async ({ id }, request, change) => {
-      const { before, after } = await keyring.change(id, param(request, 'prefix'), request.body);
-      change.note({ name: after.name, changed: changedMembers(toKeyJson(before), toKeyJson(after)) });
-      return toKeyJson(after);
-    }),
-  );
-  router.delete(
-    '/teams/:project/keys/:prefix',
-    changeProject('key.revoke', async ({ id }, request, change) => {
-      const record = await keyring.revoke(id, param(request, 'prefix'));
-      change.note({ name: record.name });
-      return toKeyJson(record);
-    }),
-  );
-  router.post(
-    '/teams/:project/keys/:prefix/rotate',
-    changeProject('key.rotate', async ({ id }, request, change) =>
-      answerIssued(await keyring.rotate(id, param(request, 'prefix'), request.body), change),
-    ),
+export interface KeyRouteDeps {
+  readonly keyring: Keyring;
+  /** Returns a warning for each name that is neither a tier nor a model that the project could use, except for those in `accepted`. */
+  readonly findUnusableModels: (project: Project, models: readonly string[], accepted: readonly string[]) => readonly Issue[];
+}
+
+/**
+ * A key with unknown models is saved, because tools may issue keys before all processes have loaded a configuration
+ * that contains the models. The response contains warnings, as for changes to routing.
+ */
+export function addKeyRoutes({ readProject, changeProject }: Responders, deps: KeyRouteDeps): void {
+  const { keyring, findUnusableModels } = deps;
+  const warningsOf = (project: Project, { models }: KeyRecord, known: readonly string[] = []): readonly Issue[] =>
+    findUnusableModels(project, models ?? [], known);
+  readProject('/teams/:project/keys', async ({ id }) => toListJson(await keyring.list(id), toKeyJson));
+  changeProject('post', '/teams/:project/keys', 'key.issue', async (project, { body }, change) => {
+    const issued = await keyring.issue(project.id, body);
+    return { ...answerIssued(issued, change), warnings: warningsOf(project, issued.record) };
+  });
+  changeProject('patch', '/teams/:project/keys/:prefix', 'key.change', async (project, request, change) => {
+    const { before, after } = await keyring.change(project.id, param(request, 'prefix'), request.body);
+    change.note({ name: after.name, changed: changedMembers(toKeyJson(before), toKeyJson(after)) });
+    return { ...toKeyJson(after), warnings: warningsOf(project, after, before.models ?? []) };
+  });
+  changeProject('delete', '/teams/:project/keys/:prefix', 'key.revoke', async ({ id }, request, change) => {
+    const record = await keyring.revoke(id, param(request, 'prefix'));
+    change.note({ name: record.name });
+    return toKeyJson(record);
+  });
+  changeProject('post', '/teams/:project/keys/:prefix/rotate', 'key.rotate', async ({ id }, request, change) =>
+    answerIssued(await keyring.rotate(id, param(request, 'prefix'), request.body), change),
   );
 }
 
-/** No other response contains the secret. */
+/** Formats a newly issued key. Its secret isn't in any other response. */
 function answerIssued({ secret, record }: IssuedKey, change: Change): Record<string, unknown> {
   const { revoked_at: _, ...json } = toKeyJson(record);
   change.note(json);

@@ -1,8 +1,8 @@
 /**
- * Exports and imports a project's memory (docs/memory-export.md). Files can have any length, because we read an export
- * only as fast as we can send it and an import only as fast as we can store it.
+ * Exports and imports a project's memory (docs/memory-export.md). Files can be of any length, because we read exports
+ * only as fast as we can send them, and imports only as fast as we can store them.
  */
-import type { Request, Router } from 'express';
+import type { Request } from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
@@ -20,43 +20,36 @@ export interface MemoryTransferRouteDeps {
 }
 
 /** Add these routes before the middleware that reads JSON bodies. */
-export function addMemoryTransferRoutes(router: Router, { changeProject, streamProject }: Responders, deps: MemoryTransferRouteDeps): void {
+export function addMemoryTransferRoutes({ changeProject, streamProject }: Responders, deps: MemoryTransferRouteDeps): void {
   const { exportMemory, importMemory } = deps;
-  router.get(
-    '/teams/:project/memory/export',
-    streamProject('memory.export', async ({ id, slug }, request, response, change) => {
-      const { subject = null } = parseOrBadRequest(exportQuery, request.query);
-      if (subject !== null) change.note({ subject_sha256: hashSubjectHex(subject) });
-      const lines = exportMemory({ projectId: id, project: slug, subject });
-      // We read the first line before we send the head, so that the caller gets a proper error if the database is down.
-      const first = await lines.next();
-      await sendFile(response, { contentType: 'application/x-ndjson', lengthBytes: null, chunks: toChunks(first, lines, change) });
-    }),
-  );
-  router.post(
-    '/teams/:project/memory/import',
-    changeProject('memory.import', async ({ id, slug }, request, change) => {
-      const { format, dry_run, restore_erased } = parseOrBadRequest(importQuery, request.query);
-      const { 'content-encoding': encoding = 'identity' } = request.headers;
-      if (encoding !== 'identity')
-        throw new PlainTextError(415, 'bodies with content-encoding are not supported; send the body uncompressed');
-      const flags = { dryRun: dry_run === 'true', restoreErased: restore_erased === 'true' };
-      const tally = createTally();
-      try {
-        return toReportJson(await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, ...flags }));
-      } finally {
-        change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: Object.fromEntries(tally.counts) });
-        // After an error, the rest of the request has to be discarded. Node only does that for requests that were never
-        // read.
-        request.resume();
-      }
-    }),
-  );
+  streamProject('/teams/:project/memory/export', 'memory.export', async ({ id, slug }, request, response, change) => {
+    const { subject = null } = parseOrBadRequest(exportQuery, request.query);
+    if (subject !== null) change.note({ subject_sha256: hashSubjectHex(subject) });
+    const lines = exportMemory({ projectId: id, project: slug, subject });
+    // Read the first line before sending the head, so that the caller gets a proper error if the database is down.
+    const first = await lines.next();
+    await sendFile(response, { contentType: 'application/x-ndjson', lengthBytes: null, chunks: toChunks(first, lines, change) });
+  });
+  changeProject('post', '/teams/:project/memory/import', 'memory.import', async ({ id, slug }, request, change) => {
+    const { format, dry_run, restore_erased } = parseOrBadRequest(importQuery, request.query);
+    const { 'content-encoding': encoding = 'identity' } = request.headers;
+    if (encoding !== 'identity')
+      throw new PlainTextError(415, 'bodies with content-encoding are not supported; send the body uncompressed');
+    const flags = { dryRun: dry_run === 'true', restoreErased: restore_erased === 'true' };
+    const tally = createTally();
+    try {
+      return toReportJson(await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, ...flags }));
+    } finally {
+      change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: Object.fromEntries(tally.counts) });
+      // After an error, we have to discard the rest of the request. Node only does this if we haven't read anything.
+      request.resume();
+    }
+  });
 }
 
 type Lines = ReturnType<ExportMemory>;
 
-/** Yields the lines, and adds the counts to the audit row once everything has been sent. */
+/** Yields the lines. Once all of them have been sent, adds the counts to the audit row. */
 async function* toChunks(
   first: Awaited<ReturnType<Lines['next']>>,
   lines: Lines,

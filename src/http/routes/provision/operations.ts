@@ -7,7 +7,7 @@ const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_fou
 const projectWrite = { ...projectRead, plain: [400, 413, 415] } as const;
 const team = '/provision/teams/{project}';
 const refusedDetails =
-  'To get the next page, send the id of the last call in `before`. Of each key, a process records at most 60 refused calls per minute and only counts the others, so `counts` says how many calls were refused between `from` and `to`, which is the time that the page covers. With `source`, it only counts recorded calls.';
+  'To get the next page, send the id of the last call in `before`. A process records at most 60 refused calls per minute for each key and only counts the others. `counts` therefore says how many calls were refused between `from` and `to`, which is the time that the page covers. With `source`, it only counts recorded calls.';
 
 export const provisionOperations: OperationSpecs = {
   'get /provision/teams': {
@@ -20,7 +20,6 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Gets a project',
     details: 'The response contains all settings, including defaults.',
-    parameters: ['project'],
     responses: { 200: 'Project' },
   },
   [`put ${team}`]: {
@@ -28,7 +27,6 @@ export const provisionOperations: OperationSpecs = {
     summary: 'Creates or updates a project',
     details:
       'Omitted members keep their values. A new project has the defaults. If the change may break routing, it is saved nevertheless, and `warnings` says why.',
-    parameters: ['project'],
     body: { name: 'ProjectBody', optional: true, example: { name: 'Acme', monthly_cap: 500, cache: { enabled: false, ttl_seconds: 600 } } },
     responses: { 200: 'ChangedProject', 201: 'ChangedProject' },
   },
@@ -36,39 +34,34 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Lists the keys of a project',
     details: 'The list starts with the newest key, and does not contain secrets.',
-    parameters: ['project'],
     responses: { 200: 'KeyList' },
   },
   [`post ${team}/keys`]: {
     ...projectWrite,
     summary: 'Issues a key',
-    details: 'Only this response contains the key itself.',
-    parameters: ['project'],
+    details: 'Only this response contains the key itself. Unknown models are saved nevertheless, and `warnings` names them.',
     body: { name: 'KeyBody', example: { name: 'server', ceilings: { rpm: 60, cost: 50 }, windows: { cost: 'day' } } },
-    responses: { 201: 'IssuedKey' },
+    responses: { 201: 'NewKey' },
   },
   [`patch ${team}/keys/{prefix}`]: {
     ...projectWrite,
     summary: 'Changes the name, models, ceilings or expiry of a key',
     details:
       'Omitted members keep their values. Keys that were rotated share their ceilings, so the new ceilings also apply to the keys that this one replaced. Every process uses the new settings within a second.',
-    parameters: ['project', 'prefix'],
     body: { name: 'KeyChangeBody', example: { ceilings: { cost: 100 }, expires_at: null } },
-    responses: { 200: 'Key' },
+    responses: { 200: 'ChangedKey' },
     codes: [...projectWrite.codes, 'conflict'],
   },
   [`delete ${team}/keys/{prefix}`]: {
     ...projectWrite,
     summary: 'Revokes a key',
     details: 'Every process refuses the key within a second.',
-    parameters: ['project', 'prefix'],
     responses: { 200: 'Key' },
   },
   [`post ${team}/keys/{prefix}/rotate`]: {
     ...projectWrite,
     summary: 'Replaces a key with a new one that has the same settings',
     details: 'The new key continues the counters of the old key. The old key stays valid for the grace period.',
-    parameters: ['project', 'prefix'],
     body: { name: 'RotateBody', optional: true },
     responses: { 201: 'IssuedKey' },
     codes: [...projectWrite.codes, 'conflict'],
@@ -77,21 +70,18 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Lists the applications that have settings',
     details: 'An application does not need settings to make calls.',
-    parameters: ['project'],
     responses: { 200: 'ApplicationList' },
   },
   [`get ${team}/applications/{source}`]: {
     ...projectRead,
     summary: 'Gets an application',
     details: 'If an application has no settings, the response contains the defaults.',
-    parameters: ['project', 'source'],
     responses: { 200: 'Application' },
   },
   [`put ${team}/applications/{source}`]: {
     ...projectWrite,
     summary: 'Updates the settings of an application',
     details: 'Omitted members keep their values. Chains are replaced as a whole.',
-    parameters: ['project', 'source'],
     body: { name: 'ApplicationBody', optional: true, example: { ceilings: { cost: 20 }, windows: { cost: 'day' } } },
     responses: { 200: 'ChangedApplication' },
     codes: [...projectWrite.codes, 'conflict'],
@@ -100,28 +90,24 @@ export const provisionOperations: OperationSpecs = {
     ...projectWrite,
     summary: 'Removes the settings of an application, so that the defaults apply',
     details: 'Calls of the application and their cost are kept.',
-    parameters: ['project', 'source'],
     responses: { 200: 'Application' },
   },
   [`get ${team}/rules`]: {
     ...projectRead,
     summary: 'Gets the content rules of a project',
     details: 'The rules are in the order in which they were set.',
-    parameters: ['project'],
     responses: { 200: 'Rules' },
   },
   [`get ${team}/rules/hits`]: {
     ...projectRead,
     summary: 'Counts the calls in which each content rule matched in the last seven days',
     details: 'For each rule, the response lists the ids of the newest 20 calls.',
-    parameters: ['project'],
     responses: { 200: 'RuleHitsList' },
   },
   [`put ${team}/rules`]: {
     ...projectWrite,
     summary: 'Replaces the content rules of a project',
     details: 'The rules apply from the next call on.',
-    parameters: ['project'],
     body: { name: 'RulesBody', example: { rules: [{ class: 'credential', place: 'input', action: 'block' }] } },
     responses: { 200: 'Rules' },
   },
@@ -129,14 +115,12 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Gets the memory settings of a project',
     details: 'The response includes defaults.',
-    parameters: ['project'],
     responses: { 200: 'MemorySettings' },
   },
   [`put ${team}/memory`]: {
     ...projectWrite,
     summary: 'Updates the memory settings of a project',
     details: 'The settings apply from the next call on.',
-    parameters: ['project'],
     body: { name: 'MemorySettingsBody', optional: true, example: { delete_conversations_after_days: 90 } },
     responses: { 200: 'MemorySettings' },
   },
@@ -145,7 +129,7 @@ export const provisionOperations: OperationSpecs = {
     summary: 'Exports the memory of a project',
     details:
       'The file does not contain vectors, because an import computes them again. A complete file ends with a line that counts its records.',
-    parameters: ['project', 'export_subject'],
+    parameters: ['export_subject'],
     responses: { 200: { 'application/x-ndjson': { schema: { $ref: '#/components/schemas/MemoryFile' } } } },
     codes: [...projectRead.codes, 'budget_unavailable'],
   },
@@ -154,7 +138,7 @@ export const provisionOperations: OperationSpecs = {
     summary: 'Imports memory from a file',
     details:
       'The import only adds what the project does not have yet, so you can repeat an interrupted import. If a line cannot be read, the lines before it are imported.',
-    parameters: ['project', 'import_format', 'dry_run', 'restore_erased'],
+    parameters: ['import_format', 'dry_run', 'restore_erased'],
     body: { name: 'MemoryFile', mediaType: 'application/x-ndjson' },
     responses: { 200: 'MemoryImport' },
     codes: [...projectWrite.codes, 'memory_off'],
@@ -163,7 +147,7 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Lists erasures, newest first',
     details: 'The response only contains hashes of subjects.',
-    parameters: ['project', 'limit'],
+    parameters: ['limit'],
     responses: { 200: 'ProjectErasureList' },
   },
   [`get ${team}/erasures/{id}`]: {
@@ -171,28 +155,28 @@ export const provisionOperations: OperationSpecs = {
     summary: 'Gets an erasure with the counts of all processes',
     details:
       '`processes` counts the processes that have purged their caches, and the processes whose journals no longer hold data of the subject.',
-    parameters: ['project', 'erasure'],
+    parameters: ['erasure'],
     responses: { 200: 'ProjectErasure' },
   },
   [`get ${team}/batches`]: {
     ...projectRead,
     summary: 'Lists the learning batches of a project, newest first',
     details: 'The list has at most 1,000 batches, without their groups.',
-    parameters: ['project', 'batch_state'],
+    parameters: ['batch_state'],
     responses: { 200: 'BatchList' },
   },
   [`get ${team}/batches/{id}`]: {
     ...projectRead,
     summary: 'Gets a batch with its groups, one for each end user and one for calls without an end user',
     details: 'The response only contains hashes of subjects.',
-    parameters: ['project', 'batch'],
+    parameters: ['batch'],
     responses: { 200: 'Batch' },
   },
   [`post ${team}/batches/{id}/replay`]: {
     ...projectRead,
     summary: 'Retries the failed and waiting groups of a batch immediately',
     details: 'Groups that are done are not processed again.',
-    parameters: ['project', 'batch'],
+    parameters: ['batch'],
     responses: { 202: 'Batch' },
   },
   'get /provision/batches': {
@@ -235,7 +219,7 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Lists calls with their attempts, newest first',
     details: 'To get the next page, send the id of the last call in `before`.',
-    parameters: ['project', 'limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
+    parameters: ['limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
     responses: { 200: 'CallList' },
   },
   'get /provision/calls': {
@@ -249,14 +233,14 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Gets a call with its attempts',
     details: 'A refused call has no row here. It is under `refused-calls`.',
-    parameters: ['project', 'call'],
+    parameters: ['call'],
     responses: { 200: 'Call' },
   },
   [`get ${team}/refused-calls`]: {
     ...projectRead,
     summary: 'Lists the calls that the gateway refused, newest first',
     details: refusedDetails,
-    parameters: ['project', 'limit', 'before', 'refusal_reason', 'key_only', 'source_only'],
+    parameters: ['limit', 'before', 'refusal_reason', 'key_only', 'source_only'],
     responses: { 200: 'RefusedCallList' },
   },
   'get /provision/refused-calls': {
@@ -270,14 +254,19 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Gets a refused call',
     details: 'The response says which rule or ceiling refused the call, and what to do about it. It contains no text of the call.',
-    parameters: ['project', 'call'],
+    parameters: ['call'],
     responses: { 200: 'RefusedCall' },
+  },
+  [`get ${team}/end-users/{subject}`]: {
+    ...projectRead,
+    summary: 'Says how much is stored about an end user',
+    details: 'Counting stops at some point, and then `has_more` is true. The response contains no texts.',
+    responses: { 200: 'EndUser' },
   },
   [`get ${team}/usage`]: {
     ...projectRead,
     summary: 'Gets the usage of a project in the current calendar month',
     details: 'The report is the same as in `GET /usage/me`.',
-    parameters: ['project'],
     responses: { 200: 'Usage' },
   },
   'get /provision/status': {
@@ -289,7 +278,7 @@ export const provisionOperations: OperationSpecs = {
   'get /provision/usage': {
     ...provisionRead,
     summary: 'Gets the usage of all projects in the current calendar month',
-    details: 'The report has the cost, the calls and the errors of each project, key and model.',
+    details: 'The report contains the cost, calls and errors by project, key and model.',
     responses: { 200: 'DeploymentUsage' },
   },
   'get /provision/leases': {
@@ -302,7 +291,6 @@ export const provisionOperations: OperationSpecs = {
     ...provisionRead,
     summary: 'Releases the leases of a dead process whose journal is lost',
     details: 'The request is refused while the process sends heartbeats.',
-    parameters: ['process'],
     responses: { 200: 'ReleasedLeases' },
     codes: [...provisionRead.codes, 'bad_request', 'not_found', 'conflict'],
     plain: [400, 413, 415],
@@ -311,7 +299,7 @@ export const provisionOperations: OperationSpecs = {
     ...provisionRead,
     summary: 'Lists the records that the database rejected',
     details:
-      'The list covers the host of the process that responds, and does not contain texts. The files are in `journal/quarantine` in its data directory.',
+      'The list only includes records on the host of the process that responds, and does not contain any text. The files are in `journal/quarantine` in its data directory.',
     responses: { 200: 'QuarantineList' },
   },
   'get /provision/catalog': {

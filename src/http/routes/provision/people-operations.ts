@@ -1,4 +1,4 @@
-/** Operations of people, members and the audit log. */
+/** Operations for people, members and the audit log. */
 import { databaseCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 
 const read = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes, 'bad_request'] } as const;
@@ -27,14 +27,12 @@ export const peopleOperations: OperationSpecs = {
     ...readOne,
     summary: 'Gets a person',
     details: 'The case of the address does not matter.',
-    parameters: ['email'],
     responses: { 200: 'Person' },
   },
   [`patch ${person}`]: {
     ...write,
     summary: 'Renames, disables or enables a person, or changes whether they are a deployment admin',
     details: 'Omitted members keep their values. If you disable a person, their sessions end.',
-    parameters: ['email'],
     body: { name: 'PersonChangeBody' },
     responses: { 200: 'Person' },
   },
@@ -42,42 +40,37 @@ export const peopleOperations: OperationSpecs = {
     ...write,
     summary: 'Deletes a person with their sessions, links and memberships',
     details: 'Entries in the audit log keep the id of the person.',
-    parameters: ['email'],
     responses: { 200: 'DeletedPerson' },
   },
   [`get ${person}/sessions`]: {
     ...readOne,
     summary: 'Lists the sessions of a person',
     details: 'Each session belongs to a browser that is signed in.',
-    parameters: ['email'],
     responses: { 200: 'SessionList' },
   },
   [`delete ${person}/sessions`]: {
     ...write,
     summary: 'Ends all sessions of a person',
     details: 'The person has to sign in again.',
-    parameters: ['email'],
     responses: { 200: 'RevokedSessions' },
   },
   [`delete ${person}/sessions/{id}`]: {
     ...write,
     summary: 'Ends a session',
     details: 'Other sessions of the person continue.',
-    parameters: ['email', 'session'],
+    parameters: ['session'],
     responses: { 200: 'RevokedSessions' },
   },
   [`get ${person}/tokens`]: {
     ...readOne,
     summary: 'Lists the personal tokens of a person, without their secrets',
     details: 'Revoked tokens are not listed.',
-    parameters: ['email'],
     responses: { 200: 'PersonalTokenList' },
   },
   [`post ${person}/tokens`]: {
     ...create,
     summary: 'Creates a personal token with which a person can use MCP',
     details: 'Only this response contains the token itself.',
-    parameters: ['email'],
     body: { name: 'PersonalTokenBody' },
     responses: { 201: 'NewPersonalToken' },
   },
@@ -85,7 +78,7 @@ export const peopleOperations: OperationSpecs = {
     ...write,
     summary: 'Revokes a personal token',
     details: 'The token is refused from the next request on.',
-    parameters: ['email', 'personal_token'],
+    parameters: ['personal_token'],
     responses: { 200: 'PersonalToken' },
   },
   'post /provision/sign-in-links': {
@@ -99,21 +92,18 @@ export const peopleOperations: OperationSpecs = {
     ...readOne,
     summary: 'Lists the members of a project',
     details: 'The list includes the role of each member.',
-    parameters: ['project'],
     responses: { 200: 'MemberList' },
   },
   [`get ${members}/{email}`]: {
     ...readOne,
     summary: 'Gets a member',
     details: 'If the person is not a member, the response is 404.',
-    parameters: ['project', 'email'],
     responses: { 200: 'Member' },
   },
   [`put ${members}/{email}`]: {
     ...create,
     summary: 'Adds a person to a project, or changes their role',
     details: 'A project always keeps at least one owner.',
-    parameters: ['project', 'email'],
     body: { name: 'MemberBody' },
     responses: { 200: 'Member' },
   },
@@ -121,7 +111,6 @@ export const peopleOperations: OperationSpecs = {
     ...create,
     summary: 'Removes a member',
     details: 'A project always keeps at least one owner.',
-    parameters: ['project', 'email'],
     responses: { 200: 'Member' },
   },
   'get /provision/audit': {

@@ -1,5 +1,5 @@
-/** Routes for accounts, sign-in links, sessions, personal tokens and the members of projects. */
-import type { Request, Router } from 'express';
+/** Routes for accounts, sign-in links, sessions, personal tokens and project members. */
+import type { Request } from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
@@ -15,17 +15,17 @@ import { type Change, param, type Responders, toListJson } from './responders.ts
 
 export interface PeopleRouteDeps {
   readonly people: People;
-  /** The public scheme and host for sign-in links. If it's null, we use those of the request. */
+  /** The public scheme and host for sign-in links. If this is null, we use the host of the request. */
   readonly publicUrl: () => string | null;
 }
 
-export function addPeopleRoutes(router: Router, responders: Responders, { people, publicUrl }: PeopleRouteDeps): void {
+export function addPeopleRoutes(responders: Responders, { people, publicUrl }: PeopleRouteDeps): void {
   const { read, change, readProject, changeProject } = responders;
   const { accounts, members, sessions, links, personalTokens } = people;
 
   /**
-   * Finds the person in the URL. The audit row gets their id, because an e-mail address would stay in the log after the
-   * person is deleted.
+   * Finds the person in the URL. We put their id into the audit row and not the e-mail address, because an address
+   * would stay in the log after the person is deleted.
    */
   const findPerson = async (request: Request, change?: Change): Promise<PersonRecord> => {
     const person = await accounts.findByEmail(param(request, 'email'));
@@ -50,135 +50,88 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
     return { sign_in_url: signInLinkUrl(origin, secret), sign_in_url_expires_at: formatTime(expiresAt) };
   };
 
-  router.get(
-    '/people',
-    read(async ({ query }) => {
-      const { unconfirmed, ...page } = parseOrBadRequest(peopleQuery, query);
-      return toListJson(unconfirmed ? await accounts.listUnconfirmed() : await accounts.list(page), toPersonJson);
-    }),
-  );
-  router.post(
-    '/people',
-    change('person.create', async (request, change) => {
-      const person = await accounts.create(request.body);
-      change.note({ person_id: person.id, admin: person.isAdmin });
-      change.setStatus(201);
-      return { ...toPersonJson(person), ...(!person.hasPassword && (await issueLink(request, person.id))) };
-    }),
-  );
-  router.get(
-    '/people/:email',
-    read(async (request) => toPersonJson(await findPerson(request))),
-  );
-  router.patch(
-    '/people/:email',
-    change('person.change', async (request, change) => {
-      const before = await findPerson(request, change);
-      const after = await accounts.change(before.id, request.body);
-      change.note({ ...(before.isAdmin !== after.isAdmin && { admin: { from: before.isAdmin, to: after.isAdmin } }) });
-      const [wasDisabled, isDisabled] = [before.disabledAt !== null, after.disabledAt !== null];
-      change.note({ ...(wasDisabled !== isDisabled && { disabled: { from: wasDisabled, to: isDisabled } }) });
-      return toPersonJson(after);
-    }),
-  );
-  router.delete(
-    '/people/:email',
-    change('person.delete', async (request, change) => {
-      const person = await findPerson(request, change);
-      await accounts.remove(person.id);
-      return { ...toPersonJson(person), deleted: true };
-    }),
-  );
-  router.get(
-    '/people/:email/sessions',
-    read(async (request) => toListJson(await sessions.list((await findPerson(request)).id), toSessionJson)),
-  );
-  router.delete(
-    '/people/:email/sessions',
-    change('session.revoke_all', async (request, change) => {
-      const revoked = await sessions.revokeAll((await findPerson(request, change)).id);
-      change.note({ sessions: revoked });
-      return { revoked };
-    }),
-  );
-  router.delete(
-    '/people/:email/sessions/:id',
-    change('session.revoke', async (request, change) => {
-      const { id } = await findPerson(request, change);
-      if (!(await sessions.revoke(id, param(request, 'id')))) throw gatewayError('not_found', { message: 'no such session' });
-      return { revoked: 1 };
-    }),
-  );
-  router.get(
-    '/people/:email/tokens',
-    read(async (request) => toListJson(await personalTokens.list((await findPerson(request)).id), toTokenJson)),
-  );
-  router.post(
-    '/people/:email/tokens',
-    change('token.create', async (request, change) => {
-      const { expires_in_days: days, ...input } = parseOrBadRequest(personalTokenInput, request.body);
-      const { token, record } = await personalTokens.create((await findPerson(request, change)).id, { ...input, days });
-      change.note({ prefix: record.prefix, name: record.name, scopes: record.scopes });
-      change.setStatus(201);
-      return { token, ...toTokenJson(record) };
-    }),
-  );
-  router.delete(
-    '/people/:email/tokens/:id',
-    change('token.revoke', async (request, change) => {
-      const record = await personalTokens.revoke((await findPerson(request, change)).id, param(request, 'id'));
-      change.note({ prefix: record.prefix, name: record.name });
-      return toTokenJson(record);
-    }),
-  );
-  router.post(
-    '/sign-in-links',
-    change('person.sign_in_link', async (request, change) => {
-      const { email, admin = false } = parseOrBadRequest(signInLinkInput, request.body);
-      if (email === undefined && !admin)
-        throw gatewayError('bad_request', { issues: [{ path: 'email', message: 'is required unless admin is true' }] });
-      const known = email === undefined ? null : await accounts.findByEmail(email);
-      if (known && known.disabledAt !== null)
-        throw gatewayError('conflict', { issues: [{ path: 'email', message: 'the person is disabled' }] });
-      const person = email === undefined ? null : (known ?? (await accounts.create({ email, admin })));
-      if (person && admin && !person.isAdmin) await accounts.change(person.id, { admin });
-      change.note({ person_id: person?.id ?? null, admin: admin || (person?.isAdmin ?? false) });
-      change.setStatus(201);
-      return { email: person?.email ?? null, ...(await issueLink(request, person?.id ?? null)) };
-    }),
-  );
-  router.get(
-    '/teams/:project/members',
-    readProject(async ({ id }) => toListJson(await members.list(id), toMemberJson)),
-  );
-  router.get(
-    '/teams/:project/members/:email',
-    readProject(async ({ id }, request) => {
-      return toMemberJson(await findMember(id, request));
-    }),
-  );
-  router.put(
-    '/teams/:project/members/:email',
-    changeProject('member.change', async (project, request, change) => {
-      const { role } = parseOrBadRequest(memberInput, request.body);
-      // The admin token vouches for the address, so this confirms an account that was created by an owner's invitation.
-      const unconfirmed = (await listByEmail(project.id, request)).find(({ isConfirmed }) => !isConfirmed);
-      if (unconfirmed) await accounts.confirm(unconfirmed.personId);
-      const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);
-      change.note({ role: { from: previous, to: role } });
-      return toMemberJson(member);
-    }),
-  );
-  router.delete(
-    '/teams/:project/members/:email',
-    changeProject('member.remove', async (project, request, change) => {
-      const { personId } = await findMember(project.id, request);
-      change.note({ person_id: personId });
-      const member = await members.remove(project.id, personId);
-      change.note({ role: { from: member.role, to: null } });
-      return toMemberJson(member);
-    }),
-  );
+  read('/people', async ({ query }) => {
+    const { unconfirmed, ...page } = parseOrBadRequest(peopleQuery, query);
+    return toListJson(unconfirmed ? await accounts.listUnconfirmed() : await accounts.list(page), toPersonJson);
+  });
+  change('post', '/people', 'person.create', async (request, change) => {
+    const person = await accounts.create(request.body);
+    change.note({ person_id: person.id, admin: person.isAdmin });
+    change.setStatus(201);
+    return { ...toPersonJson(person), ...(!person.hasPassword && (await issueLink(request, person.id))) };
+  });
+  read('/people/:email', async (request) => toPersonJson(await findPerson(request)));
+  change('patch', '/people/:email', 'person.change', async (request, change) => {
+    const before = await findPerson(request, change);
+    const after = await accounts.change(before.id, request.body);
+    change.note({ ...(before.isAdmin !== after.isAdmin && { admin: { from: before.isAdmin, to: after.isAdmin } }) });
+    const [wasDisabled, isDisabled] = [before.disabledAt !== null, after.disabledAt !== null];
+    change.note({ ...(wasDisabled !== isDisabled && { disabled: { from: wasDisabled, to: isDisabled } }) });
+    return toPersonJson(after);
+  });
+  change('delete', '/people/:email', 'person.delete', async (request, change) => {
+    const person = await findPerson(request, change);
+    await accounts.remove(person.id);
+    return { ...toPersonJson(person), deleted: true };
+  });
+  read('/people/:email/sessions', async (request) => toListJson(await sessions.list((await findPerson(request)).id), toSessionJson));
+  change('delete', '/people/:email/sessions', 'session.revoke_all', async (request, change) => {
+    const revoked = await sessions.revokeAll((await findPerson(request, change)).id);
+    change.note({ sessions: revoked });
+    return { revoked };
+  });
+  change('delete', '/people/:email/sessions/:id', 'session.revoke', async (request, change) => {
+    const { id } = await findPerson(request, change);
+    if (!(await sessions.revoke(id, param(request, 'id')))) throw gatewayError('not_found', { message: 'no such session' });
+    return { revoked: 1 };
+  });
+  read('/people/:email/tokens', async (request) => toListJson(await personalTokens.list((await findPerson(request)).id), toTokenJson));
+  change('post', '/people/:email/tokens', 'token.create', async (request, change) => {
+    const { expires_in_days: days, ...input } = parseOrBadRequest(personalTokenInput, request.body);
+    const { token, record } = await personalTokens.create((await findPerson(request, change)).id, { ...input, days });
+    change.note({ prefix: record.prefix, name: record.name, scopes: record.scopes });
+    change.setStatus(201);
+    return { token, ...toTokenJson(record) };
+  });
+  change('delete', '/people/:email/tokens/:id', 'token.revoke', async (request, change) => {
+    const record = await personalTokens.revoke((await findPerson(request, change)).id, param(request, 'id'));
+    change.note({ prefix: record.prefix, name: record.name });
+    return toTokenJson(record);
+  });
+  change('post', '/sign-in-links', 'person.sign_in_link', async (request, change) => {
+    const { email, admin = false } = parseOrBadRequest(signInLinkInput, request.body);
+    if (email === undefined && !admin)
+      throw gatewayError('bad_request', { issues: [{ path: 'email', message: 'is required unless admin is true' }] });
+    const known = email === undefined ? null : await accounts.findByEmail(email);
+    if (known && known.disabledAt !== null)
+      throw gatewayError('conflict', { issues: [{ path: 'email', message: 'the person is disabled' }] });
+    const person = email === undefined ? null : (known ?? (await accounts.create({ email, admin })));
+    if (person && admin && !person.isAdmin) await accounts.change(person.id, { admin });
+    change.note({ person_id: person?.id ?? null, admin: admin || (person?.isAdmin ?? false) });
+    change.setStatus(201);
+    return { email: person?.email ?? null, ...(await issueLink(request, person?.id ?? null)) };
+  });
+  readProject('/teams/:project/members', async ({ id }) => toListJson(await members.list(id), toMemberJson));
+  readProject('/teams/:project/members/:email', async ({ id }, request) => {
+    return toMemberJson(await findMember(id, request));
+  });
+  changeProject('put', '/teams/:project/members/:email', 'member.change', async (project, request, change) => {
+    const { role } = parseOrBadRequest(memberInput, request.body);
+    // Whoever has the admin token vouches for the e-mail address. So if an owner has created the account with an
+    // invitation, we can confirm it now.
+    const unconfirmed = (await listByEmail(project.id, request)).find(({ isConfirmed }) => !isConfirmed);
+    if (unconfirmed) await accounts.confirm(unconfirmed.personId);
+    const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);
+    change.note({ role: { from: previous, to: role } });
+    return toMemberJson(member);
+  });
+  changeProject('delete', '/teams/:project/members/:email', 'member.remove', async (project, request, change) => {
+    const { personId } = await findMember(project.id, request);
+    change.note({ person_id: personId });
+    const member = await members.remove(project.id, personId);
+    change.note({ role: { from: member.role, to: null } });
+    return toMemberJson(member);
+  });
 }
 
 const peopleQuery = z.object({
@@ -219,7 +172,6 @@ function toTokenJson({ id, prefix, name, scopes, createdAt, expiresAt, lastUsedA
   };
 }
 
-/** Returns the scheme and host that the client used. */
 function originOf(request: Request): string {
   const scheme = request.get('x-forwarded-proto')?.split(',', 1)[0]?.trim() === 'https' ? 'https' : 'http';
   return `${scheme}://${request.get('host') ?? ''}`;

@@ -1,13 +1,10 @@
-/** Routes for the calls that the gateway refused. */
-import type { Router } from 'express';
+/** Routes for calls that the gateway has refused. */
 import { z } from 'zod';
-import { toUsd } from '../../../core/cost.ts';
 import { gatewayError } from '../../../core/errors.ts';
 import { isUuid } from '../../../core/ids.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { type RefusalReason, refusalReasons } from '../../../core/refusal.ts';
 import { type Clock, formatTime, minuteMs } from '../../../core/time.ts';
-import { explainRefusal } from '../../../usage/refusals/explain-refusal.ts';
 import {
   type RefusalCounts,
   type RefusalPageRequest,
@@ -15,12 +12,13 @@ import {
   type RefusedCallRow,
   startOfRefused,
 } from '../../../usage/refusals/read-refusals.ts';
+import { toRefusedCallJson } from '../../shapes/refused-call-json.ts';
 import { param, type Responders } from './responders.ts';
 
 export interface RefusedCallRouteDeps {
   readonly refusedCalls: {
     readonly list: (request: RefusalPageRequest) => Promise<RefusedCallRow[]>;
-    /** Resolves to null if the project has no refused call with this id. */
+    /** Returns null if the project has no refused call with this id. */
     readonly find: (projectId: string, id: string) => Promise<RefusedCallRow | null>;
     readonly count: (selection: RefusalSelection & { readonly from: number; readonly to: number }) => Promise<RefusalCounts>;
   };
@@ -35,54 +33,31 @@ const callsQuery = z.object({
   source: z.string().min(1).max(256).optional(),
 });
 
-export function addRefusedCallRoutes(
-  router: Router,
-  { read, readProject }: Responders,
-  { refusedCalls, clock }: RefusedCallRouteDeps,
-): void {
+export function addRefusedCallRoutes({ read, readProject }: Responders, { refusedCalls, clock }: RefusedCallRouteDeps): void {
   const list = async (projectId: string | null, query: unknown) => {
     const page = { projectId, ...parseOrBadRequest(callsQuery, query) };
     const rows = await refusedCalls.list(page);
     const oldest = rows.at(-1);
-    // Any UUID is accepted, also one that names a time in the future.
+    // Any UUID is accepted as `before_id`. It needn't be a call's, and its timestamp can be in the future.
     const now = clock.now();
     const to = nextMinute(page.before === undefined ? now : Math.min(now, startOfRefused({ id: page.before })));
-    // If there may be more rows, the page ends with its last one. Otherwise it covers everything that we still keep.
+    // If there may be more rows than fit on the page, the counts only go back to the last row of the page. Otherwise
+    // they cover all rows that we still have.
     const from = oldest && rows.length === page.limit ? startOfRefused(oldest) : 0;
     const period = { from: from - (from % minuteMs), to };
     const { calls, recorded } = await refusedCalls.count({ ...page, ...period });
     const counts = { calls, recorded, not_recorded: calls - recorded };
     return { object: 'list', data: rows.map(toRefusedCallJson), from: formatTime(period.from), to: formatTime(period.to), counts };
   };
-  router.get(
-    '/teams/:project/refused-calls',
-    readProject(({ id }, { query }) => list(id, query)),
-  );
-  router.get(
-    '/refused-calls',
-    read(({ query }) => list(null, query)),
-  );
-  router.get(
-    '/teams/:project/refused-calls/:id',
-    readProject(async (project, request) => {
-      const row = await refusedCalls.find(project.id, param(request, 'id'));
-      if (row === null) throw gatewayError('not_found', { message: 'no such refused call' });
-      return toRefusedCallJson(row);
-    }),
-  );
+  readProject('/teams/:project/refused-calls', ({ id }, { query }) => list(id, query));
+  read('/refused-calls', ({ query }) => list(null, query));
+  readProject('/teams/:project/refused-calls/:id', async (project, request) => {
+    const row = await refusedCalls.find(project.id, param(request, 'id'));
+    if (row === null) throw gatewayError('not_found', { message: 'no such refused call' });
+    return toRefusedCallJson(row);
+  });
 }
 
 function nextMinute(epochMs: number): number {
   return epochMs - (epochMs % minuteMs) + minuteMs;
-}
-
-/** Returns JSON in the `RefusedCall` schema. */
-export function toRefusedCallJson(row: RefusedCallRow) {
-  const { id, project, keyPrefix, keyName, source, route, requestedModel, status, code, reason, rule, limit } = row;
-  const isCost = reason === 'project_cap' || rule?.startsWith('cost/') === true;
-  return {
-    ...{ id, created_at: formatTime(startOfRefused(row)), project, key: keyPrefix, key_name: keyName, source, route },
-    ...{ model_asked: requestedModel, status, code, reason, rule, limit: limit !== null && isCost ? toUsd(limit) : limit },
-    ...explainRefusal(row),
-  };
 }

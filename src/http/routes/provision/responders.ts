@@ -1,9 +1,8 @@
 /**
- * Helpers for the handlers of `/provision`. They look up the project in the URL, map database errors, build lists, and
- * write the audit row of each change. We write the row before we make the change, and complete it before we send the
- * response.
+ * Registers the routes of `/provision`. The handlers look up the project in the URL, map database errors, and write the
+ * audit rows. We write the row before we make a change, and add the outcome before we send the response.
  */
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, Response, Router } from 'express';
 import { gatewayError } from '../../../core/errors.ts';
 import { asObject, asString } from '../../../core/json/narrow.ts';
 import type { AuditDetail } from '../../../people/audit.ts';
@@ -12,61 +11,77 @@ import type { Project, Projects } from '../../../projects/projects.ts';
 import { mapDatabaseErrors } from '../../database-errors.ts';
 import { sendJson } from '../../error-handler.ts';
 
-/** A change that is being made. */
 export interface Change {
   /**
-   * Adds details to the audit row, e.g. ids, names or changed settings. Never add secrets, texts, subjects or e-mail
-   * addresses.
+   * Adds details to the audit row, such as ids, names or changed settings. Never add secrets, subjects, e-mail
+   * addresses or any content.
    */
   note(detail: AuditDetail): void;
-  /** Sets the status of the response. The default is 200. */
+  /** Sets the status of the response, which is 200 by default. */
   setStatus(status: number): void;
 }
 
 export interface Responders {
   /** Throws `not_found`. */
   findProject(slug: string): Promise<Project>;
-  /** Returns a handler that sends the JSON that `respond` returns. */
-  read(respond: (request: Request) => Promise<unknown>): RequestHandler;
-  /** Like `read`, but passes the project in the URL. */
-  readProject(respond: (project: Project, request: Request) => Promise<unknown>): RequestHandler;
+  /** Registers a GET route that sends the JSON that `respond` returns. */
+  read(path: string, respond: (request: Request) => Promise<unknown>): void;
+  /** Like `read`, but looks up the project in the URL and passes it to `respond`. */
+  readProject(path: string, respond: (project: Project, request: Request) => Promise<unknown>): void;
   /**
-   * Returns a handler that makes a change and sends the JSON that `respond` returns. `action` is the name of the change
-   * in the audit log, which may depend on the project.
+   * Registers a route that makes a change and sends the JSON that `respond` returns. `action` is the action's name in
+   * the audit log, which can depend on the project.
    */
   change(
+    method: ChangeMethod,
+    path: string,
     action: string | ((project: Project | null) => string),
     respond: (request: Request, change: Change) => Promise<unknown>,
-  ): RequestHandler;
-  /** Like `change`, but passes the project in the URL. */
-  changeProject(action: string, respond: (project: Project, request: Request, change: Change) => Promise<unknown>): RequestHandler;
-  /** Like `changeProject`, but for a read that we record in the audit log. `respond` sends the response itself. */
+  ): void;
+  /** Like `change`, but looks up the project in the URL and passes it to `respond`. */
+  changeProject(
+    method: ChangeMethod,
+    path: string,
+    action: string,
+    respond: (project: Project, request: Request, change: Change) => Promise<unknown>,
+  ): void;
+  /**
+   * Registers a GET route that is recorded in the audit log. It looks up the project in the URL and passes it to
+   * `respond`, which has to send the response itself.
+   */
   streamProject(
+    path: string,
     action: string,
     respond: (project: Project, request: Request, response: Response, change: Pick<Change, 'note'>) => Promise<void>,
-  ): RequestHandler;
+  ): void;
 }
+
+type ChangeMethod = 'post' | 'put' | 'patch' | 'delete';
 
 export interface ResponderDeps extends ChangeRecorder {
   readonly projects: Pick<Projects, 'findBySlug'>;
 }
 
-export function createResponders({ projects, ...recorder }: ResponderDeps): Responders {
+export function createResponders(router: Router, { projects, ...recorder }: ResponderDeps): Responders {
   const findProject = async (slug: string): Promise<Project> => requireProject(await projects.findBySlug(slug));
 
-  const read: Responders['read'] = (respond) => async (request, response) => {
-    // These handlers don't write an audit row, so they must not serve any other method.
-    if (request.method !== 'GET' && request.method !== 'HEAD') throw gatewayError('not_found');
-    sendJson(response, 200, await mapDatabaseErrors(() => respond(request)));
+  const read: Responders['read'] = (path, respond) => {
+    router.get(path, async (request, response) => {
+      sendJson(response, 200, await mapDatabaseErrors(() => respond(request)));
+    });
   };
 
-  /** `respond` gets the project named in the URL or in the body, or null if there is none. */
-  const audited =
-    (
-      action: string | ((project: Project | null) => string),
-      respond: (project: Project | null, request: Request, change: Change) => Promise<unknown>,
-    ): RequestHandler =>
-    async (request, response) => {
+  /**
+   * Registers a route that writes an audit row. `respond` gets the project that the URL or the body names, or null if
+   * there is none.
+   */
+  const audited = (
+    method: ChangeMethod,
+    path: string,
+    action: string | ((project: Project | null) => string),
+    respond: (project: Project | null, request: Request, change: Change) => Promise<unknown>,
+  ): void => {
+    router[method](path, async (request, response) => {
       let status = 200;
       const json = await mapDatabaseErrors(async () => {
         const slug = param(request, 'project') || asString(asObject(request.body).project);
@@ -79,15 +94,19 @@ export function createResponders({ projects, ...recorder }: ResponderDeps): Resp
         return recordChange(recorder, start, (note) => respond(project, request, { note, setStatus: (code) => (status = code) }));
       });
       sendJson(response, status, json);
-    };
+    });
+  };
 
-  const streamProject: Responders['streamProject'] = (action, respond) => async (request, response) => {
-    // Express also uses this handler for HEAD, which would read the whole export.
-    if (request.method !== 'GET') throw gatewayError('not_found');
-    await mapDatabaseErrors(async () => {
-      const project = await findProject(param(request, 'project'));
-      const start = { actor: 'admin_token', personId: null, projectId: project.id, action, target: findTarget(request) } as const;
-      await recordChange(recorder, start, (note) => respond(project, request, response, { note }));
+  const streamProject: Responders['streamProject'] = (path, action, respond) => {
+    router.get(path, async (request, response) => {
+      // Express also calls this handler for HEAD requests. We reject those, because they would read the whole export and
+      // discard it.
+      if (request.method !== 'GET') throw gatewayError('not_found');
+      await mapDatabaseErrors(async () => {
+        const project = await findProject(param(request, 'project'));
+        const start = { actor: 'admin_token', personId: null, projectId: project.id, action, target: findTarget(request) } as const;
+        await recordChange(recorder, start, (note) => respond(project, request, response, { note }));
+      });
     });
   };
 
@@ -95,9 +114,10 @@ export function createResponders({ projects, ...recorder }: ResponderDeps): Resp
     findProject,
     streamProject,
     read,
-    readProject: (respond) => read(async (request) => respond(await findProject(param(request, 'project')), request)),
-    change: (action, respond) => audited(action, (_project, request, change) => respond(request, change)),
-    changeProject: (action, respond) => audited(action, (project, request, change) => respond(requireProject(project), request, change)),
+    readProject: (path, respond) => read(path, async (request) => respond(await findProject(param(request, 'project')), request)),
+    change: (method, path, action, respond) => audited(method, path, action, (_project, request, change) => respond(request, change)),
+    changeProject: (method, path, action, respond) =>
+      audited(method, path, action, (project, request, change) => respond(requireProject(project), request, change)),
   };
 }
 
@@ -106,7 +126,10 @@ function requireProject(project: Project | null): Project {
   return project;
 }
 
-/** Returns the last parameter of the path, e.g. a prefix or an id. Null for people, because the detail has their id. */
+/**
+ * Returns the last path parameter, e.g. a prefix or an id. Null for people, because the detail of the audit row already
+ * has their id.
+ */
 function findTarget({ params }: Request): string | null {
   const [name, value] = Object.entries(params).at(-1) ?? [];
   return typeof value === 'string' && name !== 'email' ? value.slice(0, 300) : null;
@@ -116,7 +139,10 @@ export function toListJson<Row>(rows: readonly Row[], toJson: (row: Row) => unkn
   return { object: 'list', data: rows.map((row) => toJson(row)) };
 }
 
-/** Express 5 types wildcard parameters as lists, but these routes don't have any. */
+/**
+ * Returns a parameter of the URL. In Express 5, a wildcard parameter is a list, but none of these routes has a
+ * wildcard.
+ */
 export function param(request: Request, name: string): string {
   const value = request.params[name];
   return typeof value === 'string' ? value : '';

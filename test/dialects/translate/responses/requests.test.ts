@@ -1,4 +1,4 @@
-/** Tests requests of the responses route that are translated to both dialects. */
+/** Tests the translation of responses requests to both dialects. */
 import { describe, expect, test } from '@jest/globals';
 import { UntranslatableError } from '../../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../../src/dialects/json/lossless-json.ts';
@@ -234,10 +234,13 @@ describe('parameters that only a responses vendor supports', () => {
     [{ prompt: { id: 'p' } }, /^prompt: /],
     [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, /^input\[0\]: item_reference: this model's vendor stores no responses/],
     [{ input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] }, /^input\[0\]: file_id names a file at OpenAI/],
-    [{ input: [{ role: 'user', content: 'a' }, { type: 'computer_call' }] }, /^input\[1\]: items of this type/],
+    [
+      { input: [{ role: 'user', content: 'a' }, { type: 'computer_call' }] },
+      /^input\[1\]: this model's vendor does not support items of this type/,
+    ],
     [{ input: 7 }, /^input: must be text or a list$/],
-    [{ tools: [{ type: 'web_search' }] }, /^tools: web search/],
-    [{ tools: [call, { type: 'mcp', server_url: 'x' }] }, /^tools: only functions and custom tools/],
+    [{ tools: [{ type: 'web_search' }] }, /^tools: this model's vendor does not have web search/],
+    [{ tools: [call, { type: 'mcp', server_url: 'x' }] }, /^tools: this model's vendor only supports functions and custom tools/],
     [{ tools: [call, { type: 'web_search' }], tool_choice: { type: 'web_search' } }, /^tool_choice: /],
     [{ text: { format: { type: 'grammar' } } }, /^text\.format: /],
   ])('names the unsupported parameter: %j', (members, message) => {

@@ -1,0 +1,393 @@
+/**
+ * The composition root, which contains no logic of its own. It creates the modules, passes them their dependencies, and
+ * starts and stops them in order.
+ */
+import type { Activities } from '../../workflows/contract.ts';
+import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
+import { createCounterReader, createUsageReader } from '../ceilings/counter-usage.ts';
+import type { Config } from '../config/config.ts';
+import type { Environment } from '../config/environment.ts';
+import { type Clock, systemClock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import { createBreakers } from '../failover/breaker.ts';
+import { createContentWaits } from '../failover/content-waits.ts';
+import { createBodyMemory } from '../http/body-memory.ts';
+import { closeServer, endKeptAliveConnections, listenOn, trackUnusedConnections } from '../http/listen.ts';
+import { createHealthServer } from '../http/server.ts';
+import type { JournalFileSystem } from '../journal/file-system.ts';
+import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
+import { createKeyring, type Keyring } from '../keys/keyring.ts';
+import { createKnownPrompts } from '../memory/conversations/known-prompts.ts';
+import { reenqueueEmbeddings } from '../memory/triggers/embedding-runs.ts';
+import type { Logger } from '../observability/logger.ts';
+import { createCallMetrics } from '../observability/metrics/call-metrics.ts';
+import { type MetricFamily, renderFamilies } from '../observability/metrics/families.ts';
+import { createAudit } from '../people/audit.ts';
+import { createPeople } from '../people/people.ts';
+import { createResponseCache, type ResponseCache } from '../pipeline/cache/response-cache.ts';
+import { createUsageEstimates } from '../pipeline/call/usage-estimates.ts';
+import { createEmbedder } from '../pipeline/internal/embedder.ts';
+import { createMemoryModel } from '../pipeline/internal/memory-model.ts';
+import { createReranker } from '../pipeline/internal/reranker.ts';
+import { createProjects, type Projects } from '../projects/projects.ts';
+import type { Catalog } from '../routing/catalog.ts';
+import { createPoolState } from '../routing/pools.ts';
+import { createSharedBreakers } from '../routing/shared-breakers.ts';
+import type { Durable } from '../temporal/durable.ts';
+import { durableOff } from '../temporal/durable-off.ts';
+import { readUiUrl } from '../temporal/ui-url.ts';
+import { createUsageReports } from '../usage/reports.ts';
+import { createReprice } from '../usage/reprice.ts';
+import { createVendorHttpClient } from '../vendors/http-client.ts';
+import { createIdentities } from '../vendors/identity/identities.ts';
+import type { Api } from './api.ts';
+import { createCallHandler, createCurrentPlanner, createTokenCounter } from './call-handler.ts';
+import { createCallRecording } from './call-recording.ts';
+import { createCurrentConfig, listIdentities } from './config-snapshot.ts';
+import { createErasures } from './erasures.ts';
+import { createFirstAccess, type FirstAccess } from './first-access.ts';
+import { createLearning, signalWaitingBatches } from './learning.ts';
+import { createMediaHandlers } from './media.ts';
+import { createMemory } from './memory.ts';
+import { createMetrics, observeSettled } from './metrics.ts';
+import { createReadiness } from './readiness.ts';
+import { recordRefused } from './record-refused.ts';
+import { separateConnections } from './separate-connections.ts';
+import { createCacheWarmer } from './warm-caches.ts';
+
+/** `start` runs everything, `serve` runs the API, and `worker` runs durable work. */
+export type Role = 'start' | 'serve' | 'worker';
+
+export interface AppOptions {
+  readonly role: Role;
+  readonly config: Config;
+  readonly database: Database;
+  readonly logger: Logger;
+  readonly dataDir: string;
+  readonly environment: Environment;
+  readonly clock?: Clock;
+  /** Reasons from outside that keep the process from being ready (`/readyz`). */
+  readonly startupBlockers?: () => readonly string[];
+  /** Returns true if the service's own embedding model responds. Defaults to true. */
+  readonly isLocalEmbedderReady?: () => boolean;
+  /** Replaces the journal's file system, for tests. */
+  readonly journalFiles?: JournalFileSystem;
+  /** For tests that kill a process in the middle of an activity. */
+  readonly interceptActivities?: (activities: Activities) => Activities;
+  /** Returns the metrics of all processes on the port. By default, these are the metrics of this process. */
+  readonly readMetrics?: () => Promise<string>;
+  /** True if this process reads the metrics that come from the database. In a cluster, one process is enough. */
+  readonly readsStoredState?: boolean;
+  /** How often we check how long calls have been waiting for their first content. Tests set a shorter interval. */
+  readonly contentWaitTickMs?: number;
+  /** How long `close` waits for running responses and activities. Defaults to the configured stop timeout. */
+  readonly graceMs?: number;
+}
+
+export interface App extends FirstAccess {
+  readonly keyring: Keyring;
+  readonly projects: Projects;
+  readonly responseCache: ResponseCache;
+  /** Starts accepting calls. Returns the URL. */
+  listen(host: string, port: number): Promise<string>;
+  /**
+   * Connects to Temporal in the background. `onReady` receives the URL of the web UI, or null if there is no dev
+   * server.
+   */
+  startDurable(onReady?: (uiUrl: string | null) => void): Durable;
+  /** Makes all new calls use this configuration. Returns false if an even newer one got there first. */
+  reload(config: Config): Promise<boolean>;
+  /** Starts computing vectors that have been waiting for the local embedder. This happens in the background. */
+  takeUpEmbeddings(): void;
+  /**
+   * Reports that the process isn't ready, and closes each connection with its next response, so that callers and load
+   * balancers move on. The process still serves calls.
+   */
+  announceStop(): void;
+  /** Returns the metrics of this process. */
+  collectMetrics(): Promise<readonly MetricFamily[]>;
+  /** Returns the metrics of all processes on the port, in Prometheus's text format. */
+  readMetrics(): Promise<string>;
+  /**
+   * Rejects new calls and waits for running ones until the stop timeout. Then it aborts and settles the remaining
+   * calls, stops durable work and flushes the journal.
+   */
+  close(): Promise<void>;
+}
+
+/** How long we wait for the credentials of cloud identities when we start, so that the first calls don't fail. */
+const firstCredentialMs = 5_000;
+/** Time for aborted calls to settle and send their error. */
+const abortTimeoutMs = 2_000;
+
+export async function createApp(options: AppOptions): Promise<App> {
+  const {
+    role,
+    database,
+    logger,
+    dataDir,
+    environment,
+    clock = systemClock,
+    startupBlockers = () => [],
+    isLocalEmbedderReady = () => true,
+    graceMs = options.config.server.stopTimeoutMs,
+    journalFiles,
+    readsStoredState = true,
+    interceptActivities = (activities) => activities,
+    contentWaitTickMs,
+  } = options;
+  const identities = createIdentities({ clock, logger });
+  const { config } = options;
+  const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config, identities, database, clock, logger });
+  const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
+  const keyring = createKeyring({ database, clock, logger });
+  const people = createPeople({ database, clock });
+  const audit = createAudit({ database, clock });
+  const breakers = createBreakers(clock, (projectId, provider, from, to) => {
+    sharedBreakers.changed(projectId, provider);
+    if (from === 'closed') logger.warn({ projectId, provider }, 'circuit breaker opened');
+    if (to === 'closed') logger.info({ projectId, provider }, 'circuit breaker closed');
+  });
+  const pools = createPoolState();
+  const contentWaits = createContentWaits(({ projectId, breakerKey }) => {
+    logger.warn({ projectId, provider: breakerKey }, 'attempt slow');
+    breakers.recordFailure(projectId, breakerKey);
+  }, contentWaitTickMs);
+  const httpClient = createVendorHttpClient();
+  const admissionDatabase = separateConnections(database, 'admission');
+  const statusDatabase = separateConnections(database, 'status');
+  const reports = createUsageReports({ database: statusDatabase, clock });
+
+  const knownPrompts = createKnownPrompts();
+  const callRecording = await createCallRecording({
+    snapshot,
+    database,
+    admissionDatabase,
+    knownPrompts,
+    dataDir,
+    journalFiles,
+    clock,
+    logger,
+  });
+  const { admission } = callRecording;
+  const callMetrics = createCallMetrics({
+    isProvider: (name) => snapshot().catalog.served.has(name),
+    isModel: (id) => snapshot().catalog.models.has(id),
+  });
+  const journal = observeSettled(callRecording.journal, callMetrics.recordCall);
+  const sharedBreakers = createSharedBreakers({
+    ...{ database, statusDatabase, process: journal.id, breakers, livenessTimeoutMs: defaultLivenessTimeoutMs },
+    onWriteFailure: (err) => logger.warn({ err }, 'failed to share circuit breakers with other processes; retrying'),
+  });
+  const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });
+
+  const catalog = (): Catalog => snapshot().catalog;
+  const planner = createCurrentPlanner(snapshot, breakers, pools);
+  const responseCache = createResponseCache({ clock });
+  const ofCalls = { getKeyCeilings: keyring.getCeilings, recordRuleHit: projects.ruleHits.record };
+  const callDeps = { httpClient, breakers, pools, contentWaits, admission, journal, clock, logger, ...ofCalls };
+  const handleCall = createCallHandler(snapshot, {
+    ...callDeps,
+    ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },
+  });
+  const handleInternal = recordRefused(callRecording.refusals.record, handleCall);
+  const embedder = createEmbedder({
+    handleCall: handleInternal,
+    catalog,
+    clock,
+    isLocalModelReady: (model) => {
+      const { models } = snapshot().config.localEmbedder;
+      return models.length === 0 || (models.includes(model) && isLocalEmbedderReady());
+    },
+  });
+  const memory = createMemory({
+    database,
+    clock,
+    logger,
+    recallDeadlineMs: () => snapshot().config.memory.recallDeadlineMs,
+    embedder,
+    reranker: createReranker({ handleCall: handleInternal, catalog, clock }),
+    findProject: projects.get,
+  });
+  const learning = createLearning({
+    database,
+    clock,
+    model: createMemoryModel({ handleCall: handleInternal, planner, catalog, findProject: projects.get, clock }),
+    retry: () => snapshot().config.memory.retry,
+    uiUrl: () => readUiUrl(snapshot().config.temporal, dataDir),
+    logger,
+  });
+  const media = createMediaHandlers({ ...callDeps, recordRefusal: callRecording.refusals.record, snapshot, database });
+  let durable: Durable | null = null;
+  let isStopping = false;
+  let reloads = 0;
+  const deleteRuns: Durable['deleteRuns'] = async (workflowId, recordRuns) => {
+    if (!durable) throw new Error('durable work has not been started');
+    return durable.deleteRuns(workflowId, recordRuns);
+  };
+  const erasures = createErasures({ database, dataDir, callRecording, responseCache, deleteRuns, logger });
+  const bodyMemory = createBodyMemory(snapshot().config.server.bodyMemoryBytes);
+  const health = createReadiness({
+    isWorker: role === 'worker',
+    isStopping: () => isStopping,
+    startupBlockers,
+    journal,
+    keyring,
+    admission,
+    bodyMemory,
+    isDatabaseDown: () => database.outage?.isDown ?? false,
+    durableWaitReasons: () => durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []),
+    listLeaseholders: callRecording.listLeaseholders,
+    identityStates: identities.states,
+  });
+  const readMetrics = options.readMetrics ?? (async () => renderFamilies([await metrics.collect()]));
+  const errorReports = { logger, countError: callMetrics.recordErrorResponse };
+  // A worker doesn't load the API's modules, so that it starts faster and takes 25 MB less memory.
+  const { server, closeStreams }: Api =
+    role === 'worker'
+      ? {
+          server: createHealthServer({ health, readMetrics, adminTokens: () => snapshot().config.adminTokens, ...errorReports }),
+          closeStreams: async () => undefined,
+        }
+      : (await import('./api.ts')).createApi({
+          database,
+          snapshot,
+          activeModels,
+          keyring,
+          people,
+          audit,
+          projects,
+          breakers,
+          pools,
+          readBreakers: sharedBreakers.read,
+          reports,
+          reprice: createReprice({ database, adjustCosts: applyCostAdjustments }),
+          memory,
+          erasures,
+          learning,
+          callRecording,
+          readUsage: createUsageReader(readCounters),
+          readCounters,
+          handleCall,
+          knownPrompts,
+          countTokens: createTokenCounter(snapshot, { httpClient, breakers, pools, clock, logger }),
+          media,
+          health,
+          bodyMemory,
+          readMetrics,
+          clock,
+          ...errorReports,
+        });
+  const metrics = createMetrics({
+    ...{
+      snapshot,
+      callRecording,
+      keyring,
+      breakers,
+      pools,
+      contentWaits,
+      responseCache,
+      httpClient,
+      bodyMemory,
+      database,
+      dataDir,
+      logger,
+      identities,
+    },
+    calls: callMetrics,
+    durable: () => durable,
+    isLocalEmbedderReady: () => (snapshot().config.localEmbedder.models.length > 0 ? isLocalEmbedderReady() : null),
+    stateDatabase: readsStoredState ? separateConnections(database, 'metrics') : null,
+  });
+
+  // Workers don't serve calls, and an embedded database can't be unavailable while this process runs.
+  const cacheWarmer =
+    role === 'worker' || database.kind === 'embedded'
+      ? null
+      : createCacheWarmer({ database, keyring, projects, memorySettings: memory.settings, clock, logger });
+
+  const closeUnusedConnections = trackUnusedConnections(server);
+
+  // Temporal's SDK makes up a quarter of what a process loads. Loading it blocks calls, so we do it before serving any.
+  const durableWork = snapshot().config.temporal.mode === 'off' ? null : await import('./durable-work.ts');
+  if (role !== 'serve' && durableWork) await durableWork.loadWorkerSdk();
+  await keyring.start();
+  await projects.start();
+  await memory.settings.start();
+  await activeModels.start();
+  await identities.firstAttempts(firstCredentialMs);
+  cacheWarmer?.start();
+  await callRecording.start();
+  await erasures.listener.start();
+
+  return {
+    keyring,
+    projects,
+    responseCache,
+    listen: (host, port) => listenOn(server, host, port),
+    ...createFirstAccess({ projects, keyring, people }),
+    startDurable(onReady) {
+      durable ??= !durableWork
+        ? durableOff
+        : durableWork.startDurableWork({
+            snapshot,
+            role: role === 'serve' ? 'client' : 'worker',
+            environment,
+            dataDir,
+            database,
+            clock,
+            memory,
+            erasures: erasures.activities,
+            learning,
+            videos: media.activities,
+            interceptActivities,
+            logger,
+            graceMs,
+            onReady: (ready) => onReady?.(ready.uiUrl()),
+          });
+      return durable;
+    },
+    collectMetrics: metrics.collect,
+    readMetrics,
+    async reload(next) {
+      reloads += 1;
+      const reload = reloads;
+      // Keep the current configuration until the new identities have their first credentials.
+      const waiting = identities.prepare(listIdentities(next.providers), firstCredentialMs);
+      if (waiting) await waiting;
+      if (reload !== reloads) return false;
+      const { payloadKeys } = snapshot().config.temporal;
+      replaceConfig(next);
+      if (payloadKeys.join() !== next.temporal.payloadKeys.join()) durable?.reconnect();
+      signalWaitingBatches(database, logger, null);
+      return true;
+    },
+    takeUpEmbeddings() {
+      reenqueueEmbeddings(database, memory.embeddingModelOf).catch((err: unknown) =>
+        logger.warn({ err }, 'failed to start embedding runs'),
+      );
+    },
+    announceStop() {
+      isStopping = true;
+      endKeptAliveConnections(server);
+    },
+    async close() {
+      const deadline = performance.now() + graceMs;
+      const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
+      const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });
+      await Promise.all([serverClosed, closeStreams(), durable?.stop()]);
+      // If a client has disconnected, its call no longer has a connection to wait for. The vendor may still bill it, so
+      // wait until it's settled.
+      await callRecording.waitUntilSettled(deadline);
+      httpClient.abort();
+      identities.close();
+      await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
+      await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
+      await callRecording.stop();
+      metrics.stop();
+      void cacheWarmer?.stop(); // Don't wait for this, because the database may not respond.
+      await activeModels.stop();
+      await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import type { ReadCounters } from '../ceilings/counter-usage.ts';
+import type { CatalogRow } from '../config/config.ts';
+import type { Caller } from '../core/call.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Audit } from '../people/audit.ts';
+import type { People } from '../people/people.ts';
+import type { HandleCall } from '../pipeline/call/handle-call.ts';
+import type { Projects } from '../projects/projects.ts';
+import type { PoolState } from '../routing/pools.ts';
+import type { ReadBreakers } from '../routing/shared-breakers.ts';
+import type { ActiveModels } from '../usage/prices/active-models.ts';
+import type { UsageReports } from '../usage/reports.ts';
+import type { StatusReport } from '../usage/status.ts';
+import type { CallRecording } from './call-recording.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { Erasures } from './erasures.ts';
+import type { Learning } from './learning.ts';
+import type { EraseSubject, Memory } from './memory.ts';
+
+/** The dependencies of all areas of the console. Each area only takes those that it uses. */
+export interface ConsoleDeps {
+  readonly snapshot: () => ConfigSnapshot;
+  readonly readCounters: ReadCounters;
+  readonly people: People;
+  readonly audit: Audit;
+  readonly projects: Projects;
+  readonly keyring: Keyring;
+  readonly breakers: Breakers;
+  readonly pools: PoolState;
+  readonly readBreakers: ReadBreakers;
+  readonly reports: UsageReports;
+  readonly activeModels: ActiveModels<CatalogRow>;
+  readonly memory: Memory;
+  readonly learning: Learning;
+  readonly erasures: Erasures;
+  readonly eraseSubject: EraseSubject;
+  readonly callRecording: CallRecording;
+  readonly handleCall: HandleCall;
+  /** Runs a query after this process has stored its calls, so that people see the calls that they've just made. */
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly database: Database;
+  /** Returns the response of `GET /status/peek`. */
+  readonly getStatus: (caller: Caller) => Promise<StatusReport>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}

@@ -1,0 +1,150 @@
+/**
+ * Writes bytes that several request bodies share only once per segment. Agents resend their whole history with every
+ * call, so nearly all of a body is usually in the segment already. A record then refers to these bytes by their position
+ * in the file, and only its attachment is new.
+ *
+ * A record never refers to bytes outside its own segment. We delete segments as a whole, so everything that a record
+ * needs exists as long as the record itself.
+ */
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import { parseJson } from '../core/json/narrow.ts';
+import { repeatedPartsOf } from '../core/repeated-parts.ts';
+import { encodeFrame, type Frame, headerBytes } from './frame.ts';
+
+/**
+ * One piece of a request body. A number is the length of a piece that comes next in the record's attachment. A pair is
+ * the offset and the length of bytes in the segment.
+ */
+type BodyPiece = number | readonly [offset: number, length: number];
+
+export interface SharedBody {
+  readonly pieces: readonly BodyPiece[];
+  /** The bytes that aren't in the segment yet. */
+  readonly attachment: Buffer;
+}
+
+/** Bytes of a segment, as alternating offsets and lengths. */
+type Ranges = readonly number[];
+
+/** The maximum number of parts that we remember per segment. Each takes up to a kilobyte. */
+const maxParts = 2_000;
+/** We write a body in full if it would have more pieces than this. */
+const maxPieces = 64;
+/** Sharing fewer bytes than this isn't worth the effort. */
+const minSharedBytes = 8_192;
+
+export type WrittenParts = ReturnType<typeof createWrittenParts>;
+
+/** Remembers where the parts of request bodies are in a segment. */
+export function createWrittenParts() {
+  const written = new LRUCache<string, Ranges>({ max: maxParts });
+
+  return {
+    /** Splits a body into bytes that are in the segment and new bytes. Returns null if it should be written in full. */
+    share(body: Buffer): SharedBody | null {
+      const parts = repeatedPartsOf(body);
+      if (parts.length === 0) return null;
+      const known = parts
+        .map(({ start, end, fingerprint }) => ({ start, end, ranges: written.get(keyOf(end - start, fingerprint)) }))
+        .toSorted((one, other) => one.start - other.start || other.end - one.end);
+      const pieces: BodyPiece[] = [];
+      const added: Buffer[] = [];
+      let at = 0;
+      let sharedBytes = 0;
+      const addUntil = (end: number): void => {
+        if (end === at) return;
+        pieces.push(end - at);
+        added.push(body.subarray(at, end));
+      };
+      for (const { start, end, ranges } of known) {
+        if (ranges === undefined || start < at) continue;
+        addUntil(start);
+        for (let index = 0; index < ranges.length; index += 2) pieces.push([ranges[index] ?? 0, ranges[index + 1] ?? 0]);
+        sharedBytes += end - start;
+        at = end;
+      }
+      addUntil(body.length);
+      if (sharedBytes < minSharedBytes || pieces.length > maxPieces) return null;
+      return { pieces, attachment: added.length === 1 && added[0] ? added[0] : Buffer.concat(added) };
+    },
+    /** Remembers the parts of a body that has been written. `offset` is the position of its attachment in the segment. */
+    add(body: Buffer, shared: SharedBody | null, offset: number): void {
+      const ranges = shared ? toRanges(shared.pieces, offset) : [offset, body.length];
+      for (const { start, end, fingerprint } of repeatedPartsOf(body)) {
+        const key = keyOf(end - start, fingerprint);
+        // If we've just written the whole body, its parts are in one piece, so we no longer need the old ones.
+        if (shared === null || !written.has(key)) written.set(key, sliceRanges(ranges, start, end));
+      }
+    },
+  };
+}
+
+function keyOf(bytes: number, fingerprint: string): string {
+  return `${bytes} ${fingerprint}`;
+}
+
+function toRanges(pieces: readonly BodyPiece[], offset: number): Ranges {
+  let at = offset;
+  return pieces.flatMap((piece) => {
+    if (typeof piece !== 'number') return piece;
+    at += piece;
+    return [at - piece, piece];
+  });
+}
+
+/** Returns the ranges of a body's bytes from `start` to `end`. */
+function sliceRanges(ranges: Ranges, start: number, end: number): Ranges {
+  const slice: number[] = [];
+  let at = 0;
+  for (let index = 0; index < ranges.length; index += 2) {
+    const offset = ranges[index] ?? 0;
+    const length = ranges[index + 1] ?? 0;
+    const from = Math.max(start, at);
+    const to = Math.min(end, at + length);
+    if (from < to) slice.push(offset + from - at, to - from);
+    at += length;
+  }
+  return slice;
+}
+
+const offsetOrLength = z.int().nonnegative();
+const sharedSchema = z.looseObject({
+  shared: z.object({ content: z.unknown(), pieces: z.array(z.union([offsetOrLength, z.tuple([offsetOrLength, offsetOrLength])])) }),
+});
+
+/** Occurs in the JSON of every record with a shared body. In a string, the quotes would be escaped. */
+const sharedMark = Buffer.from('"shared":{');
+
+/** Reports whether the frame may have a shared body. */
+export function mayShareBytes({ meta }: Frame): boolean {
+  return meta.includes(sharedMark);
+}
+
+/**
+ * Turns a frame with a shared body into one with the whole body. Returns other frames as they are. `read` returns bytes
+ * of the segment, and fewer of them at its end.
+ */
+export async function expandFrame(frame: Frame, read: (offset: number, length: number) => Promise<Buffer>): Promise<Frame> {
+  const parsed = sharedSchema.safeParse(parseJson(frame.meta.toString('utf8')));
+  if (!parsed.success) return frame;
+  const { shared, ...record } = parsed.data;
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (const piece of shared.pieces) {
+    if (typeof piece !== 'number') {
+      const [offset, length] = piece;
+      const bytes = await read(offset, length);
+      if (bytes.length < length) return frame;
+      parts.push(bytes);
+    } else {
+      parts.push(frame.attachment.subarray(at, at + piece));
+      at += piece;
+    }
+  }
+  if (at !== frame.attachment.length) return frame;
+  const attachment = Buffer.concat(parts);
+  const raw = Buffer.concat(encodeFrame(JSON.stringify({ ...record, content: shared.content }), attachment));
+  const metaEnd = raw.length - attachment.length;
+  return { meta: raw.subarray(headerBytes, metaEnd), attachment: raw.subarray(metaEnd), raw };
+}

@@ -1,0 +1,91 @@
+/**
+ * Finds out which recalled memories a response mentions. This is a rough measure that doesn't need a model. We look for
+ * names, numbers and less common words of a memory that are in the response but not in the prompt. If a response uses a
+ * memory in different words we don't notice, and if it contains the same words by chance we think that it uses the
+ * memory.
+ */
+import type { Queries } from '../../db/database.ts';
+import { isUnspaced, splitIntoTokens } from '../text/lexemes.ts';
+import { type RecalledMemory, readCallText } from './read-call-text.ts';
+
+/** Shorter words are mostly function words. For scripts without spaces, we compare pairs of letters instead. */
+const minLength = 5;
+/**
+ * How many words of a memory the response has to contain. A single word may be there by chance. That's unlikely for a
+ * name or a number, so one of those is enough.
+ */
+const minWords = 2;
+const maxTerms = 5;
+/** Words that occur in more than this share of the project's passages are too common to tell that a memory was used. */
+const commonShare = 0.1;
+
+/**
+ * Limits how much of the prompt we read. A word that only occurs in the rest of the prompt would wrongly count as new
+ * in the response.
+ */
+const limits = { maxMessages: 100, maxText: 24_000 };
+
+/** Maps the id of each memory to its terms that occur in the response. Null if there's no response. */
+export async function readMentions(
+  queries: Queries,
+  projectId: string,
+  callId: string,
+  recalled: readonly RecalledMemory[],
+): Promise<ReadonlyMap<string, readonly string[]> | null> {
+  const text = await readCallText(queries, projectId, callId, limits);
+  if (!text?.answered) return null;
+  const messages = text.messages.map((message) => [message.text, ...message.toolCalls.map((call) => call.arguments)].join('\n'));
+  const prompt = [...messages.slice(0, -1), ...text.extras.map((extra) => extra.text ?? '')].join('\n');
+  const texts = recalled.map((memory) => memory.text ?? '');
+  const common = await findCommonWords(queries, projectId, texts);
+  const response = messages.at(-1) ?? '';
+  return new Map(recalled.map(({ id }, index) => [id, findMentions({ memory: texts[index] ?? '', response, prompt, common })]));
+}
+
+export interface MentionSources {
+  readonly memory: string;
+  readonly response: string;
+  /** The text of the whole prompt, except for the recalled memories. */
+  readonly prompt: string;
+  /** The project's frequent words. */
+  readonly common: ReadonlySet<string>;
+}
+
+/** Returns up to `maxTerms` terms of the memory that the response mentions. */
+export function findMentions({ memory, response, prompt, common }: MentionSources): string[] {
+  const answered = toTerms(response);
+  const known = toTerms(prompt);
+  const shared = [...toTerms(memory)].filter((term) => answered.has(term) && !known.has(term) && !common.has(term));
+  const names = toNames(memory);
+  // Ignore single digits, because a response may contain a numbered list.
+  const strong = shared.filter((term) => (/\p{N}/u.test(term) && term.length > 1) || names.has(term));
+  const words = shared.filter((term) => !strong.includes(term) && (term.length >= minLength || (term.length > 1 && isUnspaced(term))));
+  if (strong.length === 0 && words.length < minWords) return [];
+  return [...strong, ...words].slice(0, maxTerms);
+}
+
+/**
+ * Finds the words in `texts` that are too common in this project to be distinctive. We only have statistics for larger
+ * projects. For small ones the result is empty.
+ */
+async function findCommonWords(queries: Queries, projectId: string, texts: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await queries.query<{ word: string }>(
+    `select stat.word
+       from memory_words stat
+       join memory_embeddings state on state.project_id = stat.project_id
+      where stat.project_id = $1::uuid and stat.word = any($2::text[]) and stat.passages > ${commonShare} * state.passages`,
+    [projectId, [...toTerms(texts.join(' '))]],
+  );
+  return new Set(rows.map(({ word }) => word));
+}
+
+function toTerms(text: string): Set<string> {
+  const terms = splitIntoTokens(text).split(' ');
+  return new Set(terms.filter((term) => term !== ''));
+}
+
+/** Finds words that are capitalized although they don't start a sentence. */
+function toNames(text: string): ReadonlySet<string> {
+  const names = text.match(/(?<=[\p{L}\p{N},;)]\s)\p{Lu}[\p{L}\p{M}\p{N}]*/gu) ?? [];
+  return toTerms(names.join(' '));
+}

@@ -1,0 +1,19 @@
+/** Reads the beginnings of memories, so that other lists can name them. */
+import type { Queries } from '../../db/database.ts';
+
+export interface ItemBeginning {
+  readonly id: string;
+  readonly projectId: string;
+  readonly text: string;
+}
+
+const maxLength = 200;
+
+/** Finds memories of any project by id, live or closed. Deleted ones are missing from the result. */
+export function findItemBeginnings(queries: Queries, ids: readonly string[]): Promise<ItemBeginning[]> {
+  if (ids.length === 0) return Promise.resolve([]);
+  return queries.query<ItemBeginning>(
+    `select id, project_id as "projectId", left(text, ${maxLength}) as text from memory_items where id = any($1::uuid[])`,
+    [ids],
+  );
+}

@@ -1,0 +1,209 @@
+/**
+ * Lists the end users about whom memory stores anything, and says what it stores about one of them. Every query takes a
+ * bounded number of steps in an index, so an end user with a million memories takes no longer than one with ten thousand.
+ */
+import type { Queries } from '../../db/database.ts';
+import { type Item, itemColumns } from './item-record.ts';
+
+/** A number of rows that we stop counting at some point. */
+export interface BoundedCount {
+  readonly count: number;
+  /** True if we stopped counting, so there are more. */
+  readonly isMore: boolean;
+}
+
+/** Returns the smallest subject of each table that comes after (or at) `start`. There is an index for each of them. */
+function nextSubject(comparison: '>' | '>=', start: string): string {
+  const ofTable = (table: string): string =>
+    `(select subject from ${table} where project_id = $1::uuid and subject ${comparison} ${start} order by subject limit 1)`;
+  const ofPage = `(select subject from memory_pages
+     where project_id = $1::uuid and kind = 'profile' and coalesce(subject, '') ${comparison} ${start} order by coalesce(subject, '') limit 1)`;
+  const tables = ['conversations', 'call_texts', 'memory_items', 'memory_facts'].map(ofTable);
+  return `least(${[...tables, ofPage].join(', ')})`;
+}
+
+/**
+ * Subjects with a common prefix may not be adjacent in the index, because most collations only compare case as a
+ * tie-breaker. We keep scanning until we've skipped this many others.
+ */
+const maxOthers = 200;
+
+/**
+ * Texts that no other text comes after: the first one if the collation is that of Unicode, the second one if it compares
+ * bytes. The others are for collations that know neither of them.
+ */
+const lastTexts = ['\u{ffff}', '\u{10ffff}', '\u9fa0', 'zzzz'];
+
+export interface SubjectPage {
+  /** Only subjects that begin with this text. */
+  readonly prefix: string;
+  /** Cursor: the last subject of the previous page. */
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+export interface SubjectList {
+  readonly subjects: readonly string[];
+  /** Where we stopped looking, if that was neither at the end of the list nor at the limit. */
+  readonly stoppedAt: string | null;
+}
+
+/**
+ * Lists subjects in the order of the database's collation. Each step of the recursion jumps over all rows of a subject,
+ * which takes one step in the index of each table.
+ */
+export async function listSubjects(queries: Queries, projectId: string, { prefix, after, limit }: SubjectPage): Promise<SubjectList> {
+  const rows = await queries.query<{ subject: string; matches: boolean; stopped: boolean }>(
+    `with recursive step as (
+       select first.subject, 0 as found, 0 as others
+         from (select ${after === null ? nextSubject('>=', '$2::text') : nextSubject('>', '$6::text')} as subject) as first
+       union all
+       select (select ${nextSubject('>', 'step.subject')}),
+              step.found + starts_with(step.subject, $2::text)::integer, step.others + (not starts_with(step.subject, $2::text))::integer
+         from step
+        where step.subject is not null and step.found < $3::integer and step.others < $4::integer
+          and (starts_with(step.subject, $2::text) or step.subject <= (select max(bound) from unnest($5::text[]) as bound))
+     )
+     select subject, starts_with(subject, $2::text) as matches, others >= $4::integer as stopped
+       from step where subject is not null order by found + others`,
+    [projectId, prefix, limit, maxOthers, lastTexts.map((text) => prefix + text), ...(after === null ? [] : [after])],
+  );
+  const subjects = rows.flatMap(({ subject, matches }) => (matches ? subject : [])).slice(0, limit);
+  const last = rows.at(-1);
+  return { subjects, stoppedAt: last?.stopped && subjects.length < limit ? last.subject : null };
+}
+
+export interface SubjectCounts {
+  readonly live: BoundedCount;
+  /** Live memories that every wake-up includes. */
+  readonly pinned: BoundedCount;
+  /** Corrected, merged or removed memories. */
+  readonly closed: BoundedCount;
+  readonly conversations: BoundedCount;
+  /** Facts of the graph that are valid now. */
+  readonly facts: BoundedCount;
+  /** Facts that are no longer valid. */
+  readonly endedFacts: BoundedCount;
+  /** Calls with a stored prompt and response. */
+  readonly prompts: BoundedCount;
+}
+
+/**
+ * Live memories have an index of their own. For closed and pinned ones, and for valid facts, we have to read more than
+ * we count, but no more than this.
+ */
+const maxRead = 10_000;
+const maxCounted = 1_000;
+
+export async function countSubject(queries: Queries, projectId: string, subject: string): Promise<SubjectCounts> {
+  const [row] = await queries.query<Record<string, number>>(
+    `select live.*, items.*, facts.*,
+            (select count(*)::integer from (
+               select 1 from conversations where project_id = $1::uuid and subject = $2::text limit $4::integer + 1) as counted) as conversations,
+            (select count(*)::integer from (
+               select 1 from call_texts where project_id = $1::uuid and subject = $2::text limit $4::integer + 1) as counted) as prompts
+       from (
+         select count(*)::integer as live, count(*) filter (where pinned)::integer as pinned
+           from (select pinned from memory_items where project_id = $1::uuid and subject = $2::text and state = 'live'
+                  order by created_at desc, id desc limit $3::integer) as read
+       ) as live,
+       (
+         select count(*)::integer as items, count(*) filter (where state = 'closed')::integer as closed
+           from (select state from memory_items where project_id = $1::uuid and subject = $2::text limit $3::integer) as read
+       ) as items,
+       (
+         select count(*)::integer as "factsRead", count(*) filter (where valid_to is null or valid_to > now())::integer as facts,
+                count(*) filter (where valid_to <= now())::integer as "endedFacts"
+           from (select valid_to from memory_facts where project_id = $1::uuid and subject = $2::text
+                  order by created_at desc limit $3::integer) as read
+       ) as facts`,
+    [projectId, subject, maxRead, maxCounted],
+  );
+  const numberOf = (name: string): number => row?.[name] ?? 0;
+  const ofRead = (name: string, read: string): BoundedCount => ({ count: numberOf(name), isMore: numberOf(read) >= maxRead });
+  return {
+    live: ofRead('live', 'live'),
+    pinned: ofRead('pinned', 'live'),
+    closed: ofRead('closed', 'items'),
+    facts: ofRead('facts', 'factsRead'),
+    endedFacts: ofRead('endedFacts', 'factsRead'),
+    conversations: toBoundedCount(numberOf('conversations'), maxCounted),
+    prompts: toBoundedCount(numberOf('prompts'), maxCounted),
+  };
+}
+
+/** Interprets the count of a query with the limit `max + 1`. */
+function toBoundedCount(found: number, max: number): BoundedCount {
+  return { count: Math.min(found, max), isMore: found > max };
+}
+
+/** Returns the newest live memories about the subject. Pinned ones are only looked for among the newest 10,000. */
+export function listNewestItems(
+  queries: Queries,
+  projectId: string,
+  { subject, pinned, limit }: { readonly subject: string; readonly pinned: boolean; readonly limit: number },
+): Promise<Item[]> {
+  return queries.query<Item>(
+    `select ${itemColumns} from (
+       select * from memory_items
+        where project_id = $1::uuid and subject = $2::text and state = 'live'
+        order by created_at desc, id desc limit $3::integer
+     ) as item ${pinned ? 'where item.pinned' : ''} order by item.created_at desc, item.id desc limit $4::integer`,
+    [projectId, subject, pinned ? maxRead : limit, limit],
+  );
+}
+
+export interface SeenTimes {
+  readonly first: Date;
+  readonly last: Date;
+}
+
+/**
+ * Returns when the subject's first conversation started, and when its latest conversation had its last turn. The first one
+ * can go on longer than others, so we look at the start of many.
+ */
+export async function readConversationTimes(queries: Queries, projectId: string, subject: string): Promise<SeenTimes | null> {
+  const conversations = (order: 'asc' | 'desc'): string =>
+    `(select started_at, last_turn_at from conversations where project_id = $1::uuid and subject = $2::text
+       order by last_turn_at ${order}, id ${order} limit $3::integer) as conversation`;
+  const [row] = await queries.query<{ first: Date | null; last: Date | null }>(
+    `select (select min(started_at) from ${conversations('asc')}) as first,
+            (select last_turn_at from ${conversations('desc')} limit 1) as last`,
+    [projectId, subject, maxRead],
+  );
+  return row?.first && row.last ? { first: row.first, last: row.last } : null;
+}
+
+export interface SubjectSummary {
+  readonly subject: string;
+  readonly memories: BoundedCount;
+  readonly conversations: BoundedCount;
+  /** Latest turn of any of their conversations. Null without one. */
+  readonly lastTurnAt: Date | null;
+}
+
+const maxListed = 100;
+
+/** Summarizes these subjects, one line each, in the given order. */
+export async function summarizeSubjects(queries: Queries, projectId: string, subjects: readonly string[]): Promise<SubjectSummary[]> {
+  const rows = await queries.query<{ subject: string; memories: number; conversations: number; lastTurnAt: Date | null }>(
+    `select given.subject, memories.count as memories, conversations.count as conversations, conversations.last as "lastTurnAt"
+       from unnest($2::text[]) with ordinality as given (subject, position)
+      cross join lateral (
+        select count(*)::integer as count from (
+          select 1 from memory_items where project_id = $1::uuid and subject = given.subject and state = 'live' limit $3::integer + 1
+        ) as counted) as memories
+      cross join lateral (
+        select count(*)::integer as count, max(last_turn_at) as last from (
+          select last_turn_at from conversations where project_id = $1::uuid and subject = given.subject
+           order by last_turn_at desc, id desc limit $3::integer + 1
+        ) as counted) as conversations
+      order by given.position`,
+    [projectId, subjects, maxListed],
+  );
+  return rows.map(({ memories, conversations, ...row }) => ({
+    ...row,
+    memories: toBoundedCount(memories, maxListed),
+    conversations: toBoundedCount(conversations, maxListed),
+  }));
+}

@@ -1,1 +1,0 @@
-export { checkProviders } from '../app/check-providers.ts';

@@ -1,0 +1,89 @@
+/**
+ * Builds the static summary and details, memo and search attributes of a run. Temporal stores all of these unencrypted.
+ */
+import type { SearchAttributePair } from '@temporalio/common';
+import { searchAttributes, type WorkflowName } from '../../../workflows/contract.ts';
+import { note, toMarkdown } from '../../../workflows/notes.ts';
+import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
+
+/**
+ * An outbox entry, with the slug of its project. The slug is null if the project was deleted, or if the work doesn't
+ * belong to a project.
+ */
+export interface StartEntry extends OutboxEntry {
+  readonly projectSlug?: string | null;
+}
+
+export interface RunDescription {
+  readonly staticSummary: string;
+  readonly staticDetails: string;
+  /**
+   * The memo repeats the summary, because a run that continues as new keeps its memo but loses its static summary and
+   * details.
+   */
+  readonly memo: { readonly summary: string };
+  readonly searchAttributes: readonly SearchAttributePair[];
+}
+
+export function describeRun(workflow: WorkflowName, { workflowId, projectId, projectSlug, input }: StartEntry): RunDescription {
+  const slug = projectSlug ?? '';
+  const { summary, about, ids = [], batchId } = describeWork(workflow, input, slug);
+  const project = projectId === undefined ? [] : [note('project', slug, projectId)];
+  const kind = workflowId.split('/', 1)[0] ?? '';
+  return {
+    staticSummary: summary,
+    // Long details are cut off until you scroll. That's why the project is last, since it's in the summary as well.
+    staticDetails: toMarkdown([about, ...ids, ...project]),
+    memo: { summary },
+    searchAttributes: [
+      { key: searchAttributes.kind, value: kind },
+      ...(projectId === undefined ? [] : [{ key: searchAttributes.project, value: projectId }]),
+      ...(slug === '' ? [] : [{ key: searchAttributes.projectSlug, value: slug }]),
+      ...(batchId === undefined ? [] : [{ key: searchAttributes.batch, value: batchId }]),
+      // No state attribute for these workflows: they only wait for a timer, so Temporal's own status says enough.
+      // Updating an attribute would double the events of a run.
+      ...(workflow === 'conversationIdle' || workflow === 'idleConversations' ? [] : [{ key: searchAttributes.state, value: 'running' }]),
+    ],
+  };
+}
+
+interface WorkDescription {
+  readonly summary: string;
+  readonly about: string;
+  /** Lines with ids that people can paste into the API or the CLI. */
+  readonly ids?: readonly string[];
+  readonly batchId?: string;
+}
+
+function describeWork(workflow: WorkflowName, input: OutboxInput, slug: string): WorkDescription {
+  const text = (name: string): string => String(input[name] ?? '');
+  switch (workflow) {
+    case 'conversationIdle': {
+      const ids = [note('conversation', text('conversation_id')), note('opening', text('opened'))];
+      return { summary: note('conversationIdle', slug), about: note('aboutConversation'), ids };
+    }
+    case 'projectLearning':
+      return { summary: note('projectLearning', slug), about: note('aboutLearning') };
+    case 'learningBatch': {
+      const batchId = text('batch_id');
+      const ids = [note('replayBatch', batchId), note('showBatch', batchId)];
+      return { summary: note('learningBatch', slug, batchId), about: note('aboutBatch'), ids, batchId };
+    }
+    case 'embedMemory':
+      return { summary: note('embedMemory', slug, text('run')), about: note('aboutEmbeddings'), ids: [note('projectRun', text('run'))] };
+    case 'idleConversations': {
+      const run = text('run');
+      return { summary: note('idleConversations', slug, run), about: note('aboutConversations'), ids: [note('projectRun', run)] };
+    }
+    case 'subjectErasure': {
+      const id = text('erasure_id');
+      return { summary: note('subjectErasure', slug, id), about: note('aboutErasure'), ids: [note('erasure', id)] };
+    }
+    case 'videoOperation': {
+      const id = text('call_id');
+      return { summary: note('videoOperation', slug, id), about: note('aboutVideo'), ids: [note('call', id)] };
+    }
+    case 'dailyCleanup':
+      return { summary: note('dailyCleanup'), about: note('aboutCleanup') };
+  }
+}

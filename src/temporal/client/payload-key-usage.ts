@@ -1,0 +1,145 @@
+/**
+ * Finds out which payload keys are still needed by open runs and schedules in a namespace. A worker replays the whole
+ * history of a run, and after a key rotation a history can contain payloads with different keys. So we have to read
+ * every event, which doesn't require decoding it.
+ */
+import { backoffDelays, retry } from '../../core/backoff.ts';
+import {
+  connect,
+  grpcCodeOf,
+  grpcStatus,
+  isUnavailable,
+  type TemporalOptions,
+  withRequestTimeout,
+} from '../connection/temporal-connection.ts';
+import { encryptionKeyIdOf } from '../payloads/encryption.ts';
+
+export interface PayloadKeyUsage {
+  readonly runs: number;
+  readonly schedules: number;
+  /** The usage of each key, by key id. */
+  readonly keys: ReadonlyMap<string, KeyUsage>;
+}
+
+export interface KeyUsage {
+  readonly runs: number;
+  readonly schedules: number;
+  /** The ids of up to five workflows or schedules that need the key. */
+  readonly examples: readonly string[];
+}
+
+type Endpoint = Pick<TemporalOptions, 'address' | 'namespace' | 'tls' | 'apiKey'>;
+type Service = ReturnType<typeof connect>['workflowService'];
+type Execution = NonNullable<NonNullable<Awaited<ReturnType<Service['listOpenWorkflowExecutions']>>['executions']>[number]['execution']>;
+
+const runsPerPage = 500;
+/**
+ * Histories that we read at the same time. More than that, and the gateway's other requests starve on a small server.
+ */
+const historiesAtOnce = 8;
+const maxExamples = 5;
+const retryDelays = { initialMs: 200, maxMs: 2_000 };
+const maxRetries = 4;
+
+/** Throws if the server is unavailable or rejects a request. */
+export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKeyUsage> {
+  const { namespace } = endpoint;
+  const connection = connect(endpoint);
+  const service = connection.workflowService;
+  const keys = new Map<string, { runs: number; schedules: number; examples: string[] }>();
+  let runs = 0;
+  let schedules = 0;
+  const record = (keyIds: ReadonlySet<string>, kind: 'runs' | 'schedules', example: string): void => {
+    for (const id of keyIds) {
+      const usage = keys.get(id) ?? { runs: 0, schedules: 0, examples: [] };
+      usage[kind] += 1;
+      if (usage.examples.length < maxExamples) usage.examples.push(example);
+      keys.set(id, usage);
+    }
+  };
+  try {
+    const executions = listOpenRuns();
+    const readers = Array.from({ length: historiesAtOnce }, async () => {
+      for await (const execution of executions) {
+        const keyIds = await readKeyIds(execution);
+        if (keyIds === null) continue;
+        runs += 1;
+        record(keyIds, 'runs', execution.workflowId ?? '');
+      }
+    });
+    await Promise.all(readers);
+    for await (const scheduleId of listSchedules()) {
+      const schedule = await send(() => service.describeSchedule({ namespace, scheduleId }));
+      schedules += 1;
+      record(keyIdsIn(schedule), 'schedules', scheduleId);
+    }
+  } finally {
+    await connection.close();
+  }
+  return { runs, schedules, keys };
+
+  function send<Result>(request: () => Promise<Result>): Promise<Result> {
+    return retry(() => withRequestTimeout(connection, request), {
+      delays: backoffDelays(retryDelays, maxRetries),
+      isRetryable: isUnavailable,
+    });
+  }
+
+  async function* listOpenRuns(): AsyncGenerator<Execution> {
+    const query = 'ExecutionStatus = "Running"';
+    let nextPageToken: Uint8Array = new Uint8Array();
+    do {
+      const request = { namespace, query, pageSize: runsPerPage, nextPageToken };
+      const page = await send(() => service.listWorkflowExecutions(request));
+      for (const { execution } of page.executions) if (execution) yield execution;
+      nextPageToken = page.nextPageToken;
+    } while (nextPageToken.length > 0);
+  }
+
+  async function* listSchedules(): AsyncGenerator<string> {
+    let nextPageToken: Uint8Array = new Uint8Array();
+    do {
+      const request = { namespace, maximumPageSize: runsPerPage, nextPageToken };
+      const page = await send(() => service.listSchedules(request));
+      for (const { scheduleId } of page.schedules) if (scheduleId) yield scheduleId;
+      nextPageToken = page.nextPageToken;
+    } while (nextPageToken.length > 0);
+  }
+
+  /** Null if somebody has deleted the run in the meantime. */
+  async function readKeyIds(execution: Execution): Promise<ReadonlySet<string> | null> {
+    const keyIds = new Set<string>();
+    let nextPageToken: Uint8Array = new Uint8Array();
+    try {
+      do {
+        const request = { namespace, execution, nextPageToken };
+        const page = await send(() => service.getWorkflowExecutionHistory(request));
+        for (const id of keyIdsIn(page.history)) keyIds.add(id);
+        nextPageToken = page.nextPageToken;
+      } while (nextPageToken.length > 0);
+    } catch (error) {
+      if (grpcCodeOf(error) === grpcStatus.notFound) return null;
+      throw error;
+    }
+    return keyIds;
+  }
+}
+
+/** Collects the key ids of all payloads in a response, at any nesting depth. */
+function keyIdsIn(response: unknown): Set<string> {
+  const keyIds = new Set<string>();
+  const pending: unknown[] = [response];
+  while (pending.length > 0) {
+    const value = pending.pop();
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array) continue;
+    const id = isPayload(value) ? encryptionKeyIdOf(value) : null;
+    if (id === null) pending.push(...Object.values(value));
+    else keyIds.add(id);
+  }
+  return keyIds;
+}
+
+function isPayload(value: object): value is { metadata: Record<string, Uint8Array> } {
+  const metadata = 'metadata' in value ? value.metadata : null;
+  return typeof metadata === 'object' && metadata !== null && 'encoding' in metadata && metadata.encoding instanceof Uint8Array;
+}

@@ -1,0 +1,64 @@
+/**
+ * Tracks which of the gateway's search attributes are registered on the server. Operators use them to filter runs, e.g.
+ * `GatewayProjectSlug="…" and GatewayKind="learning"`.
+ *
+ * This is best effort. The server rejects starts with unregistered attributes, so if we can't register them, we start
+ * workflows without them.
+ */
+import type { SearchAttributePair } from '@temporalio/common';
+import type { Logger } from '../../observability/logger.ts';
+import { isUnavailable, type SearchAttributeRegistration } from '../connection/temporal-connection.ts';
+
+/** The minimum interval between attempts. It can take a while until a server knows a new namespace or attribute. */
+const retryIntervalMs = 5_000;
+
+export type SearchAttributes = ReturnType<typeof createSearchAttributes>;
+
+export function createSearchAttributes(names: readonly string[], register: () => Promise<SearchAttributeRegistration>, logger: Logger) {
+  let usable: readonly string[] = [];
+  let nextTryAt = Number.NEGATIVE_INFINITY;
+  let hasLogged = false;
+  let hasWarned = false;
+
+  return {
+    /** Registers attributes that are missing on the server. Never throws. */
+    async ensureRegistered(): Promise<void> {
+      if (usable.length === names.length || performance.now() < nextTryAt) return;
+      nextTryAt = performance.now() + retryIntervalMs;
+      try {
+        const { registered, rejection } = await register();
+        usable = registered;
+        if (rejection !== undefined && !isUnavailable(rejection) && !hasWarned) {
+          const missing = names.filter((name) => !registered.includes(name));
+          logger.warn(
+            { err: rejection, searchAttributes: missing },
+            'failed to register search attributes; starting workflows without them',
+          );
+          hasWarned = true;
+        }
+      } catch (error) {
+        if (!hasLogged) logger.info({ err: error }, 'search attributes unavailable; starting workflows without them');
+        hasLogged = true;
+      }
+    },
+    /**
+     * Forgets what has been registered, because the server may have lost it. The next `ensureRegistered` starts over.
+     */
+    reset(): void {
+      usable = [];
+      nextTryAt = Number.NEGATIVE_INFINITY;
+    },
+    /**
+     * Call this if the server rejected a start with attributes. We then leave out the attributes until
+     * `ensureRegistered` succeeds again.
+     */
+    disable(): void {
+      usable = [];
+      nextTryAt = performance.now() + retryIntervalMs;
+    },
+    areUsable: (): boolean => usable.length > 0,
+    /** Leaves out attributes that aren't registered, because the server doesn't accept them. */
+    filter: (attributes: readonly SearchAttributePair[]): SearchAttributePair[] =>
+      attributes.filter(({ key }) => usable.includes(key.name)),
+  };
+}

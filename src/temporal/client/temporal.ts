@@ -1,0 +1,203 @@
+/**
+ * Creates the Temporal client that starts workflows and the worker that runs them. Only this file,
+ * `temporal-connection.ts` and `temporal-worker.ts` import the SDK's client and worker.
+ *
+ * If the server is unavailable, work is delayed but not lost. The client reconnects automatically, and each request
+ * times out after five seconds. While a worker is running, the SDK retries its polling. If the worker stops anyway, we
+ * recreate it with backoff.
+ */
+import { Client, type ClientInterceptors, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { memoryQueue, replaySignal, searchAttributes, type WorkflowName, workflowNames } from '../../../workflows/contract.ts';
+import { retry } from '../../core/backoff.ts';
+import { errorSummary } from '../../core/error-messages.ts';
+import {
+  connect,
+  ensureNamespace,
+  grpcCodeOf,
+  grpcStatus,
+  registerSearchAttributes,
+  type TemporalOptions,
+  withRequestTimeout,
+} from '../connection/temporal-connection.ts';
+import { PermanentStartError } from '../outbox/outbox-rows.ts';
+import { createDataConverter, createWriteOnlyDataConverter } from '../payloads/data-converter.ts';
+import { checkPayload, PayloadRejectedError } from '../payloads/payloads.ts';
+import { withTraceHeader } from '../payloads/trace-header.ts';
+import { type RunningWorker, runWorker } from '../worker/temporal-worker.ts';
+import type { WorkerSpec } from '../worker/worker-options.ts';
+import { describeRun, type StartEntry } from './describe-run.ts';
+import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
+import { readTaskQueue, type TaskQueueState } from './task-queue.ts';
+
+export interface Temporal {
+  /** The SDK's client, for operations that this interface doesn't offer. It uses the gateway's payload codecs. */
+  readonly client: Client;
+  /**
+   * A client that decodes every payload as undefined. It can list, describe and update things even if this process
+   * lacks the payload key.
+   */
+  readonly writeOnlyClient: Client;
+  /** Removes search attributes that the server doesn't know, because it would reject them. */
+  readonly filterAttributes: SearchAttributes['filter'];
+  /**
+   * Resolves once the server responds and has the namespace. If the namespace is missing, we create it if the options
+   * allow this, and otherwise throw `MissingNamespaceError`.
+   */
+  probe(): Promise<void>;
+  /**
+   * Starts the entry's workflow unless it's already running, and sends the entry's signal if it has one. Without a
+   * signal, the server delays the first workflow task by `delayMs`.
+   *
+   * Returns false if the workflow's latest run has ended and we must not start another one. That's the case for
+   * learning batches, unless `again` is set or the entry is a replay. Throws `PermanentStartError` if retrying is
+   * useless. Any other error means that Temporal is unavailable.
+   */
+  start(entry: StartEntry, options?: StartOptions): Promise<boolean>;
+  readTaskQueue(): Promise<TaskQueueState>;
+  /**
+   * Counts the runs of this workflow id, passes the count to `recordRuns`, and then deletes the runs with their
+   * histories.
+   */
+  deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
+  startWorker(spec: WorkerSpec): RunningWorker;
+  /** Closes the connection to Temporal. All workers have to be stopped before this. */
+  close(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly delayMs?: number;
+  /** Starts a learning batch even if an earlier run of it has ended. */
+  readonly again?: boolean;
+}
+
+const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
+
+/**
+ * If the server responds with one of these codes, the request itself is invalid. We treat all other errors as an outage
+ * of Temporal.
+ */
+const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
+
+const interceptors: ClientInterceptors = {
+  workflow: [
+    {
+      start: (input, next) => next({ ...input, headers: withTraceHeader(input.headers) }),
+      signalWithStart: (input, next) => next({ ...input, headers: withTraceHeader(input.headers) }),
+    },
+  ],
+};
+
+export function createTemporal(options: TemporalOptions): Temporal {
+  const { namespace, logger, payloadKeys, onMissingKey } = options;
+  const connection = connect(options);
+  const client = new Client({ connection, namespace, dataConverter: createDataConverter(payloadKeys, onMissingKey), interceptors });
+  const writeOnlyClient = new Client({ connection, namespace, dataConverter: createWriteOnlyDataConverter(payloadKeys) });
+
+  const attributes = createSearchAttributes(
+    attributeNames,
+    () => withRequestTimeout(connection, () => registerSearchAttributes(connection, namespace, attributeNames)),
+    logger,
+  );
+
+  return {
+    client,
+    writeOnlyClient,
+    filterAttributes: attributes.filter,
+    async probe() {
+      try {
+        await withRequestTimeout(connection, () => ensureNamespace(connection, options));
+      } catch (error) {
+        attributes.reset();
+        throw error;
+      }
+      await attributes.ensureRegistered();
+    },
+    start: (entry, startOptions = {}) => withRequestTimeout(connection, () => startEntry(client, entry, { ...startOptions, attributes })),
+    readTaskQueue: () => withRequestTimeout(connection, () => readTaskQueue(connection, namespace)),
+    deleteRuns: (workflowId, recordRuns) => withRequestTimeout(connection, () => deleteRuns(writeOnlyClient, workflowId, recordRuns)),
+    startWorker: (spec) => runWorker(options, spec),
+    close: () => connection.close(),
+  };
+}
+
+/**
+ * Retries a signal while the run is closing or continuing as new. It rejects signals then, but the next run accepts
+ * them.
+ */
+function retryWhileClosing(start: () => Promise<void>): Promise<void> {
+  return retry(start, { delays: [50, 100, 200, 400], isRetryable: (error) => grpcCodeOf(error) === grpcStatus.resourceExhausted });
+}
+
+async function startEntry(
+  client: Client,
+  entry: StartEntry,
+  { attributes, delayMs = 0, again = false }: StartOptions & { readonly attributes: SearchAttributes },
+): Promise<boolean> {
+  const { workflow, workflowId, input, signal, projectId } = entry;
+  if (!isWorkflowName(workflow)) throw new PermanentStartError(`unknown workflow ${workflow}`);
+  const { searchAttributes: typedSearchAttributes, ...description } = describeRun(workflow, entry);
+  const start = async (withAttributes: boolean): Promise<void> => {
+    const options = {
+      workflowId,
+      taskQueue: memoryQueue,
+      args: [input],
+      workflowIdReusePolicy: again || mayStartAgain(entry) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      ...description,
+      // Servers older than 1.29 ignore the fairness key. Activities inherit it from their run.
+      ...(projectId !== undefined && { priority: { fairnessKey: projectId } }),
+      ...(withAttributes && { typedSearchAttributes: attributes.filter(typedSearchAttributes) }),
+    } as const;
+    if (signal) await client.workflow.signalWithStart(workflow, { ...options, signal: signal.name, signalArgs: [signal.input] });
+    else await client.workflow.start(workflow, { ...options, ...(delayMs > 0 && { startDelay: Math.ceil(delayMs) }) });
+  };
+  try {
+    checkPayload(workflowId);
+    checkPayload(input);
+    checkPayload(signal);
+    const withAttributes = attributes.areUsable();
+    try {
+      await retryWhileClosing(() => start(withAttributes));
+    } catch (error) {
+      if (!withAttributes || !permanentCodes.includes(grpcCodeOf(error))) throw error;
+      await retryWhileClosing(() => start(false));
+      // The server rejected the search attributes.
+      attributes.disable();
+    }
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+    if (error instanceof PayloadRejectedError || permanentCodes.includes(grpcCodeOf(error)))
+      throw new PermanentStartError(errorSummary(error), { cause: error });
+    throw error;
+  }
+}
+
+/**
+ * Checks whether to start a workflow whose latest run has ended. If an operator has terminated the run of a learning
+ * batch, they don't want it to continue, so only a replay can start it again. `startOpenWork` overrides this if the
+ * tables show that there's work left.
+ */
+function mayStartAgain({ workflow, signal }: StartEntry): boolean {
+  return workflow !== 'learningBatch' || signal?.name === replaySignal;
+}
+
+function isWorkflowName(name: string): name is WorkflowName {
+  return workflowNames.some((each) => each === name);
+}
+
+async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
+  // Throws unless this is an id. We're about to insert it into a query.
+  checkPayload(workflowId);
+  const { namespace } = client.options;
+  const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));
+  await recordRuns(runs.length);
+  for (const { runId } of runs) {
+    try {
+      await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
+    } catch (error) {
+      // The run may have been deleted by somebody else in the meantime, which is fine.
+      if (grpcCodeOf(error) !== grpcStatus.notFound) throw error;
+    }
+  }
+}

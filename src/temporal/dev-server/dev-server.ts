@@ -1,0 +1,276 @@
+/**
+ * Runs the Temporal dev server for `npm start`. This is a real server with a web UI. It listens on free ports and keeps
+ * its state in the data directory.
+ *
+ * The server runs in its own session, so Ctrl-C in the terminal only reaches the gateway, which drains its work before
+ * it stops the server. If the gateway is killed with `kill -9`, the server keeps running. The next start finds it
+ * through `temporal.json` and reattaches to it if it serves the expected namespace, or else terminates it and starts a
+ * new one. If the server crashes, we restart it on the same ports. If somebody stops it with SIGTERM or SIGINT, it
+ * stays down until the gateway is restarted.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, open, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createBackgroundLoop } from '../../core/background-loop.ts';
+import { acquireFileLock } from '../../core/file-lock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { type DevServerRecord, readOrCreateDataDirId, readRecord, writeRecord } from './dev-server-files.ts';
+import { identifyProcess, isRunning, type ProcessIdentity, terminateProcess } from './processes.ts';
+
+export interface DevServerOptions {
+  readonly binary: string;
+  readonly dataDir: string;
+  readonly logger: Logger;
+  /**
+   * Checks whether a Temporal server at this address has this namespace. We inject this function, because only the
+   * client files are allowed to import the SDK.
+   */
+  readonly servesNamespace: (address: string, namespace: string) => Promise<boolean>;
+  /** Called when the server has crashed and we've started it again. */
+  readonly onRestart?: () => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface DevServer {
+  readonly address: string;
+  readonly uiUrl: string;
+  readonly namespace: string;
+  /** True if an earlier process of the gateway had started this server. */
+  readonly reattached: boolean;
+  /** Returns the process id, which changes when the server is restarted. */
+  pid(): number;
+  /** Checks whether somebody else has stopped the server, in which case we don't restart it. */
+  isStopped(): boolean;
+  /** Sends SIGTERM to the server, and SIGKILL after ten seconds. */
+  stop(): Promise<void>;
+}
+
+interface RunningServer {
+  readonly record: DevServerRecord;
+  /**
+   * Resolves when the process has exited. The result is true if it was stopped by a signal. If the server was started
+   * by an earlier gateway process we can't know that, so this resolves to false right away.
+   */
+  readonly wasStopped: Promise<boolean>;
+}
+
+interface Ports {
+  readonly address: number;
+  readonly ui: number;
+}
+
+const readyTimeoutMs = 60_000;
+const reattachTimeoutMs = 10_000;
+const stopGraceMs = 10_000;
+/**
+ * Uses write-ahead logging and only syncs at checkpoints. By default, the server syncs several times per transaction. A
+ * workflow takes a dozen transactions, all on one shared connection, so that would be slow. If the server is killed,
+ * nothing is lost. A power failure can lose the last few seconds but doesn't corrupt the file
+ * (https://sqlite.org/pragma.html#pragma_synchronous), and the dispatcher enqueues unfinished work again.
+ */
+const sqlitePragmas = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
+/** Makes projects take turns in the task queue. Older servers ignore this setting. */
+const fairQueues = ['--dynamic-config-value', 'matching.enableFairness=true'];
+/**
+ * How often we check whether the server is alive. We have to poll, because a server that we've reattached to isn't a
+ * child process and has no exit event.
+ */
+const checkIntervalMs = 1_500;
+const restartBackoff = { initialMs: 1_000, maxMs: 30_000 };
+
+/** Reattaches to the server of this data directory, or starts a new one. If this throws, no server is left running. */
+export async function startDevServer(input: DevServerOptions): Promise<DevServer> {
+  const { logger } = input;
+  // The server runs in a different working directory, so a relative path wouldn't work.
+  const dataDir = resolve(input.dataDir);
+  const options = { ...input, dataDir };
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const lock = await acquireFileLock(join(dataDir, 'temporal.lock'));
+  if (!lock) throw new Error(`another gateway process runs the Temporal dev server of ${dataDir}`);
+  try {
+    const namespace = `gateway-${await readOrCreateDataDirId(dataDir)}`;
+    const reattached = await reattach(options, namespace);
+    if (reattached)
+      logger.info({ pid: reattached.record.pid, address: reattached.record.address }, 'reattached to the Temporal dev server');
+    const initial = reattached ?? (await startOnFreePorts(options, namespace));
+    return superviseServer(options, initial, { reattached: reattached !== null, release: lock.release });
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+function superviseServer(
+  options: DevServerOptions,
+  initial: RunningServer,
+  { reattached, release }: { reattached: boolean; release: () => void },
+): DevServer {
+  const { dataDir, logger } = options;
+  let current = initial;
+  let isStopped = false;
+  let stopped: Promise<void> | null = null;
+  const loop = createBackgroundLoop({
+    run: restartWhenDead,
+    intervalMs: checkIntervalMs,
+    backoff: restartBackoff,
+    onFailure: (error) => logger.warn({ err: error }, 'Temporal dev server failed to start; retrying'),
+    ref: true,
+  });
+  loop.wake(checkIntervalMs);
+  const { address, uiUrl, namespace } = initial.record;
+  return {
+    ...{ address, uiUrl, namespace, reattached },
+    pid: () => current.record.pid,
+    isStopped: () => isStopped,
+    stop: () => (stopped ??= stop()),
+  };
+
+  async function restartWhenDead(signal: AbortSignal): Promise<'idle'> {
+    const { pid } = current.record;
+    if (isStopped || (await isRunning(current.record))) return 'idle';
+    isStopped = await current.wasStopped;
+    if (isStopped) {
+      logger.warn({ pid }, 'Temporal dev server was stopped; durable work is paused until the gateway restarts');
+      return 'idle';
+    }
+    logger.warn({ pid, lastLogLine: await lastLogLine(dataDir) }, 'Temporal dev server died; restarting it');
+    current = await launch({ ...options, signal }, namespace, getPorts(initial.record));
+    options.onRestart?.();
+    return 'idle';
+  }
+
+  async function stop(): Promise<void> {
+    await loop.stop();
+    await terminateProcess(current.record, stopGraceMs);
+    release();
+  }
+}
+
+/** Returns the server from an earlier start if it still serves the namespace, and otherwise terminates it. */
+async function reattach(options: DevServerOptions, namespace: string): Promise<RunningServer | null> {
+  const record = await readRecord(options.dataDir);
+  if (!record || !(await isRunning(record))) return null;
+  if (record.namespace === namespace && (await waitUntilReady(options, record, reattachTimeoutMs)))
+    return { record, wasStopped: Promise.resolve(false) };
+  options.logger.warn({ pid: record.pid, address: record.address }, 'terminating an abandoned Temporal dev server that does not respond');
+  await terminateProcess(record, stopGraceMs);
+  return null;
+}
+
+async function startOnFreePorts(options: DevServerOptions, namespace: string): Promise<RunningServer> {
+  for (let attempt = 1; ; attempt++) {
+    const ports = await findFreePorts();
+    try {
+      return await launch(options, namespace, ports);
+    } catch (error) {
+      // Probably somebody else took one of the ports first. Try different ones.
+      options.signal?.throwIfAborted();
+      if (attempt === 3) throw error;
+      options.logger.warn({ err: error, attempt }, 'Temporal dev server failed to start; retrying on other ports');
+    }
+  }
+}
+
+async function launch(options: DevServerOptions, namespace: string, ports: Ports): Promise<RunningServer> {
+  const { dataDir } = options;
+  const { identity, wasStopped } = await spawnServer(options, namespace, ports);
+  const record = { ...identity, address: `127.0.0.1:${ports.address}`, uiUrl: `http://127.0.0.1:${ports.ui}`, namespace };
+  // Write this before the server is ready. If the gateway is killed now, the next start still finds the server.
+  await writeRecord(dataDir, record);
+  try {
+    if (await waitUntilReady(options, record, readyTimeoutMs)) return { record, wasStopped };
+    throw new Error(`the Temporal dev server did not come up: ${await lastLogLine(dataDir)}`);
+  } catch (error) {
+    await terminateProcess(identity, stopGraceMs);
+    throw error;
+  }
+}
+
+async function spawnServer(
+  { binary, dataDir }: DevServerOptions,
+  namespace: string,
+  ports: Ports,
+): Promise<{ identity: ProcessIdentity; wasStopped: Promise<boolean> }> {
+  // Log to a file. With a pipe, the server would be killed by its next log line if the reader had died. Every start
+  // truncates the file, so it doesn't grow forever.
+  const log = await open(join(dataDir, 'temporal.log'), 'w', 0o600);
+  try {
+    const child = spawn(
+      binary,
+      [
+        'server',
+        'start-dev',
+        '--headless=false',
+        '--ip',
+        '127.0.0.1',
+        '--port',
+        String(ports.address),
+        '--ui-port',
+        String(ports.ui),
+      ].concat(
+        '--db-filename',
+        join(dataDir, 'temporal.db'),
+        '--namespace',
+        namespace,
+        '--log-level',
+        'error',
+        ...sqlitePragmas,
+        ...fairQueues,
+      ),
+      // Don't pass on our environment, because the server shouldn't see vendor keys or TEMPORAL_… settings. Setting
+      // HOME makes it ignore the user's configuration.
+      { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] },
+    );
+    await once(child, 'spawn');
+    child.unref();
+    // Stop the server if the gateway exits without doing so, e.g. on a second Ctrl-C.
+    const terminate = (): boolean => child.kill();
+    process.once('exit', terminate);
+    const wasStopped = once(child, 'exit').then(([code, signal]: unknown[]) => {
+      process.off('exit', terminate);
+      // The server handles SIGTERM and SIGINT, and then exits with code 0.
+      return code === 0 || signal === 'SIGTERM' || signal === 'SIGINT';
+    });
+    const identity = child.pid === undefined ? null : await identifyProcess(child.pid);
+    if (!identity) throw new Error(`the Temporal dev server exited immediately: ${await lastLogLine(dataDir)}`);
+    return { identity, wasStopped };
+  } finally {
+    await log.close();
+  }
+}
+
+async function waitUntilReady({ servesNamespace, signal }: DevServerOptions, record: DevServerRecord, timeoutMs: number): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
+  while (performance.now() < deadline && (await isRunning(record))) {
+    signal?.throwIfAborted();
+    if (await servesNamespace(record.address, record.namespace)) return true;
+    await sleep(100, undefined, signal ? { signal } : {});
+  }
+  return false;
+}
+
+/** Finds two free loopback ports. Both are open at the same time, so that they're different. */
+async function findFreePorts(): Promise<Ports> {
+  const servers = [createServer(), createServer()];
+  const [address = 0, ui = 0] = await Promise.all(
+    servers.map(async (server) => {
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const bound = server.address();
+      return typeof bound === 'object' && bound !== null ? bound.port : 0;
+    }),
+  );
+  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  return { address, ui };
+}
+
+function getPorts({ address, uiUrl }: DevServerRecord): Ports {
+  return { address: Number(address.split(':').at(-1)), ui: Number(new URL(uiUrl).port) };
+}
+
+async function lastLogLine(dataDir: string): Promise<string> {
+  const text = await readFile(join(dataDir, 'temporal.log'), 'utf8').catch(() => '');
+  return text.trim().split('\n').at(-1)?.slice(0, 300) || 'it wrote no log';
+}

@@ -1,0 +1,141 @@
+/**
+ * Installs the Temporal CLI, either from the official download or with `go install`. Both functions put `temporal` into
+ * an empty folder and return its version. If one of them throws, the caller tries the other one. We don't retry if the
+ * server rejects the download.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { chmod, rm } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { errorCode } from '../../core/error-messages.ts';
+import { openDownload } from '../../core/open-download.ts';
+import type { Logger } from '../../observability/logger.ts';
+
+const run = promisify(execFile);
+
+/** The parts of this process's environment that we need for the installation. */
+export interface TemporalEnvironment {
+  readonly path: string;
+  /** `$XDG_CACHE_HOME/model-gateway` or `~/.cache/model-gateway`. All clones on this machine share it. */
+  readonly cacheDir: string;
+  /**
+   * The variables of our environment. We only pass on what the Go toolchain needs, i.e. the proxy, the cache and the
+   * home directory.
+   */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Where to download the archives from. Defaults to Temporal's own site. */
+  readonly downloadOrigin?: string;
+}
+
+export interface InstallOptions {
+  readonly folder: string;
+  readonly environment: TemporalEnvironment;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** The newest version that can be built with `go install`. Later ones have `replace` directives in go.mod. */
+const buildableVersion = '1.5.1';
+
+/** Writing debug information would take a sixth of the build's CPU time, and Go's stack traces don't need it. */
+const withoutDebugInformation = ['-gcflags=all=-dwarf=false', '-ldflags=-s -w'];
+
+const downloadTimeoutMs = 10 * 60_000;
+const buildTimeoutMs = 30 * 60_000;
+
+/** Downloads the archive that Temporal publishes for this platform, and unpacks it. */
+export async function downloadTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
+  const address = `${environment.downloadOrigin ?? 'https://temporal.download'}/cli/archive/latest?platform=${platform()}&arch=${architecture()}`;
+  logger.info({ url: address }, 'downloading Temporal');
+  const body = await openDownload(new URL(address), { signal });
+  const archive = join(folder, 'archive.tar.gz');
+  await pipeline(body, createWriteStream(archive, { mode: 0o600 }), {
+    signal: AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)]),
+  });
+  await run('tar', ['-xzf', archive, '-C', folder, 'temporal'], { signal, env: { PATH: environment.path } });
+  await rm(archive);
+  const program = join(folder, 'temporal');
+  await chmod(program, 0o755);
+  const { stdout } = await run(program, ['--version'], { timeout: 30_000, signal, env: {} });
+  return /version v?(\d[\w.+-]*)/.exec(stdout)?.[1] ?? 'latest';
+}
+
+/** Builds the CLI with the local Go toolchain, at the lowest priority. This takes about five minutes on two cores. */
+export async function buildTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
+  logger.info(
+    { version: buildableVersion },
+    'building Temporal with go install, which takes about five minutes; calls are served in the meantime',
+  );
+  const buildSignal = AbortSignal.any([signal, AbortSignal.timeout(buildTimeoutMs)]);
+  await runGo(
+    ['install', ...withoutDebugInformation, `github.com/temporalio/cli/cmd/temporal@v${buildableVersion}`],
+    { ...goEnvironment(environment), GOBIN: folder },
+    buildSignal,
+  );
+  return buildableVersion;
+}
+
+/** Runs `go` in its own process group, so that aborting also kills the compilers that it started. */
+async function runGo(args: readonly string[], variables: Record<string, string>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const child = spawn('go', args, { env: variables, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
+  const kill = (): void => killGroup(child.pid);
+  signal.addEventListener('abort', kill);
+  let stderrTail = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderrTail = (stderrTail + text).slice(-2_000);
+  });
+  try {
+    if (child.pid !== undefined) lowerPriority(child.pid);
+    const code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
+    signal.throwIfAborted();
+    if (code !== 0) throw new Error(`go exited with ${code}: ${stderrTail.trim().split('\n').at(-1) ?? ''}`);
+  } catch (error) {
+    throw errorCode(error) === 'ENOENT' ? new Error('go is not on the PATH') : error;
+  } finally {
+    signal.removeEventListener('abort', kill);
+  }
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    // SIGKILL is fine here, because we delete the folder of these processes anyway.
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // All processes of the group have exited already.
+  }
+}
+
+/** Lowers the priority, because we're serving calls during the build. Compilers that `go` starts later inherit it. */
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, constants.priority.PRIORITY_LOW);
+  } catch {
+    // Either we lack the permission, or the process has already exited. The build can continue at normal priority.
+  }
+}
+
+/** Returns only the variables that Go needs, so that vendor keys aren't passed on. */
+function goEnvironment({ path, variables }: TemporalEnvironment): Record<string, string> {
+  const neededNames =
+    /^(?:GO[A-Z0-9_]*|CGO_[A-Z_]+|CC|CXX|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|XDG_CACHE_HOME|XDG_CONFIG_HOME|(?:HTTPS?|NO|ALL)_PROXY|GIT_[A-Z_]+)$/i;
+  const entries = Object.entries(variables).flatMap(([name, value]): [string, string][] =>
+    value !== undefined && neededNames.test(name) ? [[name, value]] : [],
+  );
+  return { ...Object.fromEntries(entries), PATH: path };
+}
+
+function platform(): string {
+  if (process.platform === 'linux' || process.platform === 'darwin') return process.platform;
+  throw new Error(`there is no download for ${process.platform}`);
+}
+
+function architecture(): string {
+  if (process.arch === 'x64') return 'amd64';
+  if (process.arch === 'arm64') return 'arm64';
+  throw new Error(`there is no download for ${process.arch}`);
+}

@@ -1,0 +1,72 @@
+/**
+ * Identifies and terminates processes that can outlive the gateway.
+ *
+ * The operating system reuses pids, so we also remember the start time of a process, and only terminate it if both
+ * match.
+ */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+export interface ProcessIdentity {
+  readonly pid: number;
+  /**
+   * The start time in a system-specific format: ticks since boot on Linux, a date elsewhere. We only check it for
+   * equality.
+   */
+  readonly startTime: string;
+}
+
+/** Returns the identity of a running process. Returns null if there's no such process, or if it's a zombie. */
+export async function identifyProcess(pid: number): Promise<ProcessIdentity | null> {
+  const startTime = process.platform === 'linux' ? await readLinuxStartTime(pid) : await readPsStartTime(pid);
+  return startTime === null ? null : { pid, startTime };
+}
+
+export async function isRunning(identity: ProcessIdentity): Promise<boolean> {
+  return (await identifyProcess(identity.pid))?.startTime === identity.startTime;
+}
+
+/**
+ * Sends SIGTERM, waits, and then sends SIGKILL. Returns once the process has exited. Does nothing if the pid now
+ * belongs to a different process.
+ */
+export async function terminateProcess(identity: ProcessIdentity, graceMs: number): Promise<void> {
+  for (const [signal, waitMs] of [
+    ['SIGTERM', graceMs],
+    ['SIGKILL', 5_000],
+  ] as const) {
+    if (!(await isRunning(identity))) return;
+    try {
+      process.kill(identity.pid, signal);
+    } catch {
+      // already gone
+      return;
+    }
+    const deadline = performance.now() + waitMs;
+    while (performance.now() < deadline) {
+      if (!(await isRunning(identity))) return;
+      await sleep(20);
+    }
+  }
+}
+
+async function readLinuxStartTime(pid: number): Promise<string | null> {
+  // The file is missing if the process has exited.
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
+  if (stat === null) return null;
+  // The second field is the name of the command in parentheses. The name can contain spaces and parentheses, so we
+  // split the line after the last closing parenthesis. Counted from the start of the line, the 3rd field is the state
+  // and the 22nd is the start time.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields[0] === 'Z' ? null : (fields[19] ?? null);
+}
+
+async function readPsStartTime(pid: number): Promise<string | null> {
+  // `ps` fails if there's no such process.
+  const result = await run('ps', ['-o', 'lstart=', '-p', String(pid)]).catch(() => null);
+  return result?.stdout.trim() || null;
+}

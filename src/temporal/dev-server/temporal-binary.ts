@@ -1,0 +1,128 @@
+/**
+ * Finds the Temporal CLI. We try `temporal` on the PATH, the cache directory, the official download and `go install`,
+ * in this order. The CLI isn't needed if `TEMPORAL_ADDRESS` is set.
+ *
+ * The API doesn't wait for this. Each installer that fails is logged. If all of them fail, one error lists the reasons,
+ * and durable work waits in the database.
+ */
+import { execFile } from 'node:child_process';
+import { access, constants, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { errorSummary } from '../../core/error-messages.ts';
+import { waitForFileLock } from '../../core/file-lock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { buildTemporal, downloadTemporal, type TemporalEnvironment } from './install-temporal.ts';
+
+const run = promisify(execFile);
+
+export interface ResolveTemporalOptions {
+  readonly environment: TemporalEnvironment;
+  readonly logger: Logger;
+  /** Aborting this signal ends the search and kills the child processes that it has started. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Returns the path of a CLI that runs on this machine. Throws if all installers fail. If the signal is aborted, this
+ * throws its reason.
+ */
+export async function resolveTemporalBinary({
+  environment,
+  logger,
+  signal = new AbortController().signal,
+}: ResolveTemporalOptions): Promise<string> {
+  const { cacheDir } = environment;
+  const existing = (await findOnPath(environment.path, signal)) ?? (await findInCache(cacheDir, signal));
+  if (existing) return existing;
+  logger.info({ cacheDir }, 'Temporal not found on the PATH or in the cache; installing it');
+  await mkdir(cacheDir, { recursive: true });
+  const onWait = (): void => logger.info({}, 'waiting for another process to install Temporal');
+  const lock = await waitForFileLock(join(cacheDir, 'temporal.lock'), { onWait, signal });
+  try {
+    // Another process may have installed it while we were waiting for the lock.
+    return (await findInCache(cacheDir, signal)) ?? (await install(environment, logger, signal));
+  } finally {
+    lock.release();
+  }
+}
+
+async function install(environment: TemporalEnvironment, logger: Logger, signal: AbortSignal): Promise<string> {
+  const { cacheDir } = environment;
+  await removeLeftovers(cacheDir);
+  const installers = [
+    { source: 'official download', installInto: downloadTemporal },
+    { source: 'go install', installInto: buildTemporal },
+  ];
+  const failures: string[] = [];
+  for (const { source, installInto } of installers) {
+    const folder = join(cacheDir, `.fetching-${process.pid}-${failures.length}`);
+    const startedAt = performance.now();
+    try {
+      await mkdir(folder, { recursive: true });
+      const version = await installInto({ folder, environment, logger, signal });
+      if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the installed program does not run on this machine');
+      const target = join(cacheDir, `temporal-${version}`);
+      // Replace whatever is there. If the CLI in this folder worked, we would have found it in the cache.
+      await rm(target, { recursive: true, force: true });
+      await rename(folder, target);
+      logger.info({ source, version, seconds: Math.round((performance.now() - startedAt) / 1000) }, 'installed Temporal');
+      return join(target, 'temporal');
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true });
+      signal.throwIfAborted();
+      failures.push(`${source}: ${errorSummary(error)}`);
+      logger.warn({ source, err: error }, 'Temporal installation failed');
+    }
+  }
+  throw new Error(
+    `temporal is not installed (${failures.join('; ')}); put temporal on the PATH, or set TEMPORAL_ADDRESS or GATEWAY_TEMPORAL=off`,
+  );
+}
+
+async function findOnPath(path: string, signal: AbortSignal): Promise<string | null> {
+  for (const folder of path.split(delimiter)) {
+    const program = join(folder, 'temporal');
+    if (folder !== '' && (await isRunnable(program, signal))) return program;
+  }
+  return null;
+}
+
+/** Finds the newest version that works. The folders are named `temporal-<version>`. */
+async function findInCache(cacheDir: string, signal: AbortSignal): Promise<string | null> {
+  // no cache directory yet
+  const names = await readdir(cacheDir).catch(() => []);
+  const folders = names
+    .filter((name) => name.startsWith('temporal-'))
+    .sort((left, right) => right.localeCompare(left, 'en', { numeric: true }));
+  for (const folder of folders) {
+    const program = join(cacheDir, folder, 'temporal');
+    if (await isRunnable(program, signal)) return program;
+  }
+  return null;
+}
+
+/**
+ * Checks whether the file is a Temporal CLI that runs on this machine. The cache may be shared with machines of a
+ * different architecture.
+ */
+async function isRunnable(program: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await access(program, constants.X_OK);
+    const { stdout } = await run(program, ['--version'], { timeout: 30_000, signal, env: {} });
+    return stdout.startsWith('temporal version');
+  } catch {
+    signal.throwIfAborted();
+    // The CLI is missing or not executable. The caller tries the next candidate.
+    return false;
+  }
+}
+
+/**
+ * Removes what installers left behind when their process died. While we hold the lock, nobody else can be installing.
+ */
+async function removeLeftovers(cacheDir: string): Promise<void> {
+  for (const name of await readdir(cacheDir)) {
+    if (name.startsWith('.fetching-')) await rm(join(cacheDir, name), { recursive: true, force: true });
+  }
+}

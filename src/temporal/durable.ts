@@ -1,0 +1,254 @@
+/**
+ * Starts and stops everything that durable work needs. This finds or installs Temporal, runs the dev server if no
+ * server is configured, and then connects the client, worker and dispatcher.
+ *
+ * All of this happens in the background and never makes a start fail. The API serves calls right away, work for
+ * workflows waits in the outbox, and `state` reports the progress.
+ */
+import { backoffDelays, retry } from '../core/backoff.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import type { Logger } from '../observability/logger.ts';
+import { createHistogram, type Histogram } from '../observability/metrics/histogram.ts';
+import { createSchedules } from './client/schedules.ts';
+import type { TaskQueueState } from './client/task-queue.ts';
+import { createTemporal, type Temporal } from './client/temporal.ts';
+import { startOpenWork, type WorkOfRuns, watchClosedRuns } from './closed-runs.ts';
+import { MissingNamespaceError, servesNamespace, type TemporalOptions } from './connection/temporal-connection.ts';
+import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
+import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
+import { resolveTemporalBinary } from './dev-server/temporal-binary.ts';
+import { durableOff } from './durable-off.ts';
+import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
+import { createMissingKeys } from './payloads/missing-keys.ts';
+import { workflowsUrl } from './ui-url.ts';
+import { type TaskQueueWatch, watchTaskQueue } from './watch-task-queue.ts';
+import type { RunningWorker } from './worker/temporal-worker.ts';
+import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
+
+export type DurableState =
+  | 'off' // turned off or stopped
+  | 'fetching' // finding, downloading or building the Temporal CLI
+  | 'connecting' // the server is starting or hasn't responded yet
+  | 'ready'
+  | 'down'; // the connection was lost, or the program can't be installed, and we're retrying
+
+/**
+ * `address` and `namespace` are only used in mode `external`. In mode `dev` the namespace is derived from the data
+ * directory.
+ */
+export interface TemporalSettings extends Omit<TemporalOptions, 'address' | 'logger' | 'onMissingKey'> {
+  readonly mode: 'off' | 'external' | 'dev';
+  readonly address: string | null;
+  /** If this is set, the worker uses worker versioning with this build id. */
+  readonly buildId?: string;
+}
+
+export interface DurableOptions {
+  readonly temporal: TemporalSettings;
+  readonly role: 'client' | 'worker';
+  readonly environment: TemporalEnvironment;
+  readonly dataDir: string;
+  readonly database: Database;
+  readonly activities: object;
+  /**
+   * Writes outbox rows for all work that is unfinished according to the tables. Called whenever we (re)connect and once
+   * a day.
+   */
+  readonly reenqueueUnfinished: () => Promise<void>;
+  /** Gives access to the learning batches. `learningBatch` runs work on them. */
+  readonly batches: WorkOfRuns;
+  readonly clock: Clock;
+  /**
+   * Returns how long to delay the start of a workflow that has nothing to do at first. Counted from when its outbox row
+   * was written.
+   */
+  readonly startDelayMs?: (workflow: string) => number;
+  readonly logger: Logger;
+  /** Time for running activities to finish after a stop was requested. */
+  readonly graceMs: number;
+  /** Called once, as soon as durable work is ready for the first time. */
+  readonly onReady?: (durable: Durable) => void;
+}
+
+export interface Durable {
+  state(): DurableState;
+  /**
+   * Returns the reasons why some or all durable work has to wait. Empty if nothing is waiting, or if durable work is
+   * off.
+   */
+  waitReasons(): readonly string[];
+  /** Checks whether the worker is polling Temporal. Null if there's no worker. */
+  isPolling(): boolean | null;
+  /** Returns the age of the oldest undelivered outbox row in milliseconds. 0 if there are no undelivered rows. */
+  lagMs(): number;
+  /** Returns the state of Temporal's task queue, which can be a few seconds old. Null if we couldn't read it. */
+  taskQueue(): TaskQueueState | null;
+  /** A histogram of how long activities were queued before this process's worker started them. */
+  readonly activityWaits: Pick<Histogram, 'samples'>;
+  /** Returns the URL of the dev server's web UI. Null if there's no dev server. */
+  uiUrl(): string | null;
+  /** Deletes all runs of a workflow. Rejects if Temporal is unavailable. */
+  readonly deleteRuns: Temporal['deleteRuns'];
+  /**
+   * Call this after the payload keys have changed. It encrypts the schedules with the first key and enqueues unfinished
+   * work again.
+   */
+  reconnect(): void;
+  /** Drains the worker. Our own dev server, if any, is stopped after that. */
+  stop(): Promise<void>;
+}
+
+/** The last delays are long, because each attempt can spend minutes on building the CLI. */
+const startBackoff = { initialMs: 5_000, factor: 4, maxMs: 30 * 60_000 };
+
+export function startDurable(options: DurableOptions): Durable {
+  const { temporal: settings, dataDir, logger } = options;
+  if (settings.mode === 'off') return durableOff;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let phase: DurableState = 'connecting';
+  let server: DevServer | null = null;
+  let temporal: Temporal | null = null;
+  let worker: RunningWorker | null = null;
+  let dispatcher: Dispatcher | null = null;
+  let closedRuns: { stop(): Promise<void> } | null = null;
+  let taskQueue: TaskQueueWatch | null = null;
+  const activityWaits = createHistogram();
+  let hasBeenReady = false;
+  const missingKeys = createMissingKeys({ clock: options.clock, logger });
+  let missingNamespace: MissingNamespaceError | null = null;
+
+  const durable: Durable = {
+    state: () => (phase === 'ready' && worker?.isPolling() === false ? 'connecting' : phase),
+    waitReasons() {
+      const connection = describeConnection(durable.state());
+      const keys = missingKeys
+        .ids()
+        .map(
+          (id) => `payload key ${id} is missing from TEMPORAL_PAYLOAD_KEY: append it, or terminate the runs that need it (ids in the log)`,
+        );
+      return phase === 'off' ? [] : [...(connection === null ? [] : [connection]), ...keys];
+    },
+    isPolling: () => (options.role === 'worker' ? (worker?.isPolling() ?? false) : null),
+    lagMs: () => dispatcher?.lagMs() ?? 0,
+    taskQueue: () => taskQueue?.current() ?? null,
+    activityWaits,
+    uiUrl: () => (server ? workflowsUrl(server.uiUrl, server.namespace) : null),
+    async deleteRuns(workflowId, recordRuns) {
+      if (!temporal) throw new Error('not connected to Temporal yet');
+      return temporal.deleteRuns(workflowId, recordRuns);
+    },
+    reconnect() {
+      missingKeys.clear();
+      dispatcher?.reconnect();
+    },
+    async stop() {
+      stopping.abort();
+      await starting;
+      await Promise.all([dispatcher?.stop(), closedRuns?.stop(), taskQueue?.stop()]);
+      await worker?.stop();
+      await temporal?.close();
+      await server?.stop();
+      phase = 'off';
+    },
+  };
+  const starting = start();
+  return durable;
+
+  async function start(): Promise<void> {
+    await retry(async () => connect(await resolveEndpoint()), {
+      delays: backoffDelays(startBackoff),
+      signal,
+      onRetry(error, backoffMs) {
+        phase = 'down';
+        logger.error({ err: error, backoffMs }, 'durable work failed to start; retrying');
+      },
+      // This promise only rejects if we're stopping, so there is nothing to handle.
+    }).catch(() => undefined);
+  }
+
+  async function resolveEndpoint(): Promise<{ address: string; namespace: string }> {
+    if (settings.mode === 'external') {
+      if (settings.address === null) throw new Error('TEMPORAL_ADDRESS is not set');
+      return { address: settings.address, namespace: settings.namespace };
+    }
+    phase = 'fetching';
+    const binary = await resolveTemporalBinary({ environment: options.environment, logger, signal });
+    phase = 'connecting';
+    server = await startDevServer({ binary, dataDir, logger, signal, servesNamespace, onRestart: () => dispatcher?.reconnect() });
+    return server;
+  }
+
+  function connect({ address, namespace }: { address: string; namespace: string }): void {
+    temporal = createTemporal({
+      ...settings,
+      createNamespace: settings.mode === 'dev' || settings.createNamespace === true,
+      address,
+      namespace,
+      logger,
+      onMissingKey: missingKeys.report,
+    });
+    if (options.role === 'worker') {
+      const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
+      worker = temporal.startWorker({
+        activities: options.activities,
+        bundle,
+        buildId: settings.buildId,
+        graceMs: options.graceMs,
+        onActivityWait: activityWaits.observe,
+      });
+    }
+    const connected = temporal;
+    dispatcher = startDispatcher({
+      database: options.database,
+      start(row) {
+        const delayMs = (options.startDelayMs?.(row.workflow) ?? 0) - row.waitedMs;
+        return startOpenWork(connected, row, { delayMs, work: options.batches });
+      },
+      probe: () => probe(connected),
+      reenqueueUnfinished: options.reenqueueUnfinished,
+      schedules: createSchedules(connected, logger),
+      logger,
+      onChange,
+    });
+  }
+
+  /** Logs a missing namespace as an error, because only an operator can fix it. */
+  async function probe(connected: Temporal): Promise<void> {
+    try {
+      await connected.probe();
+      missingNamespace = null;
+    } catch (error) {
+      const isLogged = missingNamespace !== null;
+      missingNamespace = error instanceof MissingNamespaceError ? error : null;
+      if (missingNamespace) phase = 'down';
+      if (missingNamespace && !isLogged)
+        logger.error({ err: error, namespace: settings.namespace }, 'Temporal namespace missing; retrying');
+      throw error;
+    }
+  }
+
+  /** Describes why we aren't connected. Returns null if we are. */
+  function describeConnection(state: DurableState): string | null {
+    if (state === 'ready') return null;
+    if (missingNamespace) return missingNamespace.message;
+    if (server?.isStopped()) return 'its Temporal server was stopped: restart the gateway to start it again';
+    if (state === 'down') return 'Temporal is unavailable';
+    return phase === 'ready' ? 'the worker has not started yet' : 'Temporal has not been reached yet';
+  }
+
+  function onChange(reachable: boolean): void {
+    // If we've never been connected, this is a slow start rather than an outage.
+    if (!reachable && phase === 'connecting' && !hasBeenReady) return;
+    phase = reachable ? 'ready' : 'down';
+    if (!reachable || hasBeenReady) return;
+    hasBeenReady = true;
+    if (temporal && !signal.aborted) {
+      const { batches, clock } = options;
+      taskQueue = watchTaskQueue({ read: temporal.readTaskQueue, logger });
+      if (worker) closedRuns = watchClosedRuns({ temporal, workflow: 'learningBatch', work: batches, clock, logger });
+    }
+    options.onReady?.(durable);
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * Delivers outbox rows to Temporal by starting workflows. Rows are delivered at least once, and in order per workflow
+ * id. Any number of processes can dispatch at the same time. Starts and signals are idempotent, so we don't delete a
+ * row until its workflow was started.
+ *
+ * While Temporal or the database is unavailable, rows wait. We log one line at the beginning of an outage and one at
+ * the end. Whenever we (re)connect and once a day, `reenqueueUnfinished` writes rows for all work that is unfinished
+ * according to the tables. So nothing is lost, even if Temporal loses its state.
+ *
+ * @see docs/architecture/durable-work.md
+ */
+import { createBackgroundLoop } from '../../core/background-loop.ts';
+import { errorSummary } from '../../core/error-messages.ts';
+import type { Database } from '../../db/database.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { claimRows, deliverRows, measureLag, type OutboxRow } from './outbox-rows.ts';
+
+export interface DispatcherOptions {
+  readonly database: Database;
+  /**
+   * Starts the row's workflow unless it's running, and sends the row's signal if it has one. Throws
+   * `PermanentStartError` if the row is rejected. All other errors mean that Temporal is unavailable.
+   */
+  readonly start: (row: OutboxRow) => Promise<void>;
+  /** Checks that Temporal responds, and rejects if not. */
+  readonly probe: () => Promise<void>;
+  /** Writes outbox rows for all work that is unfinished according to the tables. */
+  readonly reenqueueUnfinished: () => Promise<void>;
+  /**
+   * We create or update the schedules whenever we (re)connect, and once a day. If the server rejects the update, or
+   * search attributes are still missing, we try again soon.
+   */
+  readonly schedules?: Schedules;
+  readonly logger: Logger;
+  /** Called whenever Temporal becomes reachable or unreachable. */
+  readonly onChange?: (reachable: boolean) => void;
+  /** How often we read the table even if we haven't been notified. */
+  readonly pollIntervalMs?: number;
+}
+
+export interface Schedules {
+  /**
+   * Creates or updates the schedules. Resolves with false if the server rejects them. Only rejects if Temporal is
+   * unavailable.
+   */
+  put(): Promise<boolean>;
+  /** Checks whether the server now has search attributes that were missing when we last updated the schedules. */
+  lackAttributes(): boolean;
+}
+
+export interface Dispatcher {
+  /** Call this after Temporal was restarted. Enqueues unfinished work again and dispatches immediately. */
+  reconnect(): void;
+  /**
+   * Age of the oldest undelivered row in milliseconds, extrapolated from the last time that we read the table. So it
+   * keeps growing while the database is down.
+   */
+  lagMs(): number;
+  /** Stops the dispatcher. Resolves once every row that it has claimed is either delivered or released. */
+  stop(): Promise<void>;
+}
+
+type Dependency = 'Temporal' | 'database';
+
+/** Thrown if Temporal or the database is unavailable. The reason is in `cause`. */
+class DependencyUnavailableError extends Error {
+  readonly dependency: Dependency;
+
+  constructor(dependency: Dependency, cause: unknown) {
+    super(errorSummary(cause), { cause });
+    this.name = 'DependencyUnavailableError';
+    this.dependency = dependency;
+  }
+}
+
+const backoff = { initialMs: 500, maxMs: 15_000 };
+/** After a successful request, we assume for this long that Temporal is still available. */
+const probeTtlMs = 15_000;
+const reenqueueIntervalMs = 24 * 3_600_000;
+const scheduleRetryMs = 60_000;
+const never = Number.NEGATIVE_INFINITY;
+
+export function startDispatcher(options: DispatcherOptions): Dispatcher {
+  const { database, logger, pollIntervalMs = 5_000 } = options;
+  let probedAt = never;
+  let reenqueuedAt = never;
+  let schedulesDueAt = never;
+  let reachable: boolean | null = null;
+  /** Set when we log that this dependency is down, and null again when it's back. */
+  let outage: Dependency | null = null;
+  /** Creation time of the oldest row, converted to this process's clock. */
+  let oldestCreatedAt: number | null = null;
+  let listening: { stop(): Promise<void> } | null = null;
+  const loop = createBackgroundLoop({
+    run: async () => ((await dispatchOnce()) ? 'again' : 'idle'),
+    intervalMs: pollIntervalMs,
+    backoff,
+    onFailure: recordOutage,
+    ref: true,
+  });
+  loop.start();
+
+  return {
+    reconnect() {
+      probedAt = reenqueuedAt = schedulesDueAt = never;
+      loop.wake();
+    },
+    lagMs: () => (oldestCreatedAt === null ? 0 : performance.now() - oldestCreatedAt),
+    async stop() {
+      await loop.stop();
+      await listening?.stop();
+    },
+  };
+
+  /** Claims a batch of rows and delivers them. Returns false if no row was due. */
+  async function dispatchOnce(): Promise<boolean> {
+    listening ??= await withDependency('database', () => database.listen('gateway_outbox', wakeUnlessOutage, wakeUnlessOutage));
+    const waitedMs = await withDependency('database', () => measureLag(database));
+    const now = performance.now();
+    oldestCreatedAt = waitedMs === 0 ? null : now - waitedMs;
+    if (now - probedAt >= probeTtlMs) {
+      await withDependency('Temporal', options.probe);
+      probedAt = now;
+    }
+    if (now >= schedulesDueAt || options.schedules?.lackAttributes()) {
+      const areAccepted = await withDependency('Temporal', async () => (await options.schedules?.put()) ?? true);
+      schedulesDueAt = now + (areAccepted ? reenqueueIntervalMs : scheduleRetryMs);
+    }
+    if (now - reenqueuedAt >= reenqueueIntervalMs) {
+      await withDependency('database', options.reenqueueUnfinished);
+      reenqueuedAt = now;
+    }
+    const rows = await withDependency('database', () => claimRows(database));
+    recordRecovery();
+    if (rows.length === 0) return false;
+    const failure = await withDependency('database', () => deliverRows(rows, options));
+    if (failure) throw new DependencyUnavailableError('Temporal', failure.outage);
+    probedAt = performance.now();
+    return true;
+  }
+
+  /** Wakes the loop for a new row. We don't do this during an outage, because it would defeat the backoff. */
+  function wakeUnlessOutage(): void {
+    if (outage === null) loop.wake();
+  }
+
+  function recordOutage(error: unknown): void {
+    const dependency = error instanceof DependencyUnavailableError ? error.dependency : 'database';
+    if (outage !== dependency) logger.warn({ dependency, err: error }, 'outbox dispatch paused');
+    outage = dependency;
+    if (dependency !== 'Temporal') return;
+    // Temporal may lose its state during an outage. So when it's back, we check everything again.
+    probedAt = reenqueuedAt = schedulesDueAt = never;
+    setReachable(false);
+  }
+
+  function recordRecovery(): void {
+    if (outage !== null) logger.info({ dependency: outage }, 'outbox dispatch resumed');
+    outage = null;
+    setReachable(true);
+  }
+
+  function setReachable(now: boolean): void {
+    if (now === reachable) return;
+    reachable = now;
+    options.onChange?.(now);
+  }
+}
+
+async function withDependency<Result>(dependency: Dependency, action: () => Promise<Result>): Promise<Result> {
+  try {
+    return await action();
+  } catch (error) {
+    throw new DependencyUnavailableError(dependency, error);
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * The dispatcher's SQL statements for the `outbox` table. The dispatcher claims rows, starts their workflows, and then
+ * deletes, postpones or releases the rows.
+ *
+ * Each statement is its own transaction. The embedded database has only one session, so we can't keep a transaction
+ * open while we wait for Temporal.
+ */
+
+import { SpanKind } from '@opentelemetry/api';
+import type { Database, Queries } from '../../db/database.ts';
+import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { attributes, spanNames } from '../../observability/trace-names.ts';
+import { continueTrace } from '../../observability/tracing.ts';
+
+/** Thrown by `start` if retrying this row is useless. It has no effect on other rows. */
+export class PermanentStartError extends Error {
+  override readonly name = 'PermanentStartError';
+}
+
+export interface OutboxRow extends OutboxEntry {
+  readonly id: number;
+  /** Null if the project was deleted, or if the work doesn't belong to a project. */
+  readonly projectSlug: string | null;
+  /** Delivery attempts, including this one. */
+  readonly attempts: number;
+  readonly waitedMs: number;
+}
+
+const batchSize = 100;
+/**
+ * The dev server runs one transaction after the other. If we started more workflows at once, the worker's own requests
+ * would starve.
+ */
+const maxConcurrentStarts = 5;
+/** Rejected rows are retried after 2, 4, 8 … seconds. After this many attempts, we retry hourly. */
+const hourlyAfterAttempts = 11;
+const maxLoggedIds = 20;
+
+/**
+ * Claims due rows for 30 seconds, oldest first. If there are several rows for a workflow id, we only claim the oldest,
+ * which keeps them in order. Rows that another process is claiming are skipped.
+ */
+export async function claimRows(database: Database): Promise<OutboxRow[]> {
+  const rows = await database.query<StoredRow>(
+    `update outbox
+     set next_try_at = now() + interval '30 seconds', attempts = attempts + 1
+     where id in (
+       select due.id from outbox due
+       where due.next_try_at <= now()
+         and not exists (select 1 from outbox earlier where earlier.workflow_id = due.workflow_id and earlier.id < due.id)
+       order by due.next_try_at, due.id
+       limit $1::integer
+       for update skip locked)
+     returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId", trace,
+       (select slug from projects where projects.id = outbox.project_id) as "projectSlug", signal, signal_input as "signalInput",
+       (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"`,
+    [batchSize],
+  );
+  return rows.sort((left, right) => left.id - right.id).map(toOutboxRow);
+}
+
+interface StoredRow extends Pick<OutboxRow, 'id' | 'workflow' | 'workflowId' | 'input' | 'attempts' | 'waitedMs' | 'projectSlug'> {
+  readonly projectId: string | null;
+  readonly signal: string | null;
+  readonly signalInput: OutboxInput | null;
+  readonly trace: string | null;
+}
+
+function toOutboxRow({ projectId, signal, signalInput, trace, ...row }: StoredRow): OutboxRow {
+  return {
+    ...row,
+    ...(projectId !== null && { projectId }),
+    ...(trace !== null && { trace }),
+    ...(signal !== null && { signal: { name: signal, input: signalInput ?? {} } }),
+  };
+}
+
+/** Returns the age of the oldest due row in milliseconds, or 0 if no row is due. Postponed rows don't count. */
+export async function measureLag(database: Queries): Promise<number> {
+  const [oldest] = await database.query<{ waitedMs: number }>(
+    `select (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"
+       from outbox where next_try_at <= now() + interval '30 seconds' order by id limit 1`,
+  );
+  return Math.max(0, oldest?.waitedMs ?? 0);
+}
+
+/**
+ * Starts the workflows of claimed rows, and then deletes, postpones or releases each row. Returns the error if Temporal
+ * is unavailable, and null otherwise.
+ */
+export async function deliverRows(
+  rows: readonly OutboxRow[],
+  { database, start, logger }: { database: Database; start: (row: OutboxRow) => Promise<void>; logger: Logger },
+): Promise<{ outage: unknown } | null> {
+  const started: number[] = [];
+  const rejected: number[] = [];
+  const undelivered: number[] = [];
+  let outage: { outage: unknown } | null = null;
+  const queue = rows.values();
+  await Promise.all(Array.from({ length: maxConcurrentStarts }, deliverNext));
+  if (started.length > 0) await database.query('delete from outbox where id = any($1::bigint[])', [started]);
+  if (rejected.length > 0) await database.query(postponeRejected, [rejected]);
+  if (undelivered.length > 0) await database.query(releaseClaims, [undelivered]);
+  return outage;
+
+  async function deliverNext(): Promise<void> {
+    for (const row of queue) {
+      if (outage) {
+        undelivered.push(row.id);
+        continue;
+      }
+      try {
+        await continueTrace(row.trace, toSpan(row), () => start(row));
+        started.push(row.id);
+      } catch (error) {
+        if (error instanceof PermanentStartError) {
+          rejected.push(row.id);
+          logRejection(logger, row, error);
+        } else {
+          undelivered.push(row.id);
+          outage = { outage: error };
+        }
+      }
+    }
+  }
+}
+
+function toSpan({ workflow, workflowId, attempts }: OutboxRow) {
+  const given = { [attributes.workflowId]: workflowId, [attributes.tries]: attempts };
+  return { name: `${spanNames.outbox} ${workflow}`, kind: SpanKind.PRODUCER, attributes: given };
+}
+
+/** Logs the first rejection, and later the hourly ones. In between, attempts are only seconds apart. */
+function logRejection(logger: Logger, { id, workflow, workflowId, projectSlug, attempts }: OutboxRow, error: unknown): void {
+  if (attempts > 1 && attempts <= hourlyAfterAttempts) return;
+  const project = projectSlug === null ? {} : { project: projectSlug };
+  logger.error({ err: error, row: id, workflow, workflowId, ...project, attempts }, 'workflow start rejected');
+}
+
+/**
+ * Deletes rows that have been rejected for 30 days and returns their number. If the work is still unfinished,
+ * `reenqueueUnfinished` writes a new row for it. Rows that only wait for Temporal to come back are never deleted.
+ */
+export async function deleteUndeliverableRows({ database, logger }: { database: Database; logger: Logger }): Promise<number> {
+  const rows = await database.query<{ id: number; workflowId: string }>(
+    `delete from outbox where id in (
+       select id from outbox where attempts >= 100 and created_at < now() - interval '30 days' order by id limit 500 for update skip locked)
+     returning id, workflow_id as "workflowId"`,
+  );
+  const workflowIds = rows.slice(0, maxLoggedIds).map(({ workflowId }) => workflowId);
+  if (rows.length > 0) logger.error({ rows: rows.length, workflowIds }, 'outbox rows deleted after being rejected for 30 days');
+  return rows.length;
+}
+
+/**
+ * Rejected rows are retried because a newer version of the gateway may be able to start them. The delay grows from
+ * seconds to an hour.
+ */
+const postponeRejected = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
+  where id = any($1::bigint[])`;
+
+const releaseClaims = 'update outbox set next_try_at = now(), attempts = greatest(0, attempts - 1) where id = any($1::bigint[])';
+
+/** Counts the rows that are due and the rows that were rejected, for metrics. Stops counting at `outboxCountLimit`. */
+export async function countRows(queries: Queries): Promise<{ readonly due: number; readonly rejected: number }> {
+  const [row] = await queries.query<{ due: number; rejected: number }>(
+    `select (count(*) filter (where next_try_at <= now() + interval '30 seconds'))::integer as due,
+            (count(*) filter (where next_try_at > now() + interval '30 seconds'))::integer as rejected
+       from (select next_try_at from outbox limit $1::integer) as counted`,
+    [outboxCountLimit],
+  );
+  return row ?? { due: 0, rejected: 0 };
+}
+
+/** After weeks without Temporal the outbox can be so long that counting every row would be slow. */
+const outboxCountLimit = 100_000;

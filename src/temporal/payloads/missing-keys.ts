@@ -1,0 +1,57 @@
+/**
+ * Tracks which payload keys this process lacks, for `/readyz` and the log. We only notice that a key is missing when we
+ * try to decrypt a payload. If only waiting runs need the key, we report it when one of them continues.
+ */
+import type { Clock } from '../../core/time.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { OnMissingKey } from './encryption.ts';
+
+export interface MissingKeys {
+  readonly report: OnMissingKey;
+  /** Returns the ids of missing keys that we needed recently. */
+  ids(): readonly string[];
+  /** Forgets all missing keys. Call this after the keys of this process have changed. */
+  clear(): void;
+}
+
+/**
+ * How long we report a key as missing after it was last needed. Temporal retries a failing workflow task at least every
+ * ten minutes, so this has to be longer than that.
+ */
+const expiryMs = 15 * 60_000;
+const logIntervalMs = 60_000;
+const maxWorkflowIds = 20;
+
+interface MissingKey {
+  neededAt: number;
+  loggedAt: number;
+  /** Workflows that have needed the key since we last logged it. */
+  readonly workflowIds: Set<string>;
+}
+
+export function createMissingKeys({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }): MissingKeys {
+  const keys = new Map<string, MissingKey>();
+  return {
+    report(keyId, workflowId) {
+      const now = clock.now();
+      const key = keys.get(keyId) ?? { neededAt: now, loggedAt: Number.NEGATIVE_INFINITY, workflowIds: new Set() };
+      keys.set(keyId, key);
+      key.neededAt = now;
+      if (workflowId !== undefined && key.workflowIds.size < maxWorkflowIds) key.workflowIds.add(workflowId);
+      if (now - key.loggedAt < logIntervalMs) return;
+      const workflowIds = [...key.workflowIds];
+      logger.error(
+        { payloadKey: keyId, workflowIds },
+        'payload key missing; append it to TEMPORAL_PAYLOAD_KEY, or terminate the runs that need it',
+      );
+      key.loggedAt = now;
+      key.workflowIds.clear();
+    },
+    ids() {
+      const expiredBefore = clock.now() - expiryMs;
+      for (const [keyId, { neededAt }] of keys) if (neededAt < expiredBefore) keys.delete(keyId);
+      return [...keys.keys()];
+    },
+    clear: () => keys.clear(),
+  };
+}

@@ -1,0 +1,57 @@
+/**
+ * Monitors how long tasks wait in Temporal's queue, for metrics and the log. If no worker takes a task, nothing else
+ * would tell us, because the work has left the outbox and hasn't failed either.
+ */
+import { memoryQueue } from '../../workflows/contract.ts';
+import { createBackgroundLoop } from '../core/background-loop.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { TaskQueueState } from './client/task-queue.ts';
+
+export interface TaskQueueWatchOptions {
+  readonly read: () => Promise<TaskQueueState>;
+  readonly logger: Logger;
+  readonly intervalMs?: number;
+}
+
+export interface TaskQueueWatch {
+  /** The last reading. Null before the first one and after a failure. */
+  current(): TaskQueueState | null;
+  stop(): Promise<void>;
+}
+
+/** Keep this equal to the threshold in the `TemporalBacklog` alert. */
+const maxAgeMs = 60_000;
+
+export function watchTaskQueue({ read, logger, intervalMs = 10_000 }: TaskQueueWatchOptions): TaskQueueWatch {
+  let state: TaskQueueState | null = null;
+  let isLate = false;
+  let unfairVersion: string | null = null;
+  const loop = createBackgroundLoop({
+    async run() {
+      state = await read();
+      logChanges(state);
+      return 'idle';
+    },
+    intervalMs,
+    // Don't log failures here. The dispatcher already logs when Temporal is unavailable.
+    onFailure: () => {
+      state = null;
+    },
+  });
+  loop.start();
+  return { current: () => state, stop: () => loop.stop() };
+
+  function logChanges({ backlogs, serverVersion, knowsFairness }: TaskQueueState): void {
+    const late = backlogs.find(({ ageMs }) => ageMs > maxAgeMs);
+    if (late && !isLate)
+      logger.warn(
+        { queue: memoryQueue, tasks: late.tasks, seconds: Math.round(late.ageMs / 1_000) },
+        'Temporal tasks waiting for a worker',
+      );
+    if (!late && isLate) logger.info({ queue: memoryQueue }, 'Temporal tasks no longer waiting');
+    isLate = late !== undefined;
+    if (knowsFairness === false && unfairVersion !== serverVersion)
+      logger.warn({ version: serverVersion }, 'Temporal server too old for fairness; a project with many tasks will delay the others');
+    unfairVersion = knowsFairness === false ? serverVersion : null;
+  }
+}

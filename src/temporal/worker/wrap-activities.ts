@@ -1,0 +1,47 @@
+/**
+ * Makes activities safe to register with a worker. Failures are stored in the workflow's history, so we replace each
+ * error with a failure that only has an error code and the code's fixed message. The cause, stack and details are left
+ * out. The original error is logged.
+ */
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { errorSpecs, GatewayError } from '../../core/errors.ts';
+import { isObject } from '../../core/json/narrow.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { checkPayload } from '../payloads/payloads.ts';
+
+type Activity = (...inputs: never[]) => Promise<unknown>;
+
+export function wrapActivities(activities: object, logger: Logger): Record<string, Activity> {
+  const wrapped: Record<string, Activity> = {};
+  for (const [name, activity] of Object.entries(activities)) {
+    wrapped[name] = async (...inputs) => {
+      try {
+        const result: unknown = await activity(...inputs);
+        // Check the result here, although the codec does it as well. If the codec rejects it, the SDK writes the error
+        // and its stack to the history.
+        checkPayload(result);
+        return result;
+      } catch (error) {
+        throw toSafeFailure(name, error, logger);
+      }
+    };
+  }
+  return wrapped;
+}
+
+function toSafeFailure(activity: string, error: unknown, logger: Logger): Error {
+  if (error instanceof CancelledFailure || isAbort(error)) return withoutStack(new CancelledFailure('the activity was cancelled'));
+  const code = error instanceof GatewayError ? error.code : 'internal_error';
+  logger.warn({ err: error, activity, code }, 'activity failed');
+  return withoutStack(ApplicationFailure.create({ message: errorSpecs[code].message, type: code }));
+}
+
+/** Removes the stack, because it would store file paths of this machine in the history. */
+function withoutStack<Failure extends Error>(failure: Failure): Failure {
+  failure.stack = `${failure.name}: ${failure.message}`;
+  return failure;
+}
+
+function isAbort(error: unknown): boolean {
+  return isObject(error) && error['name'] === 'AbortError';
+}

@@ -1,0 +1,117 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { expect, test } from '@jest/globals';
+import { startFairly } from '../../src/http/fair-starts.ts';
+
+/** Runs the event loop turn by turn. Starting a request takes `requestMs` of the simulated time. */
+function createStarts(requestMs: number) {
+  let time = 0;
+  let run: (() => void) | null = null;
+  const started: string[] = [];
+  const requests: IncomingMessage[] = [];
+  const toResponse = (project: string): ServerResponse => {
+    const request = { headers: { authorization: `Bearer ${project}` }, socket: {}, destroyed: false } as IncomingMessage;
+    requests.push(request);
+    return { req: request } as ServerResponse;
+  };
+  const ownerOf = ({ headers }: IncomingMessage): string => headers.authorization ?? '';
+  const listener = startFairly(
+    ({ headers }) => {
+      time += requestMs;
+      started.push(headers.authorization?.replace('Bearer ', '') ?? '');
+    },
+    {
+      ownerOf,
+      now: () => time,
+      nextTurn: (next) => {
+        run = next;
+      },
+    },
+  );
+  return {
+    receive(project: string, count: number) {
+      for (let at = 0; at < count; at += 1) {
+        const response = toResponse(project);
+        listener(response.req, response as Parameters<typeof listener>[1]);
+      }
+    },
+    /** Runs one turn, and returns the projects whose requests were started. */
+    turn(): string[] {
+      const next = run;
+      run = null;
+      next?.();
+      return started.splice(0);
+    },
+    disconnect(project: string) {
+      for (const request of requests) if (ownerOf(request) === `Bearer ${project}`) request.destroyed = true;
+    },
+    isIdle: () => run === null,
+  };
+}
+
+test("starts another project's requests in the turn in which they arrive", () => {
+  const { receive, turn } = createStarts(1);
+  receive('flood', 2_000);
+  turn();
+  receive('other', 3);
+  expect(turn().slice(0, 3)).toEqual(['other', 'other', 'other']);
+});
+
+test('lets the project with fewer waiting requests go first', () => {
+  const { receive, turn } = createStarts(1);
+  receive('flood', 2_000);
+  receive('busy', 40);
+  expect(turn().slice(0, 40)).toEqual(Array(40).fill('busy'));
+});
+
+test('starts only a few requests per turn, also if two projects send many', () => {
+  const { receive, turn } = createStarts(1);
+  receive('flood', 2_000);
+  receive('other flood', 1_999);
+  expect(turn().length).toBeLessThan(100);
+});
+
+test('starts as many requests as arrive if too many are waiting', () => {
+  const { receive, turn } = createStarts(2);
+  receive('flood', 8_000);
+  turn();
+  receive('flood', 3_000);
+  expect(turn()).toHaveLength(3_000);
+});
+
+test("doesn't start requests whose client has disconnected", () => {
+  const { receive, turn, disconnect } = createStarts(1);
+  receive('flood', 30);
+  receive('other', 30);
+  disconnect('flood');
+  expect(turn()).not.toContain('flood');
+});
+
+test('starts every request once', () => {
+  const { receive, turn, isIdle } = createStarts(0.1);
+  receive('one', 100);
+  receive('two', 100);
+  const started: string[] = [];
+  while (!isIdle()) started.push(...turn());
+  expect(started.filter((project) => project === 'one')).toHaveLength(100);
+  expect(started.filter((project) => project === 'two')).toHaveLength(100);
+});
+
+test('starts fewer requests of a flood if turns are long, and more if they are short', () => {
+  const slow = createStarts(2);
+  const fast = createStarts(0.01);
+  for (const { receive } of [slow, fast]) receive('flood', 1_000);
+  const counts = ({ turn }: typeof slow) => Array.from({ length: 6 }, () => turn().length);
+  expect(counts(slow)).toEqual([16, 8, 4, 2, 3, 2]);
+  expect(counts(fast)).toEqual([16, 17, 18, 19, 20, 21]);
+});
+
+test("doesn't look up keys as long as few requests arrive in a turn", () => {
+  const listener = startFairly(() => undefined, {
+    ownerOf: () => {
+      throw new Error('must not be called');
+    },
+    nextTurn: (run) => run(),
+  });
+  const response = { req: { headers: {} } } as Parameters<typeof listener>[1];
+  expect(() => listener(response.req, response)).not.toThrow();
+});

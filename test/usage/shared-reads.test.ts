@@ -1,0 +1,62 @@
+import { expect, test } from '@jest/globals';
+import { createSharedReads } from '../../src/usage/shared-reads.ts';
+
+/** A read that resolves with its number once we call `end`. */
+function createReads() {
+  const ends: ((error?: Error) => void)[] = [];
+  const read = (): Promise<number> =>
+    new Promise((resolve, reject) => {
+      const number = ends.length + 1;
+      ends.push((error) => (error ? reject(error) : resolve(number)));
+    });
+  return { ends, read };
+}
+
+test('shares one waiting read between all callers that arrive during a read', async () => {
+  const { ends, read } = createReads();
+  const reads = createSharedReads();
+  const first = reads.run('a', read);
+  const others = Array.from({ length: 11 }, () => reads.run('a', read));
+  expect(ends).toHaveLength(1);
+  ends[0]?.();
+  expect(await first).toBe(1);
+  expect(ends).toHaveLength(2);
+  ends[1]?.();
+  expect(await Promise.all(others)).toEqual(Array(11).fill(2));
+  const later = reads.run('a', read);
+  ends[2]?.();
+  expect(await later).toBe(3);
+});
+
+test('never returns the result of a read that started earlier', async () => {
+  const { ends, read } = createReads();
+  const reads = createSharedReads();
+  void reads.run('a', read);
+  const second = reads.run('a', read);
+  ends[0]?.();
+  await new Promise((done) => setImmediate(done));
+  const third = reads.run('a', read);
+  ends[1]?.();
+  expect(await second).toBe(2);
+  ends[2]?.();
+  expect(await third).toBe(3);
+});
+
+test('keys do not wait for each other', () => {
+  const { ends, read } = createReads();
+  const reads = createSharedReads();
+  void reads.run('a', read);
+  void reads.run('b', read);
+  expect(ends).toHaveLength(2);
+});
+
+test('a failed read fails only for those who share it', async () => {
+  const { ends, read } = createReads();
+  const reads = createSharedReads();
+  const first = reads.run('a', read);
+  const second = reads.run('a', read);
+  ends[0]?.(new Error('no connection'));
+  await expect(first).rejects.toThrow('no connection');
+  ends[1]?.();
+  expect(await second).toBe(2);
+});
