@@ -4,9 +4,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
-import { createTestDatabase } from '../support/postgres.ts';
+import { createTestDatabase, openTestDatabase } from '../support/postgres.ts';
 import { createRandom } from '../support/random.ts';
 import { billingYaml } from './models.ts';
 import type { BillingTarget } from './run.ts';
@@ -19,7 +18,7 @@ export async function withBillingProcesses<Result>(count: number, work: (target:
   const processes = createProcesses();
   const vendor = await createBillingVendor();
   const testDatabase = await createTestDatabase();
-  const database = openServerDatabase({ connectionString: testDatabase.url, maxConnections: 2 });
+  const database = openTestDatabase(testDatabase.url, 2);
   const env = { DATABASE_URL: testDatabase.url };
   const homes = await Promise.all(Array.from({ length: count }, () => processes.home('empty')));
   const running: GatewayProcess[] = [];

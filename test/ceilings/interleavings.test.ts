@@ -122,7 +122,7 @@ describeDatabases('admission under random interleavings', (database) => {
       }),
       { numRuns: 12, seed: 5 },
     );
-  }, 600_000);
+  });
 });
 
 /** An oversized call may reserve less than its bound, so its usage within the bound may exceed the ceiling too. */

@@ -5,14 +5,13 @@ import { runCommand } from '../../src/cli/commands.ts';
 import { adminToken, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 
-const timeoutMs = 250_000;
 const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
 const shared = shareGateway({ database: 'any', temporal: true, yaml: () => vendor.yaml });
 beforeAll(async () => {
   const durable = shared().app.startDurable();
-  await eventually(async () => expect(durable.state()).toBe('ready'), timeoutMs);
-}, 300_000);
+  await eventually(async () => expect(durable.state()).toBe('ready'));
+});
 
 /** Runs a command line and returns its exit status, output and errors. */
 async function gateway(line: string): Promise<{ status: number; written: string; errors: string }> {
@@ -50,7 +49,7 @@ async function findListed(project: string, state: string): Promise<string> {
   if (id === undefined) throw new Error(`no batch is ${state}: ${written}`);
   return id;
 }
-const untilListed = (project: string, state: string): Promise<string> => eventually(() => findListed(project, state), timeoutMs);
+const untilListed = (project: string, state: string): Promise<string> => eventually(() => findListed(project, state));
 
 test('lists and shows a completed batch', async () => {
   const lent = await lend('cli-done');
@@ -87,7 +86,7 @@ test('lists and shows a completed batch', async () => {
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });
   expect(vendor.requests).toHaveLength(requestCount);
-}, 300_000);
+});
 
 test('leaves a running batch alone on replay', async () => {
   const lent = await lend('cli-running');
@@ -102,7 +101,7 @@ test('leaves a running batch alone on replay', async () => {
   held.release();
   await untilListed('cli-running', 'done');
   expect((await gateway(`batches show ${id} --project cli-running`)).written).toMatch(/^0 +[0-9a-f]{12} +done +2 +\d+ +\S+ +1 +0 /m);
-}, 300_000);
+});
 
 test('shows the full error of a failing batch', async () => {
   const lent = await lend('cli-failed');
@@ -113,7 +112,7 @@ test('shows the full error of a failing batch', async () => {
     // A change of settings ends the wait for the next try.
     await lent.admin('PUT', '/provision/teams/cli-failed', {});
     return findListed('cli-failed', 'failing');
-  }, timeoutMs);
+  });
   const shown = await gateway(`batches show ${id} --project cli-failed`);
   expect(shown.written).toMatch(/^0 +[0-9a-f]{12} +waiting +2 +\d+ .* upstream_refused$/m);
   expect(shown.written).toMatch(/^group 0 +this model will not read that$/m);
@@ -130,7 +129,7 @@ test('shows the full error of a failing batch', async () => {
   expect((await gateway('batches replay --project cli-failed --state failed')).written).toBe(
     'The project cli-failed has no failed batches.\n',
   );
-}, 300_000);
+});
 
 test.each([
   ['show', randomUUID(), 'no such batch'],
@@ -164,4 +163,4 @@ test("doesn't find another project's batch", async () => {
       written: '',
       errors: 'gateway: no such batch\n',
     });
-}, 300_000);
+});

@@ -127,7 +127,7 @@ async function writeShim(name: string, commands: string): Promise<void> {
 /** Runs the script, which stops at the first command that fails. */
 async function runScript(script: string, env: Record<string, string>): Promise<{ output: string; failed: boolean }> {
   try {
-    const { stdout, stderr } = await promisify(execFile)('sh', ['-e', '-u', '-c', script], { cwd: folder, env, timeout: 60_000 });
+    const { stdout, stderr } = await promisify(execFile)('sh', ['-e', '-u', '-c', script], { cwd: folder, env, timeout: 600_000 });
     return { output: stdout + stderr, failed: false };
   } catch (error) {
     if (!(error instanceof Error) || !('stdout' in error) || !('stderr' in error)) throw error;

@@ -35,7 +35,7 @@ beforeAll(async () => {
   gateway = await processes.start('start', { home, program, env: { GATEWAY_TEMPORAL: '' } });
   context = await chromium().newContext();
   page = await watch(context);
-}, 300_000);
+});
 afterAll(async () => {
   await context?.close();
   await processes.stopAll();

@@ -9,10 +9,9 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parser } from '@prometheus-io/lezer-promql';
 import { parse, stringify } from 'yaml';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { metrics } from '../../src/observability/metrics/definitions.ts';
 import { root } from '../support/gateway-process.ts';
-import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { ensurePrometheusProgram } from '../support/prometheus-programs.ts';
 import { run } from '../support/run.ts';
 
@@ -371,7 +370,7 @@ test('shows the metrics of alerts on a dashboard', () => {
 describePostgres('the spend dashboard', () => {
   test('runs the queries of the spend dashboard as a restricted role', async () => {
     const { url, drop } = await createTestDatabase();
-    const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
+    const database = openTestDatabase(url, 1);
     try {
       const statements = boards.flatMap(({ board }) => [
         ...targetsOf(board).flatMap(({ rawSql }) => rawSql ?? []),

@@ -80,7 +80,7 @@ describeOwnPostgres('in containers', () => {
   /** Runs commands of the page on a machine that has the two programs and returns their output. */
   const runOnHost = (commands: string): Promise<string> => {
     const env = { PATH: `${join(folder, 'bin')}:/usr/bin:/bin` };
-    return run('bash', ['--norc', '-euc', `exec < /dev/null\n${commands}`], { cwd: folder, env, timeoutMs: 120_000 });
+    return run('bash', ['--norc', '-euc', `exec < /dev/null\n${commands}`], { cwd: folder, env });
   };
   const commandsOf = (anchor: string): string => {
     const [, commands = ''] = new RegExp(`<a id="${anchor}"></a>\\n\\n<!-- .*? -->\\n\`\`\`sh\\n(.*?)\`\`\``, 's').exec(page) ?? [];

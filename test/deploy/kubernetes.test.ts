@@ -8,11 +8,10 @@ import { describe, expect, test } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Command } from '../../src/config/variables.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { servesNamespace } from '../../src/temporal/connection/temporal-connection.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { root } from '../support/gateway-process.ts';
-import { createTestDatabase, describePostgres, runAsAdmin } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase, runAsAdmin } from '../support/postgres.ts';
 import { ensurePostgres } from '../support/postgres-install.ts';
 import { run } from '../support/run.ts';
 import { ensureTemporal } from '../support/temporal-program.ts';
@@ -180,7 +179,7 @@ describe('the manifests of docs/kubernetes.md', () => {
         const { command } = containerOf('gateway-vector');
         const path = [await ensurePostgres().catch(() => ''), process.env.PATH].filter(Boolean).join(delimiter);
         for (const _start of [1, 2]) await run(command[0] ?? '', command.slice(1), { env: { PATH: path, DATABASE_URL: url } });
-        const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
+        const database = openTestDatabase(url, 1);
         const rows = await database.query(`select 1 as found from pg_extension where extname = 'vector'`).finally(() => database.close());
         expect(rows).toEqual([{ found: 1 }]);
       } finally {

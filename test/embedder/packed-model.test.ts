@@ -13,7 +13,7 @@ beforeAll(async () => {
   tokenize = createTokenizer(await readFile(files.models[0]?.tokenizer ?? ''));
   const models = await loadModels(files);
   embed = models.get('multilingual-e5-small-q4') ?? (() => Promise.reject(new Error('the model is missing')));
-}, 660_000);
+});
 
 test('splits texts into the pieces of the published vocabulary', () => {
   expect(tokenize('query: how much protein should a female eat')).toEqual([

@@ -15,7 +15,7 @@ let embedder: LocalEmbedder;
 
 beforeAll(async () => {
   embedder = await start();
-}, 660_000);
+});
 afterAll(() => embedder.stop());
 
 async function start(onChange = (_isReady: boolean): void => undefined): Promise<LocalEmbedder> {
@@ -45,7 +45,7 @@ function embed(token = embedder.token): Promise<number | null> {
 }
 
 async function untilReady(): Promise<number> {
-  await eventually(async () => expect(await embed()).toBe(200), 60_000);
+  await eventually(async () => expect(await embed()).toBe(200));
   return findEmbedder(process.pid);
 }
 

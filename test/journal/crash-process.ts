@@ -11,15 +11,15 @@ import type { SettledCall } from '../../src/core/call.ts';
 import { rememberRepetition } from '../../src/core/repeated-parts.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Queries } from '../../src/db/database.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDrain } from '../../src/journal/drain.ts';
 import { createJournal } from '../../src/journal/journal.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
+import { openTestDatabase } from '../support/postgres-database.ts';
 import { attemptStart, factsOf, keepingLogger, settledCall } from './calls.ts';
 
 const [task = '', dataDir = '', url = '', killPoint = '', passes = '0'] = process.argv.slice(2);
-const database = openServerDatabase({ connectionString: url, maxConnections: 2 });
+const database = openTestDatabase(url, 2);
 const logger = keepingLogger();
 let remaining = Number(passes);
 /** Every body begins with this, so the journal writes it once per segment. */

@@ -7,7 +7,7 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import { createHeartbeat, deleteIfStale, deleteProcess, type Heartbeat, listLiveProcesses } from '../../src/journal/heartbeat.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
-import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { keepingLogger, noon, until } from './calls.ts';
 
 const idsOf = async (database: Database): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id);
@@ -90,7 +90,7 @@ describePostgres('a process during a database outage', () => {
 
   test('lists the process again after an outage', () =>
     withFaultProxy(url, async (proxy) => {
-      const direct = openServerDatabase({ connectionString: url, maxConnections: 1 });
+      const direct = openTestDatabase(url, 1);
       await migrate(direct);
       const database = openServerDatabase({ connectionString: proxy.url, maxConnections: 1 });
       const logger = keepingLogger();
@@ -125,7 +125,7 @@ describePostgres('a process during a database outage', () => {
 
   test('deletes no rows right after an outage, when every row is old', () =>
     withFaultProxy(url, async (proxy) => {
-      const direct = openServerDatabase({ connectionString: url, maxConnections: 1 });
+      const direct = openTestDatabase(url, 1);
       await migrate(direct);
       const database = openServerDatabase({ connectionString: proxy.url, maxConnections: 1 });
       const logger = keepingLogger();

@@ -9,13 +9,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { liveFailpoints, recoveryFailpoints } from '../../src/journal/failpoints.ts';
 import { encodeFrame } from '../../src/journal/frame.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { eachCallIsStoredOnce } from '../simulation/invariants.ts';
-import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { keepingLogger, withFolder } from './calls.ts';
 
 const crashTimeoutMs = 200_000;
@@ -34,7 +33,7 @@ describePostgres('kill -9', () => {
   beforeAll(async () => {
     const lent = await createTestDatabase();
     url = lent.url;
-    database = openServerDatabase({ connectionString: url, maxConnections: 2 });
+    database = openTestDatabase(url, 2);
     await migrate(database);
     takeBack = async () => {
       await database.close();

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { migrate } from '../../src/db/migrate.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { createPeople } from '../../src/people/people.ts';
-import { describePostgres, withPostgres } from '../support/postgres.ts';
+import { describePostgres, openTestDatabase, withPostgres } from '../support/postgres.ts';
 import { insertPerson, insertProject } from './rows.ts';
 
 const migrations = new URL('../../src/db/migrations/', import.meta.url);
@@ -15,7 +14,7 @@ const migrations = new URL('../../src/db/migrations/', import.meta.url);
 describePostgres('existing accounts', () => {
   test('keeps accounts confirmed if an admin or the identity provider created them', () =>
     withPostgres(async (connectionString) => {
-      const database = openServerDatabase({ connectionString, maxConnections: 2 });
+      const database = openTestDatabase(connectionString, 2);
       const folder = await mkdtemp(join(tmpdir(), 'gateway-migrations-'));
       try {
         const names = (await readdir(migrations)).filter((name) => name < '0046');

@@ -127,7 +127,7 @@ describe('an evaluation', () => {
       const args = ['scripts/evaluate-learning.js', '--category', 'corrections', '--json', results, ...options];
       const { promise, resolve } = Promise.withResolvers<{ status: unknown; output: string }>();
       const env = { ...process.env, GATEWAY_CONFIG: config };
-      execFile(process.execPath, args, { env, timeout: 240_000 }, (error, stdout, stderr) =>
+      execFile(process.execPath, args, { env, timeout: 600_000 }, (error, stdout, stderr) =>
         resolve({ status: error?.code ?? 0, output: stdout + stderr }),
       );
       return promise;

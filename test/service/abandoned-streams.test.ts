@@ -217,7 +217,7 @@ describe.each(Object.keys(streams))('an abandoned %s stream', (name) => {
         expect(call).toMatchObject({ outcome: 'client_left', estimated: true });
       }
     }
-  }, 300_000);
+  });
 });
 
 describe('a reader that leaves before the first content', () => {

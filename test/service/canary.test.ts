@@ -62,7 +62,7 @@ it('sends the configured share of conversations to the canary', async () => {
   expect(canary).toEqual(canary.map(() => ({ model: 'four/echo', skipped: null, canary: 'wide' })));
   const control = plans.filter((entry) => entry?.model === 'one/echo');
   expect(control).toEqual(control.map(() => ({ model: 'one/echo', skipped: null, control: 'wide' })));
-}, 120_000);
+});
 
 it('tries the canary of the tier that auto picked', async () => {
   const gateway = await lend();

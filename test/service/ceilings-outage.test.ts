@@ -64,7 +64,7 @@ on_budget_store_down: ${onDown}
     allowing = await start('allow');
     refusing = await start('refuse');
     await allowing.admin('PUT', '/provision/teams/acme', { cache: { enabled: false } });
-  }, 300_000);
+  });
   afterAll(async () => {
     await processes.stopAll();
     await vendor.close();
@@ -103,7 +103,7 @@ on_budget_store_down: ${onDown}
       const { calls, cost } = await ceilingsOf(key);
       expect(calls).toMatchObject({ used: rows.length, reserved: 0 });
       expect(nanosOf(cost?.used ?? 0)).toBe(rows.reduce((sum, row) => sum + nanosOf(row.cost), 0));
-    }, 300_000);
+    });
 
   /** Calls both gateways repeatedly until `stop`, which returns how often each response occurred. */
   const startLoad = (key: string) => {
@@ -138,10 +138,10 @@ on_budget_store_down: ${onDown}
       );
       const [load, tightLoad] = [startLoad(key), startLoad(tight)];
       await server.kill();
-      await eventually(async () => expect(tightLoad.counts.refusing.get(unavailable) ?? 0).toBeGreaterThan(5), 200_000);
+      await eventually(async () => expect(tightLoad.counts.refusing.get(unavailable) ?? 0).toBeGreaterThan(5));
       await sleep(outageMs);
       await server.restart();
-      await eventually(async () => expect(await ask(allowing, tight)).toBe('429 tenant_capped 60'), 200_000);
+      await eventually(async () => expect(await ask(allowing, tight)).toBe('429 tenant_capped 60'));
       await Promise.all([load.stop(), tightLoad.stop()]);
       const known = (answers: readonly string[]) => answers.filter((answer) => answer !== '200' && answer !== '429 tenant_capped 60');
       expect(known([...load.counts.allowing.keys()])).toEqual([]);
@@ -164,7 +164,7 @@ on_budget_store_down: ${onDown}
     try {
       const answers = await Promise.all(Array.from({ length: 15 }, () => ask(allowing, key)));
       expect(new Set(answers)).toEqual(new Set(['200', unavailable]));
-      await eventually(async () => expect(await ask(refusing, key)).toBe(unavailable), 200_000);
+      await eventually(async () => expect(await ask(refusing, key)).toBe(unavailable));
       // This process rejects every call, so it is not ready. The other one serves calls.
       await eventually(async () => {
         expect(await ask(refusing, key)).toBe(unavailable);
@@ -177,7 +177,7 @@ on_budget_store_down: ${onDown}
     }
     await eventually(async () => {
       expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['429 tenant_capped 60', '429 tenant_capped 60']);
-    }, 300_000);
+    });
     expect((await refusing.call(key, '/readyz')).status).toBe(200);
     await expectAllCounted(key);
     // The process that allows unmetered calls admitted a tenth of the ceiling. The other process served at most what it
@@ -186,7 +186,7 @@ on_budget_store_down: ${onDown}
     const { calls } = await ceilingsOf(key);
     expect(calls?.used).toBeGreaterThanOrEqual(10);
     expect(calls?.used).toBeLessThanOrEqual(11);
-  }, 300_000);
+  });
 });
 
 function nanosOf(usd: number): number {

@@ -6,11 +6,10 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { dumpDatabase } from '../memory/find-text.ts';
 import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
 import { createProcesses } from '../support/gateway-process.ts';
-import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const subject = 'Ada Erasable';
@@ -111,18 +110,18 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
   expect([await ask(), await ask()]).toEqual(['miss', 'hit']);
 
   const writing = startWriting(services);
-  await eventually(async () => expect(writing.written.length).toBeGreaterThan(3 * writers), 60_000);
+  await eventually(async () => expect(writing.written.length).toBeGreaterThan(3 * writers));
   const stored = [...writing.written];
   await eventually(async () => {
     const rows = marksIn(await dumpAll());
     expect(stored.filter(({ mark }) => !rows.has(mark))).toEqual([]);
-  }, 60_000);
+  });
   const [response] = await Promise.all([first('DELETE', `/v1/memory/subjects/${encodeURIComponent(subject)}`), meanwhile()]);
   const receipt = await jsonOf<Receipt>(response);
   expect([response.status, receipt]).toEqual([200, receipt]);
   const erasedAt = Date.parse(receipt.erased_at);
   const sentLater = (): Written[] => writing.written.filter(({ at }) => at > erasedAt + 200);
-  await eventually(async () => expect(sentLater().length).toBeGreaterThan(writers), 60_000);
+  await eventually(async () => expect(sentLater().length).toBeGreaterThan(writers));
   await writing.stop();
 
   const { calls = 0, memories = 0 } = receipt.deleted;
@@ -134,7 +133,7 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
     const [rows, files] = [marksIn(await dumpAll()), marksIn(await readFolder(journal))];
     expect(before.filter(({ mark }) => rows.has(mark) || files.has(mark))).toEqual([]);
     expect(sentLater().filter(({ mark }) => !rows.has(mark))).toEqual([]);
-  }, 60_000);
+  });
 
   const found = await (await first('POST', '/v1/memory/search', { query: 'remembered said', subject, limit: 50 })).text();
   const page = await (await first('POST', '/v1/memory/wake-up', { subject })).text();
@@ -146,7 +145,7 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
   await first('DELETE', `/v1/memory/subjects/${encodeURIComponent(subject)}`);
   const last = await jsonOf<Receipt>(first('DELETE', `/v1/memory/subjects/${encodeURIComponent(subject)}`));
   expect(Object.values(last.deleted).every((count) => count === 0)).toBe(true);
-  await eventually(async () => expect(`${await dumpAll()}${await readFolder(journal)}`).not.toMatch(/mark\d+x|Ada Erasable/), 60_000);
+  await eventually(async () => expect(`${await dumpAll()}${await readFolder(journal)}`).not.toMatch(/mark\d+x|Ada Erasable/));
 }
 
 test('erases everything that was written before the erasure', async () => {
@@ -154,7 +153,7 @@ test('erases everything that was written before the erasure', async () => {
     const send: Send = (method, path, body, headers) => request(url, key, { method, path, body, headers });
     await eraseUnderLoad({ services: [send], journal: join(dataDir, 'journal'), dump: () => dumpDatabase(database) });
   });
-}, 240_000);
+});
 
 describePostgres('two processes on one PostgreSQL', () => {
   const processes = createProcesses();
@@ -166,7 +165,7 @@ describePostgres('two processes on one PostgreSQL', () => {
   test('erases everything even if a process is killed during the erasure', async () => {
     const lent = await createTestDatabase();
     const vendor = await createScriptedVendor({ port: 0, paceMs: 0 });
-    const database = openServerDatabase({ connectionString: lent.url, maxConnections: 2 });
+    const database = openTestDatabase(lent.url, 2);
     returns.push(
       () => vendor.close(),
       () => database.close(),
@@ -192,7 +191,7 @@ describePostgres('two processes on one PostgreSQL', () => {
       dump: () => dumpDatabase(database),
       meanwhile: () => second.end('SIGKILL'),
     });
-  }, 300_000);
+  });
 });
 
 interface RequestOptions {

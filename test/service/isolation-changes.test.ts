@@ -594,10 +594,10 @@ describe('a change in one project', () => {
     nextToFull = await runAll(lent(), true);
     expect(nextToFull.refused).toEqual({});
     expect(nextToFull.changed).toEqual({});
-  }, 120_000);
+  });
 
   test('returns the same responses whatever other projects have stored', async () => {
     const nextToEmpty = await withGateway({ database: 'any' }, (gateway) => runAll(gateway, false));
     expect(nextToFull?.answers).toEqual(nextToEmpty.answers);
-  }, 120_000);
+  });
 });

@@ -36,7 +36,7 @@ beforeAll(async () => {
   owner = await signIn(acme, 'owner');
   stranger = await signIn(acme, 'stranger');
   beta = await plantBeta(await acme.withProject('beta'));
-}, 60_000);
+});
 
 async function plantBeta(gateway: TestGateway): Promise<Beta> {
   const { admin, call, database, app } = gateway;

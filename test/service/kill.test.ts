@@ -127,7 +127,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
       await vendor.close();
       await database?.drop();
     }
-  }, 600_000);
+  });
 });
 
 interface Caller {

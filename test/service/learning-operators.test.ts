@@ -12,7 +12,6 @@ import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/g
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 
-const limitMs = 250_000;
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: taskCompleted } = proto.temporal.api.enums.v1.EventType;
 
 interface Batch {
@@ -38,11 +37,11 @@ describe('operator actions in Temporal', () => {
   let namespace = '';
   beforeAll(async () => {
     const durable = shared().app.startDurable();
-    await eventually(async () => expect(durable.state()).toBe('ready'), limitMs);
+    await eventually(async () => expect(durable.state()).toBe('ready'));
     const server = await readServerRecord(shared().dataDir);
     namespace = server.namespace;
     temporal = createTemporal({ ...server, logger: createTestLog().logger });
-  }, 300_000);
+  });
   afterAll(async () => {
     await temporal?.close();
   });
@@ -68,7 +67,7 @@ describe('operator actions in Temporal', () => {
       const [newest] = batches;
       if (!newest) throw new Error('there is no batch');
       return newest;
-    }, limitMs);
+    });
   const memoriesOf = async ({ database, project }: TestGateway): Promise<readonly string[]> => {
     const rows = await database.query<{ text: string }>(
       `select text from memory_items where state = 'live' and project_id = (select id from projects where slug = $1::text) order by text`,
@@ -77,7 +76,7 @@ describe('operator actions in Temporal', () => {
     return rows.map(({ text }) => text);
   };
   const untilAsked = (job: 'memories' | 'consolidation', text: string, count: number): Promise<void> =>
-    eventually(async () => expect(vendor.count(job, text)).toBeGreaterThanOrEqual(count), limitMs);
+    eventually(async () => expect(vendor.count(job, text)).toBeGreaterThanOrEqual(count));
 
   const handleOf = (workflowId: string, runId?: string) => temporal.client.workflow.getHandle(workflowId, runId);
   const runOf = async (workflowId: string): Promise<string> => (await handleOf(workflowId).describe()).runId;
@@ -92,7 +91,7 @@ describe('operator actions in Temporal', () => {
       for await (const { runId, status } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
         if (status.name === 'COMPLETED' && (await resetPointsOf(workflowId, runId)).length > 3) return runId;
       throw new Error('no run of the batch that did its work is listed');
-    }, limitMs);
+    });
   /** Resets a run like the web UI and `temporal workflow reset` do. Returns the new run. */
   async function reset(workflowId: string, runId: string, point: number): Promise<string> {
     const response = await temporal.client.workflowService.resetWorkflowExecution({
@@ -109,13 +108,13 @@ describe('operator actions in Temporal', () => {
     eventually(async () => {
       const { events } = await handleOf(workflowId, runId).fetchHistory();
       expect(events?.some(({ timerStartedEventAttributes: timer }) => timer)).toBe(true);
-    }, limitMs);
+    });
   /** Ends the current run. */
   async function endRun(workflowId: string, end: 'terminate' | 'cancel'): Promise<void> {
     const run = handleOf(workflowId, await runOf(workflowId));
     await run[end]();
     const name = end === 'cancel' ? 'CANCELLED' : 'TERMINATED';
-    await eventually(async () => expect((await run.describe()).status.name).toBe(name), limitMs);
+    await eventually(async () => expect((await run.describe()).status.name).toBe(name));
   }
 
   it("doesn't repeat any work when a finished batch is reset", async () => {
@@ -127,7 +126,7 @@ describe('operator actions in Temporal', () => {
       // There are two calls per group, whose cost is stored a moment later.
       expect(done.cost).toBeGreaterThanOrEqual(0.00006);
       return done;
-    }, limitMs);
+    });
     const id = batch.workflow_id;
     const runId = await findWorkingRun(id);
     const [points, requestCount] = [await resetPointsOf(id, runId), vendor.requests.length];
@@ -135,7 +134,7 @@ describe('operator actions in Temporal', () => {
     expect(vendor.requests).toHaveLength(requestCount);
     expect(await memoriesOf(gateway)).toEqual(['I live in Bergen.', 'I live in Oslo.']);
     expect(await batchesOf(gateway)).toEqual([batch]);
-  }, 300_000);
+  });
 
   it("doesn't repeat a finished batch that a backup restored as running", async () => {
     const gateway = await lend('restored');
@@ -149,7 +148,7 @@ describe('operator actions in Temporal', () => {
     expect(await runOf(workflowId)).not.toBe(runId);
     expect([vendor.count('memories', 'Narvik'), vendor.count('consolidation', 'Narvik')]).toEqual([1, 1]);
     expect(await memoriesOf(gateway)).toEqual(['I live in Narvik.']);
-  }, 180_000);
+  });
 
   /** Starts one batch per sentence, and makes the vendor reject the requests of all batches until they are failing. */
   async function failBatches(
@@ -172,7 +171,7 @@ describe('operator actions in Temporal', () => {
       const found = batches.flatMap(({ batch_id }) => listed.get(batch_id) ?? []);
       expect(found.map(({ state }) => state)).toEqual(sentences.map(() => 'failing'));
       return found;
-    }, limitMs);
+    });
     const accept = (): void => {
       for (const failure of failures) failure.end();
     };
@@ -212,7 +211,7 @@ describe('operator actions in Temporal', () => {
       expect(refused.length).toBeGreaterThanOrEqual(5);
       expect(batch.attempts).toBe(calls.length);
       expect([vendor.count('memories', text), vendor.count('consolidation', text)]).toEqual([1 + refused.length, 1]);
-    }, limitMs);
+    });
     expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
   }
 
@@ -247,7 +246,7 @@ describe('operator actions in Temporal', () => {
     expect(resetTo).toContain(0);
     for (const [index, batch] of parked.entries()) await expectLearnedOnce(gateway, batch, towns[index] ?? '');
     expect(parked[0]?.run_url).toBe(`${shared().app.startDurable().uiUrl()}/${encodeURIComponent(parked[0]?.workflow_id ?? '')}`);
-  }, 300_000);
+  });
 
   it('retries a failing batch until an operator stops it', async () => {
     const gateway = await lend('stop-failing');
@@ -262,7 +261,7 @@ describe('operator actions in Temporal', () => {
     const replay = await gateway.admin('POST', `/provision/batches/${batch.id}/replay`);
     expect(replay.status).toBe(202);
     await expectLearnedOnce(gateway, batch, text);
-  }, 180_000);
+  });
 
   interface FailedRun {
     readonly runId: string;
@@ -291,14 +290,14 @@ describe('operator actions in Temporal', () => {
         await say(gateway, 'kim', 'Hello.'); // This starts the project's run.
         const [batch] = await park(gateway, [text]);
         if (!batch) throw new Error('there is no batch');
-        await eventually(() => runOf(gateway.learningId), limitMs);
+        await eventually(() => runOf(gateway.learningId));
         const runId = await runOf(batch.workflow_id);
         const point = (await resetPointsOf(batch.workflow_id, runId)).at(-1) ?? 0;
         await Promise.all(replays.map((replay) => replay(gateway, batch, { runId, point })));
         await expectLearnedOnce(gateway, batch, text);
       }),
     );
-  }, 180_000);
+  });
 
   it('repeats no completed step when a batch is reset during a model call', async () => {
     const gateway = await lend('reset-running');
@@ -316,7 +315,7 @@ describe('operator actions in Temporal', () => {
     expect([vendor.count('memories', 'Larvik'), vendor.count('consolidation', 'Larvik')]).toEqual([1, 1]);
     expect(await memoriesOf(gateway)).toEqual(['I live in Larvik.']);
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
-  }, 300_000);
+  });
 
   it("doesn't start a batch twice when the project run is reset", async () => {
     const gateway = await lend('reset-project');
@@ -328,7 +327,7 @@ describe('operator actions in Temporal', () => {
     await untilDone(gateway, 2);
     expect(await memoriesOf(gateway)).toEqual(['I live in Hamar.', 'I live in Moss.']);
     expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
-  }, 300_000);
+  });
 
   it('keeps a terminated or cancelled batch stopped until a replay', async () => {
     const ended = await Promise.all(
@@ -350,14 +349,14 @@ describe('operator actions in Temporal', () => {
         const show = (): Promise<Batch> => jsonOf(admin('GET', `/provision/batches/${batch.id}`));
         const stopped = { state: 'stopped', next_try_at: null, error: { code: 'stopped_by_operator', message: 'stopped by an operator' } };
         await reenqueueLearning(database); // Both before and after the gateway notices it.
-        await eventually(async () => expect(await show()).toMatchObject(stopped), limitMs);
+        await eventually(async () => expect(await show()).toMatchObject(stopped));
         await reenqueueLearning(database);
         await say(gateway, 'gus', next);
-        await eventually(async () => expect(await memoriesOf(gateway)).toEqual([next]), limitMs);
-        await eventually(async () => expect(await database.query('select 1 from outbox')).toEqual([]), limitMs);
+        await eventually(async () => expect(await memoriesOf(gateway)).toEqual([next]));
+        await eventually(async () => expect(await database.query('select 1 from outbox')).toEqual([]));
         expect([await show(), await runOf(batch.workflow_id)]).toEqual([expect.objectContaining(stopped), runId]);
         expect((await admin('POST', `/provision/batches/${batch.id}/replay`)).status).toBe(202);
-        await eventually(async () => expect(await runOf(batch.workflow_id)).not.toBe(runId), limitMs);
+        await eventually(async () => expect(await runOf(batch.workflow_id)).not.toBe(runId));
         await untilRunWaits(batch.workflow_id);
         held.release();
         await untilDone(gateway, 2);
@@ -365,7 +364,7 @@ describe('operator actions in Temporal', () => {
         expect([vendor.count('memories', text), vendor.count('consolidation', text)]).toEqual([1, 1]);
       }),
     );
-  }, 300_000);
+  });
 
   it.each(['terminate', 'cancel'] as const)(
     'restarts a project run on the next call after %s',
@@ -392,12 +391,12 @@ describe('operator actions in Temporal', () => {
       if (batch) await gateway.admin('PUT', '/provision/teams/capped', {});
       expect(batch).toMatchObject({ error: { code: 'credits_exhausted' } });
       expect(batch?.attempts).toBeGreaterThan(6);
-    }, limitMs);
+    });
     expect(['retrying', 'running']).toContain((await batchesOf(gateway))[0]?.state);
     expect(vendor.count('memories', 'Mo i Rana')).toBe(0);
     await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: null });
     await untilDone(gateway, 1);
     expect(await memoriesOf(gateway)).toEqual(['I live in Mo i Rana.']);
     expect(vendor.count('memories', 'Mo i Rana')).toBe(1);
-  }, 300_000);
+  });
 });

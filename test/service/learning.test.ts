@@ -12,7 +12,6 @@ import { adminToken, defaultYaml, eventually, jsonOf, shareGateway, type TestGat
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 
-const limitMs = 120_000;
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl)
     .replace('tiers:', 'tiers:\n  trivial: [one/echo]')
@@ -31,7 +30,7 @@ describe('learning with Temporal', () => {
   const shared = shareGateway({ database: 'any', temporal: true, yaml });
   beforeAll(async () => {
     const durable = shared().app.startDurable();
-    await eventually(async () => expect(durable.state()).toBe('ready'), limitMs);
+    await eventually(async () => expect(durable.state()).toBe('ready'));
   });
 
   async function lend(slug: string, settings: object = {}): Promise<TestGateway> {
@@ -54,7 +53,7 @@ describe('learning with Temporal', () => {
       const [batch] = await batchesOf(gateway, state);
       if (!batch) throw new Error(`no batch is ${state}: ${JSON.stringify(await batchesOf(gateway))}`);
       return batch;
-    }, limitMs);
+    });
   const memoriesOf = (gateway: TestGateway) =>
     gateway.database.query<{ text: string; subject: string; origin: string }>(
       `select text, subject, origin from memory_items
@@ -122,7 +121,7 @@ describe('learning with Temporal', () => {
       const [found] = await batchesOf(gateway, 'retrying');
       expect(found?.attempts).toBeGreaterThanOrEqual(3);
       return found;
-    }, limitMs);
+    });
     expect(batch?.error?.code).toBe('upstream_failed');
     await gateway.admin('PUT', '/provision/teams/waits', { tiers: { 'memory-extract': ['one/echo'] } });
     await untilState(gateway, 'done');
@@ -165,7 +164,7 @@ describe('learning with Temporal', () => {
       // Each change of the settings starts another attempt.
       expect(batch?.attempts).toBeGreaterThanOrEqual(5);
       return batch;
-    }, limitMs);
+    });
     await gateway.admin('PUT', '/provision/teams/parked', { tiers: { 'memory-extract': ['three/echo'] } });
     expect(await batchesOf(gateway, 'failing')).toHaveLength(1);
     const replay = await gateway.admin('POST', `/provision/teams/parked/batches/${failing?.id}/replay`);

@@ -32,7 +32,7 @@ beforeAll(async () => {
   const env = { GATEWAY_LOCAL_EMBEDDER: '', GATEWAY_LOCAL_EMBEDDER_DIR: 'embedder', XDG_CACHE_HOME: join(home, 'cache'), PATH: '/nowhere' };
   gateway = await processes.start('start', { home, env });
   key = firstKeyOf(gateway) ?? '';
-}, 660_000);
+});
 afterAll(processes.stopAll);
 
 it('returns 502 from the local embedder until its files exist', async () => {
@@ -109,7 +109,7 @@ async function readUp(): Promise<string | undefined> {
   return /^gateway_local_embedder_up (\d)$/m.exec(await response.text())?.[1];
 }
 
-const untilReady = () => eventually(async () => expect((await embed('ready')).status).toBe(200), 60_000);
+const untilReady = () => eventually(async () => expect((await embed('ready')).status).toBe(200));
 
 function similarity(left: readonly number[] = [], right: readonly number[] = []): number {
   return left.reduce((sum, value, index) => sum + value * (right[index] ?? 0), 0);

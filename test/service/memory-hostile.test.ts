@@ -215,7 +215,7 @@ onBothDatabases('hostile inputs', (database) => {
     // longer than a single read would wait.
     await eventually(async () => {
       expect(await findTablesHolding(gateway.database, 'still there?')).toEqual(expect.arrayContaining(['parts', 'memory_passages']));
-    }, 300_000);
+    });
 
     // A subject is whatever the caller says it is. If we masked it, it would belong to somebody else and could not be
     // erased under its name.

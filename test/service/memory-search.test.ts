@@ -26,7 +26,7 @@ async function untilEmbedded({ database, project }: TestGateway, model: string):
     );
     expect(rows.length).toBeGreaterThan(0);
     for (const row of rows) expect(row).toEqual({ model, dims: 256, active: false, runModel: model });
-  }, 300_000);
+  });
 }
 
 onBothDatabases('memory search with Temporal', (database) => {

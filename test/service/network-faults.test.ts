@@ -10,7 +10,7 @@ import { createErasureSteps } from '../../src/memory/erasure/erasure-steps.ts';
 import { createFaultProxy, type FaultProxy, type Faults } from '../support/fault-proxy.ts';
 import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { type MetricLine, parseMetrics, sumOf } from '../support/metrics.ts';
-import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { readUntilCut } from '../support/read-until-cut.ts';
 import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 
@@ -26,7 +26,7 @@ describePostgres('the network to the database', () => {
     const { url, drop } = await createTestDatabase();
     network = await createFaultProxy(url);
     await network.connect();
-    direct = openServerDatabase({ connectionString: url, maxConnections: 2 });
+    direct = openTestDatabase(url, 2);
     proxied = openServerDatabase({ connectionString: network.url, heartbeatMs: 100 });
     ends.push(
       drop,

@@ -216,4 +216,4 @@ it('returns the right response for every pipelined request', async () => {
     { numRuns: isExhaustive ? 3_000 : 300 },
   );
   expect(gateway.logs.filter((line) => line.includes('"level":"error"'))).toEqual([]);
-}, 600_000);
+});

@@ -24,7 +24,6 @@ import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 import { unusedUrl } from '../support/unused-port.ts';
 
-const limitMs = 250_000;
 const processes = createProcesses();
 afterAll(processes.stopAll);
 
@@ -139,22 +138,22 @@ describePostgres('planted texts', () => {
       await put(`/provision/teams/${project}/memory`, { batch_of: 4 });
       const upset = vendor.fail('memories', texts.statement, (text) => ({ status: 500, message: `cannot read ${text}` }));
       const { callId, conversationId } = await tell();
-      await eventually(async () => expect(await batchesOf()).toMatchObject([{ kind: 'normal' }]), limitMs);
+      await eventually(async () => expect(await batchesOf()).toMatchObject([{ kind: 'normal' }]));
       const remembered = await call(`/v1/memory/episodes/${conversationId}/remember`, { focus: `what of the ${texts.statement}?` });
       expect([remembered.status, await remembered.json()]).toEqual([202, expect.objectContaining({ episode_id: conversationId })]);
       const errorOf = async (code: string): Promise<void> => {
         const found = (await batchesOf()).map(({ error }) => `${error?.code} ${error?.message}`).join('\n');
         expect(found).toContain(code);
       };
-      await eventually(() => errorOf('upstream_failed'), limitMs);
+      await eventually(() => errorOf('upstream_failed'));
       upset.end();
       const reluctant = vendor.fail('memories', texts.statement, (text) => ({ status: 400, message: `will not read ${text}` }));
-      await eventually(() => errorOf('upstream_refused'), limitMs);
+      await eventually(() => errorOf('upstream_refused'));
       expect((await batchesOf()).map(({ error }) => error?.message ?? '').join('\n')).toContain(texts.statement);
       const held = vendor.hold('memories', texts.statement);
       reluctant.end();
       const before = vendor.count('memories', texts.statement);
-      await eventually(async () => expect(vendor.count('memories', texts.statement)).toBeGreaterThan(before), limitMs);
+      await eventually(async () => expect(vendor.count('memories', texts.statement)).toBeGreaterThan(before));
 
       const address = `${gateway.url}/v1/memory/subjects/${encodeURIComponent(`patient-${texts.subject}-4711`)}`;
       const erased = await fetch(address, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } });
@@ -166,9 +165,9 @@ describePostgres('planted texts', () => {
         expect(report).toMatchObject({ workflows: { state: 'done', text_in_history: false }, deleted: { episodes: 1, calls: 1 } });
         const batches = await batchesOf();
         expect(batches.map(({ state }) => state)).toEqual(batches.map(() => 'done'));
-      }, limitMs);
+      });
       const learned = `select text from memory_items where state = 'live' and subject = 'ann'`;
-      await eventually(async () => expect(await database.query(learned)).toEqual([{ text: 'I live in Oslo.' }]), limitMs);
+      await eventually(async () => expect(await database.query(learned)).toEqual([{ text: 'I live in Oslo.' }]));
 
       // The name of the application stays, because the cost is charged to it.
       await database.query(`update calls set source = 'app' where source = $1::text`, [`app-${texts.application}`]);
@@ -246,10 +245,10 @@ describePostgres('planted texts', () => {
         ]);
         if (!row) throw new Error('the call is not stored yet');
         return row.id;
-      }, limitMs);
+      });
       return { callId: response.headers.get('x-gateway-call-id') ?? '', conversationId };
     }
-  }, 600_000);
+  });
 });
 
 interface Batch {

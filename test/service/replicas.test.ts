@@ -15,7 +15,7 @@ describePostgres('two API processes and two workers', () => {
   let replicas: Replicas;
   beforeAll(async () => {
     replicas = await createReplicas();
-  }, 300_000);
+  });
   afterAll(() => replicas?.stopAll());
 
   it('learns each fact exactly once while workers stop and crash under load', async () => {
@@ -31,7 +31,7 @@ describePostgres('two API processes and two workers', () => {
           where exists (select 1 from memory_batch_groups where state in ('waiting', 'learned') and attempts > 0)`;
         const [now] = await database.query<{ n: number }>(busy);
         expect(now?.n).toBeGreaterThan(last?.n ?? 0);
-      }, 300_000);
+      });
     };
     await users.chatDuring(async () => {
       for (const signal of ends) {
@@ -42,5 +42,5 @@ describePostgres('two API processes and two workers', () => {
     }, 600);
     await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`]);
     for (const gateway of [...serving, ...workers]) expect(await gateway.end('SIGTERM')).toBe(0);
-  }, 600_000);
+  });
 });

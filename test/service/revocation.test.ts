@@ -6,11 +6,10 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
-import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 interface IssuedKey {
@@ -35,7 +34,7 @@ describePostgres('two processes on one database', () => {
     const lent = await createTestDatabase();
     returns.push(() => lent.drop());
     databaseUrl = lent.url;
-    database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 1 });
+    database = openTestDatabase(databaseUrl, 1);
     returns.push(() => database.close());
     const vendor = await createScriptedVendor();
     returns.push(() => vendor.close());

@@ -5,11 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { compareVersions } from '../../scripts/versions.js';
 import { findAddress } from '../../src/cli/addresses.ts';
 import { lockGlobal } from '../../src/db/locks.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
-import { createTestDatabase, describePostgres, runAsAdmin } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase, runAsAdmin } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
 import type { ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
@@ -67,7 +66,7 @@ describe('gateway start with a data directory', () => {
       const address = /Temporal UI +(\S+)/.exec(gateway.stdout())?.[1];
       if (address === undefined) throw new Error(`no address of Temporal's pages:\n${gateway.stdout()}`);
       return address;
-    }, 300_000);
+    });
     expect((await fetch(pages)).status).toBe(200);
     await eventually(async () =>
       expect(await jsonOf(fetch(`${gateway.url}/readyz`))).toEqual({ status: 'ready', reasons: [], degraded: [] }),
@@ -280,7 +279,7 @@ describePostgres('on a database server', () => {
 
   it('stops migrate at the first signal', async () => {
     const home = await processes.home('empty');
-    const database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
+    const database = openTestDatabase(databaseUrl, 2);
     try {
       await database.transaction(async (tx) => {
         await lockGlobal(tx, 'migrate');
@@ -301,7 +300,7 @@ describePostgres('on a database server', () => {
 
   /** Runs `work` while the database accepts connections but doesn't respond to the schema check. */
   const withLockedSchema = async (work: (untilAwaited: () => Promise<void>) => Promise<void>): Promise<void> => {
-    const database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
+    const database = openTestDatabase(databaseUrl, 2);
     const waiting = `select from pg_locks where relation = 'schema_migrations'::regclass and not granted`;
     try {
       await database.transaction(async (tx) => {
@@ -465,7 +464,7 @@ describeOldNode('npm start with an old Node', () => {
     });
     if (bootstrap !== undefined) process.kill(bootstrap, 'SIGKILL');
     expect(await (await starting).exited).toBe('SIGKILL');
-    await eventually(async () => expect(await processesOf(home)).toEqual([]), 240_000);
+    await eventually(async () => expect(await processesOf(home)).toEqual([]));
   });
 });
 

@@ -38,7 +38,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
     // At least the shell, the gateway and Temporal.
     expect((await processesOf(home)).length).toBeGreaterThan(2);
     expect(await gateway.end('SIGKILL')).toBe('SIGKILL');
-    await eventually(async () => expect(await processesOf(home)).toEqual([]), 60_000);
+    await eventually(async () => expect(await processesOf(home)).toEqual([]));
   });
 
   it('keeps running in the background under nohup', async () => {

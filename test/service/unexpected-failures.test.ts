@@ -51,7 +51,7 @@ function storedCall({ database, project }: TestGateway): Promise<StoredCall> {
     );
     expect(rows).toHaveLength(1);
     return rows[0] as StoredCall;
-  }, 20_000);
+  });
 }
 
 const routes = {

@@ -307,7 +307,7 @@ describe('errors on the video routes', () => {
     await eventually(async () =>
       expect(await callsOf(of)).toMatchObject([{ outcome: 'unknown', code: 'budget_unavailable', cost: 0.4, estimated: true }]),
     );
-  }, 300_000);
+  });
 
   test.each([{}, { operation: '' }, { operation: null }])('returns 400 missing_operation for %j', async (body) => {
     expect(await refusal(gateway.call('/v1/video/operations', body))).toMatchObject({ status: 400, code: 'missing_operation' });

@@ -22,6 +22,8 @@ const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'googl
 const disabledByPlaywright =
   'AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,PaintHolding';
 const installLimitMs = 15 * 60_000;
+/** Playwright's default of 30 seconds is too short for a page on a busy machine. */
+const actionLimitMs = 300_000;
 
 /**
  * Starts one browser for all tests of a file. Call this at the top of the file and use the result inside tests. Each
@@ -39,7 +41,8 @@ export function sharedChromium(): () => Browser {
       ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
       ...['--in-process-gpu', `--disable-features=RenderDocument,${disabledByPlaywright}`],
     ];
-    shared = await chromium.launch({ executablePath, args });
+    shared = await chromium.launch({ executablePath, args, timeout: actionLimitMs });
+    shared.on('context', (context) => context.setDefaultTimeout(actionLimitMs));
   }, installLimitMs);
   afterAll(async () => {
     await shared?.close();

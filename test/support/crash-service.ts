@@ -11,20 +11,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
 import type { CrashPoint } from './crash-worker.ts';
 import { copyTestBundle, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
 import { startLocalServer } from './local-server.ts';
-import { createTestDatabase } from './postgres.ts';
+import { createTestDatabase, openTestDatabase } from './postgres.ts';
 import { createScriptedVendor } from './scripted-vendor/server.ts';
 import { createTestLog } from './temporal.ts';
 import { createTemporalServer } from './temporal-server.ts';
 
 const namespace = 'crash';
 const program = fileURLToPath(new URL('crash-worker.ts', import.meta.url));
-const crashTimeoutMs = 250_000;
+const crashTimeoutMs = 600_000;
 
 export interface Project {
   readonly id: string;
@@ -69,7 +68,7 @@ memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_m
 export async function createCrashService(): Promise<CrashService> {
   const processes = createProcesses();
   const testDatabase = await createTestDatabase();
-  const database = openServerDatabase({ connectionString: testDatabase.url, maxConnections: 4 });
+  const database = openTestDatabase(testDatabase.url, 4);
   await migrate(database);
   const vendor = await createRecordingVendor(database);
   const server = await createTemporalServer();

@@ -279,7 +279,7 @@ export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'p
  * Repeats `check` until it succeeds. After `limitMs`, throws its last error. The checks become less frequent over time,
  * because each of them costs CPU time.
  */
-export async function eventually<Result>(check: () => Promise<Result>, limitMs = 120_000): Promise<Result> {
+export async function eventually<Result>(check: () => Promise<Result>, limitMs = 300_000): Promise<Result> {
   const startedAt = performance.now();
   for (;;) {
     try {

@@ -1,6 +1,8 @@
 /** Creates databases on the test server (see global-setup.ts). Each test file has its own database. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import type { Database } from '../../src/db/database.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
 
 /** A database for a test or test file. */
 export interface TestDatabase {
@@ -36,9 +38,17 @@ export async function withPostgres<Result>(work: (url: string) => Promise<Result
   }
 }
 
+/**
+ * Opens a database on the test server. A service waits two seconds for a connection, which is too short on a busy
+ * machine, so this waits longer.
+ */
+export function openTestDatabase(url: string, maxConnections: number): Database {
+  return openServerDatabase({ connectionString: url, maxConnections, connectTimeoutMs: 60_000 });
+}
+
 /** Runs a statement as the database administrator. */
 export async function runAsAdmin(adminUrl: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 10_000 });
+  const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 60_000 });
   await client.connect();
   try {
     await client.query(statement);

@@ -5,7 +5,7 @@
  */
 import { describe } from '@jest/globals';
 
-export { createTestDatabase, runAsAdmin, withPostgres } from './postgres-database.ts';
+export { createTestDatabase, openTestDatabase, runAsAdmin, withPostgres } from './postgres-database.ts';
 
 /** Like `describe`, but for tests that need PostgreSQL. */
 export function describePostgres(title: string, tests: () => void): void {

@@ -7,11 +7,10 @@ import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
 import { copyTestBundle, eventually, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
-import { createTestDatabase } from './postgres.ts';
+import { createTestDatabase, openTestDatabase } from './postgres.ts';
 import { createScriptedVendor } from './scripted-vendor/server.ts';
 import { createTestLog } from './temporal.ts';
 import { createTemporalServer, type TemporalServer } from './temporal-server.ts';
@@ -37,7 +36,7 @@ memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_m
 export async function createReplicas(): Promise<Replicas> {
   const processes = createProcesses();
   const testDatabase = await createTestDatabase();
-  const database = openServerDatabase({ connectionString: testDatabase.url, maxConnections: 2 });
+  const database = openTestDatabase(testDatabase.url, 2);
   await migrate(database);
   const vendor = await createScriptedVendor();
   const server = await createTemporalServer();

@@ -10,7 +10,7 @@ export interface RunOptions {
 }
 
 /** Returns the program's stdout. If the program fails or times out, throws an error with its last lines. */
-export function run(command: string, args: readonly string[], { timeoutMs = 60_000, ...options }: RunOptions = {}): Promise<string> {
+export function run(command: string, args: readonly string[], { timeoutMs = 600_000, ...options }: RunOptions = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(command, args, { ...options, timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);

@@ -2,7 +2,7 @@
 const realNow = performance.now.bind(performance);
 
 /** Waits until the condition is true. After `limitMs`, throws an error with the given sentence. */
-export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 120_000): Promise<void> {
+export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 300_000): Promise<void> {
   const end = realNow() + limitMs;
   while (!(await condition())) {
     if (realNow() > end) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);

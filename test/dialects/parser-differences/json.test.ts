@@ -148,7 +148,7 @@ describe('JSON bodies that parsers read differently', () => {
       const spender = readings.find((reading) => costOfLimit(reading, body.route) > handling.costNanos);
       if (spender) uncounted.push(`${spender.parser}: ${body.how}`);
     }
-  }, 120_000);
+  });
 
   test('checks every string that any parser might read', () => {
     expect(unchecked).toEqual([]);

@@ -78,7 +78,7 @@ describe('uploads that parsers read differently', () => {
         if (reader) unchecked.push(`${reader[0]}: ${body.how}`);
       }
     }
-  }, 120_000);
+  });
 
   test('checks every string that any parser might read', () => {
     expect(unchecked).toEqual([]);

@@ -181,7 +181,7 @@ describe('from chat to messages', () => {
     for (let index = 1; index <= 20_000; index += 1) push(more(index, '}'));
     const events = push(more(0, '"}')).split('\n\n');
     expect(events.length - 1).toBe(1 + 1 + 20_000 * 3 - 1);
-  }, 30_000);
+  });
 
   test('waits for the name of a call and generates a missing id', () => {
     const made = expect.stringMatching(/^toolu_[0-9a-f]{24}$/);

@@ -8,7 +8,6 @@ import type { SettledCall } from '../../../src/core/call.ts';
 import type { Database, Queries } from '../../../src/db/database.ts';
 import { lockProject } from '../../../src/db/locks.ts';
 import { migrate } from '../../../src/db/migrate.ts';
-import { openServerDatabase } from '../../../src/db/pool.ts';
 import { createPromptConverter } from '../../../src/memory/conversations/convert-prompts.ts';
 import { readCallText } from '../../../src/memory/conversations/read-call-text.ts';
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
@@ -16,7 +15,7 @@ import { createErase } from '../../../src/memory/erasure/erase.ts';
 import { createRetention } from '../../../src/memory/erasure/retention.ts';
 import { createExportMemory } from '../../../src/memory/portability/export-memory.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { createTestDatabase, describePostgres } from '../../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../../support/postgres.ts';
 import { createTestLog } from '../../support/temporal.ts';
 import { baseTime, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 import { findTablesHolding } from '../find-text.ts';
@@ -194,7 +193,7 @@ describeDatabases('prompts that share texts', (database) => {
 /** Opens several connections to a new database, each with its own pool. */
 async function withDatabases(count: number, work: (first: Database, ...others: readonly Database[]) => Promise<void>): Promise<void> {
   const lent = await createTestDatabase();
-  const open = () => openServerDatabase({ connectionString: lent.url, maxConnections: 4 });
+  const open = () => openTestDatabase(lent.url, 4);
   const databases: [Database, ...Database[]] = [open(), ...Array.from({ length: count - 1 }, open)];
   try {
     await migrate(databases[0]);

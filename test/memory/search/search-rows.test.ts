@@ -5,11 +5,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { explainAll } from '../../../scripts/scale/plans.js';
-import { openServerDatabase } from '../../../src/db/pool.ts';
 import { refreshWordStatistics } from '../../../src/memory/indexing/word-statistics.ts';
 import { type SearchVariant, searchStatement } from '../../../src/memory/search/search-query.ts';
 import { lexemesSql } from '../../../src/memory/text/lexemes.ts';
-import { createTestDatabase, describePostgres } from '../../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../../support/postgres.ts';
 import { createProject, record, settledCall } from '../calls.ts';
 
 describePostgres('the rows that a search reads', () => {
@@ -20,7 +19,7 @@ describePostgres('the rows that a search reads', () => {
 
   beforeAll(async () => {
     const { url, drop } = await createTestDatabase();
-    const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
+    const database = openTestDatabase(url, 1);
     client = new pg.Client({ connectionString: url });
     await client.connect();
     close = async () => {

@@ -124,7 +124,7 @@ describeDatabases('deployment figures', (database) => {
     // This makes an hour of one project, and its day, outdated.
     await store(database(), [projects[0]?.call({ metadata: { startedAt: noon - 30 * hour } }) ?? []].flat());
     await check();
-  }, 300_000);
+  });
 
   test('lists groups by cost, for the requested projects only', async () => {
     const [cheap, expensive, idle] = await Promise.all([newProject(database()), newProject(database()), newProject(database())]);
