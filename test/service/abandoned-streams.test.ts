@@ -2,8 +2,10 @@
  * Tests that if the reader of a stream leaves early, we charge for everything that the vendor generated, even if only a
  * small part of it was delivered.
  */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { asObject, asString } from '../../src/core/json/narrow.ts';
@@ -41,6 +43,14 @@ tiers: { standard: [chat/any] }
 function vendorUrl(): string {
   return vendor.url;
 }
+
+/** The sockets of all requests to HTTP servers in this process, i.e. to the gateway and the vendor. */
+const sockets: Socket[] = [];
+const note = (message: unknown): void => void sockets.push((message as { readonly socket: Socket }).socket);
+beforeAll(() => subscribe('http.server.request.start', note));
+afterAll(() => {
+  unsubscribe('http.server.request.start', note);
+});
 
 const agent = new Agent({ keepAlive: false });
 
@@ -280,9 +290,12 @@ describe('a reader that leaves after the last choice has finished', () => {
     const response = await begun.promise;
     await reader.received(Buffer.byteLength(text));
     reader.leave();
-    // Give the gateway time to notice that its caller is gone before the vendor sends the rest.
+    // Before the vendor sends the rest, the gateway has to notice that its caller is gone.
     const closed = once(response, 'close');
-    await (cancels ? closed : Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 300))]));
+    const port = Number(new URL(gateway().url).port);
+    const caller = sockets.findLast(({ localPort }) => localPort === port);
+    await eventually(async () => expect(caller?.destroyed).toBe(true));
+    if (cancels) await closed;
     const isConnected = !response.destroyed;
     response.end(rest);
     const call = (await storedCalls(gateway(), [`chat/${model}`])).get(`chat/${model}`);

@@ -229,7 +229,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   it('returns 502 client deadline exceeded when the deadline passes', () =>
     withProject(async (gateway) => {
       const answers = await Promise.all(
-        [false, true].map((stream) => gateway.call(path, bodyOf(`${dialect}-silent`, stream), { 'x-gateway-timeout-ms': '1500' })),
+        [false, true].map((stream) => gateway.call(path, bodyOf(`${dialect}-silent`, stream), { 'x-gateway-timeout-ms': '3000' })),
       );
       for (const answer of answers) {
         expect([502, 503]).toContain(answer.status);
@@ -246,7 +246,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
 
 it('charges nothing if the deadline passes before the vendor is connected', () =>
   withProject(async (gateway) => {
-    const answer = await gateway.call('/v1/chat/completions', bodyOf('mute/any', false), { 'x-gateway-timeout-ms': '300' });
+    const answer = await gateway.call('/v1/chat/completions', bodyOf('mute/any', false), { 'x-gateway-timeout-ms': '2000' });
     expect(await jsonOf(answer)).toMatchObject({ error: { message: expect.stringMatching(/^client deadline exceeded/) } });
     const attempts = [{ outcome: 'deadline', status: null }];
     expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', estimated: false, tokens: { input: 0 }, attempts });

@@ -1,35 +1,36 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { VendorError } from '../../../src/core/errors.ts';
-import { systemClock } from '../../../src/core/time.ts';
 import { createBearerCredential } from '../../../src/vendors/identity/credential.ts';
 import { createRefreshedCredential, type RefreshedCredential } from '../../../src/vendors/identity/refreshed-credential.ts';
+import { createUnstalledClock } from '../../support/unstalled-clock.ts';
 import { until } from '../../support/until.ts';
 
-const running: RefreshedCredential[] = [];
+const running: { stop(): void }[] = [];
 afterEach(() => {
-  for (const credential of running.splice(0)) credential.stop();
+  for (const part of running.splice(0)) part.stop();
 });
 
 /** A cloud that issues numbered tokens, unless it fails. */
 function createCloud(lifetimeMs: number | null) {
   const cloud = { issued: 0, requests: 0, failure: null as Error | null, hangs: false, lifetimeMs };
+  const clock = createUnstalledClock();
   const recovered: string[] = [];
   const failed: string[] = [];
   const credential = createRefreshedCredential({
     name: 'aws',
-    clock: systemClock,
+    clock,
     async load() {
       cloud.requests += 1;
       if (cloud.hangs) await new Promise<void>(() => undefined);
       if (cloud.failure) throw cloud.failure;
       cloud.issued += 1;
-      return createBearerCredential(`token-${cloud.issued}`, cloud.lifetimeMs === null ? null : Date.now() + cloud.lifetimeMs);
+      return createBearerCredential(`token-${cloud.issued}`, cloud.lifetimeMs === null ? null : clock.now() + cloud.lifetimeMs);
     },
     onFailure: (problem) => void failed.push(problem),
     onRecovered: () => void recovered.push('recovered'),
   });
-  running.push(credential);
+  running.push(credential, clock);
   return { cloud, credential, failed, recovered };
 }
 
