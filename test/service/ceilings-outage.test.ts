@@ -40,6 +40,11 @@ describeOwnPostgres('a quota store outage under load', () => {
   let vendor: ScriptedVendor;
   let allowing: GatewayProcess;
   let refusing: GatewayProcess;
+  /**
+   * We issue the keys before the second process starts. A late notification about a new key makes a process forget the
+   * key, and during an outage it couldn't read it again.
+   */
+  let keys: Readonly<Record<'large' | 'tight' | 'small', string>>;
   /** The number of served calls of each key. */
   const admitted = new Map<string, number>();
 
@@ -62,8 +67,14 @@ on_budget_store_down: ${onDown}
       return processes.start('serve', { home, env });
     };
     allowing = await start('allow');
-    refusing = await start('refuse');
     await allowing.admin('PUT', '/provision/teams/acme', { cache: { enabled: false } });
+    keys = {
+      large: await issue({ calls: 1_000_000, cost: 100, rpm: 500_000 }),
+      // This ceiling is too small to lease several calls at once, so each call needs the database.
+      tight: await issue({ calls: 40 }),
+      small: await issue({ calls: 10 }),
+    };
+    refusing = await start('refuse');
   });
   afterAll(async () => {
     await processes.stopAll();
@@ -130,9 +141,7 @@ on_budget_store_down: ${onDown}
   test(
     'counts unmetered calls once the database is back',
     async () => {
-      const key = await issue({ calls: 1_000_000, cost: 100, rpm: 500_000 });
-      // This ceiling is too small to lease several calls at once, so each call needs the database.
-      const tight = await issue({ calls: 40 });
+      const { large: key, tight } = keys;
       expect([await ask(allowing, key), await ask(refusing, key), await ask(allowing, tight), await ask(refusing, tight)]).toEqual(
         Array(4).fill('200'),
       );
@@ -158,7 +167,7 @@ on_budget_store_down: ${onDown}
   );
 
   test('answers in bounded time while the database hangs', async () => {
-    const key = await issue({ calls: 10 });
+    const { small: key } = keys;
     expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['200', '200']);
     network.set({ silent: true });
     try {
