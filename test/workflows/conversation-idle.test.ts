@@ -148,13 +148,13 @@ describe('conversationIdle', () => {
       expect(seen).toBe(2);
     },
     async 'shows its stack in the web UI while it waits'() {
-      const { read, seen } = quietAfter(1, 3_000);
+      const { read, seen } = quietAfter(1, 3_600_000);
       const handle = await start('h', read);
       await until('it waits', () => seen() === 1);
       expect(await handle.query('__stack_trace')).toContain('conversation-idle.ts');
       expect(await handle.query('__enhanced_stack_trace')).toMatchObject({ sdk: { name: 'typescript' } });
       expect(await handle.query('__temporal_workflow_metadata')).toMatchObject({ definition: { type: 'conversationIdle' } });
-      await handle.result();
+      await handle.terminate();
     },
   };
   const started = startTogether(Object.keys(cases), (title) => cases[title]?.() ?? Promise.reject(new Error('no such case')));

@@ -67,6 +67,7 @@ describe('idleConversations', () => {
     async 'counts the conversations that it has closed'() {
       const handle = await start(scripted(wait, wait, { kind: 'done', read: 1 }));
       expect(await handle.result()).toEqual({ outcome: 'done', read: 7 });
+      expect(await handle.query('status')).toEqual({ state: 'done', outcome: 'done', read: 7 });
     },
     async 'ends when a newer run has taken over'() {
       const handle = await start(scripted({ kind: 'superseded', read: 0 }));
@@ -85,16 +86,15 @@ describe('idleConversations', () => {
       expect(events).toHaveLength(12);
     },
     async 'shows how many conversations are open and closed while it waits'() {
-      const handle = await start(scripted({ ...wait, waitMs: 3_000 }, { kind: 'done', read: 4 }));
+      const handle = await start(scripted({ ...wait, waitMs: 3_600_000 }));
       await until('it waits', async () => (await handle.query<{ waiting?: number }>('status')).waiting === 2);
       const details = await detailsOf(handle);
       expect(details).toContain('Open conversations that are not idle yet or are closed next: 2. Next check at ');
       expect(details).toContain('Conversations that this run has closed: 3.');
-      await handle.result();
-      expect(await handle.query('status')).toEqual({ state: 'done', outcome: 'done', read: 7 });
       const { memo, searchAttributes } = await handle.describe();
       expect(memo).toEqual({ summary: 'acme: close conversations when they are idle, run 1' });
       expect(searchAttributes).toMatchObject({ GatewayKind: ['conversations'], GatewayProjectSlug: ['acme'] });
+      await handle.terminate();
     },
     async 'keeps the text of a memory failure out of the history'() {
       let tries = 0;
