@@ -76,7 +76,7 @@ describe('the Temporal dev server', () => {
     expect(server.namespace).toBe(`gateway-${id}`);
     expect((await stat(join(dataDir, 'id'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(dataDir, 'temporal.json'))).mode & 0o777).toBe(0o600);
-    expect(await servesNamespace(server.address, server.namespace)).toBe(true);
+    await untilServes(server);
     expect(await servesNamespace(server.address, 'gateway-of-another')).toBe(false);
     await until('the UI responds', async () => (await fetch(server.uiUrl).catch(() => null))?.ok === true);
     const pid = server.pid();
@@ -110,7 +110,7 @@ describe('the Temporal dev server', () => {
   });
 
   test("doesn't kill another program that has reused the process id", async () => {
-    const other = spawn('sleep', ['60'], { stdio: 'ignore' });
+    const other = spawn('sleep', ['3600'], { stdio: 'ignore' });
     try {
       const record = { pid: other.pid, startTime: '1', address: '127.0.0.1:1', uiUrl: 'http://127.0.0.1:2', namespace: 'gateway-x' };
       await writeFile(join(dataDir, 'temporal.json'), JSON.stringify(record));
@@ -129,7 +129,7 @@ describe('the Temporal dev server', () => {
     process.kill(pid, 'SIGKILL');
     await until('it is restarted', () => restarts === 1);
     expect(await isRunning({ pid, startTime })).toBe(false);
-    expect(await servesNamespace(server.address, server.namespace)).toBe(true);
+    await untilServes(server);
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
   });
 
@@ -152,7 +152,7 @@ describe('the Temporal dev server', () => {
   test("doesn't pass Ctrl-C from the terminal on to the dev server", async () => {
     const parent = await startInOtherProcess();
     process.kill(-parent.pid, 'SIGINT'); // Sent to the whole group, like a terminal does.
-    expect(await servesNamespace(parent.server.address, parent.server.namespace)).toBe(true);
+    await untilServes(parent.server);
     await parent.kill('SIGTERM');
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
@@ -177,6 +177,11 @@ interface Started {
   readonly pid: number;
   readonly address: string;
   readonly namespace: string;
+}
+
+/** A request can time out on a busy machine. */
+function untilServes({ address, namespace }: Pick<Started, 'address' | 'namespace'>): Promise<void> {
+  return until('the server responds', () => servesNamespace(address, namespace));
 }
 
 async function identity(server: DevServer): Promise<ProcessIdentity> {
