@@ -4,11 +4,23 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Settles like `work`. If that takes longer than `timeoutMs`, this returns or throws whatever `onTimeout` does. */
+/**
+ * We wait in this many steps. If the process gets no CPU time for a while, the timer of the current step fires before
+ * the event loop reads the responses that have arrived meanwhile. The next steps leave it time to do that.
+ */
+const steps = 4;
+
+/**
+ * Settles like `work`. If that takes longer than `timeoutMs`, this returns or throws whatever `onTimeout` does. Time in
+ * which the process itself was stalled hardly counts.
+ */
 export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs: number, onTimeout: () => Late): Promise<Result | Late> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs);
+    const wait = (left: number): void => {
+      timer = setTimeout(() => (left === 1 ? resolve() : wait(left - 1)), Math.ceil(timeoutMs / steps));
+    };
+    wait(steps);
   });
   try {
     return await Promise.race([work, timeout.then(onTimeout)]);

@@ -16,6 +16,15 @@ describe('withTimeout', () => {
     await expect(withTimeout(never, 5, () => 'late')).resolves.toBe('late');
   });
 
+  test("doesn't time out because the process was stalled", async () => {
+    // Now the event loop runs timers before it looks for anything that has arrived.
+    await new Promise((resolve) => setImmediate(resolve));
+    const arrived = new Promise((resolve) => setImmediate(() => resolve('done')));
+    const result = withTimeout(arrived, 20, () => 'late');
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40);
+    await expect(result).resolves.toBe('done');
+  });
+
   test('rejects if the fallback fails', async () => {
     const onTimeout = (): never => {
       throw new Error('no response within 5 ms');

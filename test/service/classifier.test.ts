@@ -28,12 +28,16 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** The gateway waits 1.5 s for the choice. The tests of the choice itself allow a minute because of slow machines. */
+/**
+ * The gateway waits 1.5 s for the choice, in four steps. The tests of the choice itself allow minutes because of slow
+ * machines.
+ */
 function waitLong(): void {
   const wait = globalThis.setTimeout;
+  const isWait = (ms: number): boolean => (ms > 1_000 && ms <= 1_500) || ms === 1_500 / 4;
   jest
     .spyOn(globalThis, 'setTimeout')
-    .mockImplementation(((run: () => void, ms = 0) => wait(run, ms > 1_000 && ms <= 1_500 ? 60_000 : ms)) as typeof setTimeout);
+    .mockImplementation(((run: () => void, ms = 0) => wait(run, isWait(ms) ? 60_000 : ms)) as typeof setTimeout);
 }
 
 const say = (word: string): string => `say-${Buffer.from(word).toString('base64url')}`;
