@@ -6,7 +6,7 @@ import { billingYaml } from './models.ts';
 import type { BillingTarget } from './run.ts';
 import { type BillingVendor, createBillingVendor } from './vendor.ts';
 
-export async function withBillingGateway<Result>(work: (target: BillingTarget) => Promise<Result>, settleMs = 20_000): Promise<Result> {
+export async function withBillingGateway<Result>(work: (target: BillingTarget) => Promise<Result>, settleMs = 120_000): Promise<Result> {
   const vendor = await createBillingVendor();
   const threads = new Set<Worker>();
   const observe = (worker: Worker): void => void threads.add(worker);
