@@ -49,7 +49,7 @@ async function provide(hub: RequestListener, programs: Readonly<Record<string, s
     variables: { PATH: `${join(folder, 'bin')}:/usr/bin:/bin`, OPENAI_API_KEY: 'sk-secret' },
     hubAddress: server.url,
     logger: createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } }),
-    signal: AbortSignal.timeout(60_000),
+    signal: AbortSignal.timeout(600_000),
   });
 }
 

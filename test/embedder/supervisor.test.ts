@@ -34,7 +34,7 @@ async function start(onChange = (_isReady: boolean): void => undefined): Promise
 function embed(token = embedder.token): Promise<number | null> {
   const body = JSON.stringify({ model: 'bge-small-en-v1.5', input: 'tea' });
   const headers = { authorization: `Bearer ${token}` };
-  const signal = AbortSignal.timeout(30_000);
+  const signal = AbortSignal.timeout(300_000);
   return fetch(`${embedder.url}/embeddings`, { method: 'POST', headers, body, signal }).then(
     ({ status }) => status,
     (error: unknown) => {

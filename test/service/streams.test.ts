@@ -53,7 +53,7 @@ function nextRequest({ vendor }: TestGateway): Promise<Served> {
 
 /** Returns how a response ended: complete, or with a broken connection. */
 async function endOf({ response }: Served): Promise<'whole' | 'cut'> {
-  if (!response.closed) await once(response, 'close', { signal: AbortSignal.timeout(60_000) });
+  if (!response.closed) await once(response, 'close', { signal: AbortSignal.timeout(300_000) });
   return response.writableFinished ? 'whole' : 'cut';
 }
 
