@@ -6,8 +6,10 @@ import { createTestDatabase, type TestDatabase } from './postgres-database.ts';
 /** Creates the template. There can't be any connections to it while it's being copied. */
 export async function createPostgresTemplate(): Promise<TestDatabase> {
   const template = await createTestDatabase('empty');
-  // There's no timeout (like in `gateway migrate`), because a busy machine needs more than ten seconds.
-  const database = openServerDatabase({ connectionString: template.url, maxConnections: 1, statementTimeoutMs: 0 });
+  // There's no timeout for statements (like in `gateway migrate`), because a busy machine needs more than ten seconds. We
+  // also wait long for a connection, because meanwhile the embedded template blocks this process.
+  const options = { maxConnections: 1, statementTimeoutMs: 0, connectTimeoutMs: 60_000 };
+  const database = openServerDatabase({ connectionString: template.url, ...options });
   try {
     await migrate(database);
   } finally {
