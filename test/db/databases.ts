@@ -9,9 +9,8 @@ import { afterAll, beforeAll, describe } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { openServerDatabase } from '../../src/db/pool.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
-import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 
 /** Runs `tests` on PGlite and on PostgreSQL. You can only call `database()` inside tests. */
 export function describeDatabases(title: string, tests: (database: () => Database) => void): void {
@@ -52,7 +51,7 @@ async function openEmbedded(): Promise<OpenDatabase> {
 
 async function openServer(): Promise<OpenDatabase> {
   const { url, drop } = await createTestDatabase();
-  const database = openServerDatabase({ connectionString: url, maxConnections: 4 });
+  const database = openTestDatabase(url, 4);
   return {
     database,
     async close() {

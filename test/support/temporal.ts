@@ -38,6 +38,14 @@ export function createTestLog(): { logger: Logger; lines: LogLine[] } {
   return { logger: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }, lines };
 }
 
+/**
+ * Returns the warnings and errors, but not those of Temporal's SDK, which may warn about a lost connection or a busy
+ * machine at any time.
+ */
+export function warningsIn(lines: readonly LogLine[]): LogLine[] {
+  return lines.filter(({ level, message }) => (level === 'warn' || level === 'error') && !message.startsWith('temporal: '));
+}
+
 /** Returns the dev server's record in a data directory. */
 export async function readServerRecord(dataDir: string): Promise<DevServerRecord> {
   const record = await readRecord(dataDir);

@@ -18,7 +18,7 @@ import { createProject, putMemorySettings } from '../memory/calls.ts';
 import { createTestLearning, storeReadConversation } from '../memory/learning.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
-import { createTestLog, describeSchedule, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, describeSchedule, sharedTemporal, until, warningsIn } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
 import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
@@ -98,9 +98,8 @@ describe('durable work', () => {
     expect((await fetch(durable.uiUrl() ?? '')).status).toBe(200);
     await durable.stop();
     expect(durable.state()).toBe('off');
-    const reported = lines.filter(({ level }) => level === 'warn' || level === 'error');
     // A busy server may not respond in time, which is logged as an outage.
-    expect(reported.filter(({ fields }) => !isUnavailable(fields['err']))).toEqual([]);
+    expect(warningsIn(lines).filter(({ fields }) => !isUnavailable(fields['err']))).toEqual([]);
   });
 
   test('continues after Temporal has been killed', async () => {
@@ -123,7 +122,7 @@ describe('durable work', () => {
   test('waits for an external Temporal that is unavailable', async () => {
     await put('d');
     const durable = start({ temporal: { mode: 'external', address: '127.0.0.1:1', namespace: 'default' } });
-    const warnings = (): string[] => lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
+    const warnings = (): string[] => warningsIn(lines).map(({ message }) => message);
     await until('the worker and the dispatcher have logged it', () => warnings().length === 2);
     await new Promise((resolve) => setTimeout(resolve, 2_000));
     expect(warnings().sort()).toEqual(['Temporal worker failed; retrying', 'outbox dispatch paused']);

@@ -4,7 +4,7 @@ import { createSchedules } from '../../src/temporal/client/schedules.ts';
 import { createTemporal } from '../../src/temporal/client/temporal.ts';
 import { searchAttributes } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
-import { createTestLog, describeSchedule, putSchedules, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, describeSchedule, putSchedules, sharedTemporal, until, warningsIn } from '../support/temporal.ts';
 
 const projectId = '0198c5f2-7d2e-7000-8000-00000000000a';
 
@@ -105,8 +105,9 @@ describe('search attributes', () => {
       await putSchedules(schedules);
       expect(schedules.lackAttributes()).toBe(false);
       expect((await describeSchedule(scheduled)).action).toMatchObject({ searchAttributes: { GatewayKind: ['cleanup'] } });
-      const warnings = lines.filter(({ level }) => level === 'warn');
-      expect(warnings.map(({ fields }) => fields['searchAttributes'])).toEqual([['GatewayProjectSlug', 'GatewayState', 'GatewayBatch']]);
+      expect(warningsIn(lines).map(({ fields }) => fields['searchAttributes'])).toEqual([
+        ['GatewayProjectSlug', 'GatewayState', 'GatewayBatch'],
+      ]);
 
       await operatorService.removeSearchAttributes({ namespace, searchAttributes: foreign.slice(0, 3) });
       await until('the schedule gets the attributes that have become available', async () => {
