@@ -151,7 +151,7 @@ tiers:
     await expectEachCallOnce('killed', await load.stop());
     expect(await readiness()).toBe(200);
     expect((await gateway.call(unread, '/v1/models')).status).toBe(401);
-    expect(sumOf(await metricsOf(gateway), 'gateway_database_up')).toBe(1);
+    await eventually(async () => expect(sumOf(await metricsOf(gateway), 'gateway_database_up')).toBe(1));
     expect(await jsonOf(gateway.admin('GET', '/provision/status'))).toMatchObject({ work: { prompts_to_convert: 0 } });
     const errors = gateway.logs().filter(({ level }) => level === 'error');
     expect(errors.map(({ msg }) => msg)).toEqual(['database unavailable; retrying']);
