@@ -255,17 +255,20 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     };
     await put([entry('bad'), entry('conversation/a/1')]);
     const rejections: LogLine[] = [];
-    // Once more while the attempts are only seconds apart, and then at the first hourly one.
-    for (const attempts of [0, 1, 11]) {
+    const isClaimed = async (attempts: number): Promise<boolean> => {
+      const [row] = await database.query<{ attempts: number }>(`select attempts from outbox where workflow_id = 'bad'`);
+      return (row?.attempts ?? 0) > attempts;
+    };
+    // The first attempt, then one that isn't logged, and then the first hourly one. After the first one the row is only
+    // postponed by two seconds, so on a busy machine there may be more attempts.
+    for (const attempts of [0, 9, 11]) {
       await database.query('update outbox set next_try_at = now(), attempts = $1::integer', [attempts]);
       const lines = dispatch(database, { ...temporal, start });
-      await until('the row is claimed', async () => {
-        const [row] = await database.query<{ attempts: number }>(`select attempts from outbox where workflow_id = 'bad'`);
-        return row?.attempts === attempts + 1;
-      });
+      await until('the row is claimed', () => isClaimed(attempts));
       // A claimed row isn't due either. Once the dispatcher has stopped, it has postponed the row.
       await running.pop()?.stop();
-      expect(await database.query('select workflow_id as id from outbox where next_try_at > now()')).toEqual([{ id: 'bad' }]);
+      const postponed = `select attempts from outbox where next_try_at > now() + interval '1 minute'`;
+      if (attempts > 0) expect(await database.query(postponed)).toEqual([{ attempts: attempts + 1 }]);
       rejections.push(...lines.filter(({ level }) => level === 'error'));
     }
     expect(temporal.ids()).toEqual(['conversation/a/1']);
