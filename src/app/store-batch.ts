@@ -1,5 +1,5 @@
 /** Stores a batch of settled calls in one transaction. */
-import { applyCalls } from '../ceilings/counter-updates.ts';
+import { applyCalls, tryApplyCalls } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
 import type { KnownPrompts } from '../memory/conversations/known-prompts.ts';
@@ -25,8 +25,14 @@ export function createStoreBatch(
     // Correct the cost of videos before we count it against ceilings.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
+    await tx.query('savepoint before_conversations');
     await recordCalls(tx, stored, reader);
     // This comes last, because waiting calls lease quota from the counters that it locks.
+    if (await tryApplyCalls(tx, stored)) return;
+    // Somebody holds a counter, and may be waiting for the conversations lock that we hold. Processes of version 0.1 take
+    // these locks in that order, and so do we if there are videos. So give the lock back, and take the counters first.
+    await tx.query('rollback to savepoint before_conversations');
     await applyCalls(tx, stored);
+    await recordCalls(tx, stored, reader);
   };
 }

@@ -7,23 +7,67 @@ import type { SettledCall } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
 import { toArrayLiteral } from '../db/array-literal.ts';
 import type { Queries } from '../db/database.ts';
-import { lockCounterCreation } from '../db/locks.ts';
+import { lockCounterCreation, tryLockCounterCreation } from '../db/locks.ts';
 import { toBatches, toColumns } from '../db/row-batches.ts';
 
 /**
- * Adds `calls`, which `tx` has just stored, to the counters, and deducts their usage from the leases. Do this last in
- * the transaction, because it locks rows that other processes need to acquire leases.
+ * How often `tryApplyCalls` tries to lock the counters, and how long it waits in between. Processes that acquire leases
+ * usually hold a counter for a few milliseconds.
+ */
+const [lockAttempts, lockPauseSeconds] = [10, 0.01];
+
+/**
+ * Adds `calls`, which `tx` has just stored, to the counters, and deducts their usage from the leases. Waits for locked
+ * counters, so don't call this while holding the conversations lock (see `db/locks.ts`).
  */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
-  const ids = toArrayLiteral(calls, ({ metadata }) => metadata.id);
+  const usage = toUsage(calls);
+  await lockCounterCreation(tx, usage.projectIds, 'shared');
+  await countLocked(tx, usage, await tx.query<LockedSum>(lockCounters, usage.ids));
+}
+
+/**
+ * Like `applyCalls`, but returns false if counters are still locked after a tenth of a second. Some of the locks may be
+ * held by then. Do this last in the transaction, because it locks rows that other processes need to acquire leases.
+ */
+export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<boolean> {
+  if (calls.length === 0) return true;
+  const usage = toUsage(calls);
+  for (let attempt = 1; ; attempt += 1) {
+    if (await tryLockCounterCreation(tx, usage.projectIds)) {
+      const sums = await tx.query<LockedSum>(tryLockCounters, usage.ids);
+      if (sums.every(({ isLocked }) => isLocked)) {
+        await countLocked(tx, usage, sums);
+        return true;
+      }
+    }
+    if (attempt === lockAttempts) return false;
+    // PostgreSQL doesn't count a sleeping transaction as waiting for a lock, so this can't be part of a deadlock.
+    await tx.query('select pg_sleep($1::float8)', [lockPauseSeconds]);
+  }
+}
+
+interface Usage {
+  readonly projectIds: readonly string[];
+  readonly consumed: readonly ConsumedSum[];
+  /** The ids of the calls, and those of the counters that they have leases of. */
+  readonly ids: readonly [calls: string, counters: string];
+}
+
+function toUsage(calls: readonly SettledCall[]): Usage {
   const consumed = consumedBy(calls);
-  const counters = toArrayLiteral(consumed, ({ counter }) => counter);
-  await lockCounterCreation(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
-  // Lock the rows first. That way, the next statement sees what they are after we got the locks.
-  const locked = await tx.query<CounterSum>(lockCounters, [ids, counters]);
-  if (locked.length === 0) return;
-  await tx.query(countCalls, [...toColumns(locked, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
+  return {
+    projectIds: [...new Set(calls.map(({ metadata }) => metadata.projectId))],
+    consumed,
+    ids: [toArrayLiteral(calls, ({ metadata }) => metadata.id), toArrayLiteral(consumed, ({ counter }) => counter)],
+  };
+}
+
+/** A statement of its own, so that it sees the rows as they are after we got the locks. */
+async function countLocked(tx: Queries, { consumed }: Usage, sums: readonly CounterSum[]): Promise<void> {
+  if (sums.length === 0) return;
+  await tx.query(countCalls, [...toColumns(sums, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
 }
 
 /**
@@ -52,6 +96,10 @@ export async function applyCostAdjustments(tx: Queries, changes: readonly CostAd
 interface CounterSum {
   readonly id: number;
   readonly amount: number;
+}
+
+interface LockedSum extends CounterSum {
+  readonly isLocked: boolean;
 }
 
 interface ConsumedSum {
@@ -116,11 +164,17 @@ const newCalls = affectedCounters(`
  * Locks the affected counters and returns how much the calls add to each. The amount is 0 if only the leases of a
  * counter change.
  */
-const lockCounters = `
-  with ${newCalls}
-  select c.id, coalesce(counted.amount, 0) as amount from limit_counters c left join counted on counted.id = c.id
-   where counted.id is not null or c.id = any($2::bigint[])
-   order by c.id for update of c`;
+const lockAffected = (lock: string): string => `
+  with ${newCalls}, affected as (
+    select c.id, coalesce(counted.amount, 0) as amount from limit_counters c left join counted on counted.id = c.id
+     where counted.id is not null or c.id = any($2::bigint[])
+  ), locked as (
+    select id from limit_counters where id in (select id from affected) order by id ${lock}
+  )
+  select affected.id, affected.amount, locked.id is not null as "isLocked" from affected left join locked using (id)`;
+
+const lockCounters = lockAffected('for update');
+const tryLockCounters = lockAffected('for update skip locked');
 
 const changedCosts = affectedCounters(`
            0 as slots, 0 as key_slots, sum(change.nanos) as cost, 0 as tokens

@@ -2,11 +2,13 @@
  * Advisory locks that are held until the end of a transaction. During a rolling deployment, processes with different
  * versions exclude each other with these keys, so never change the text, seed or number of a key.
  *
- * To avoid deadlocks, acquire the locks in this order: global → project → conversations → memories → counter creation →
- * rows (`learning` directly before its rows). There are two exceptions. We write call rows before we lock conversations
- * or counter creation. This is safe because nobody who holds these locks waits for call rows. And an erasure acquires
- * `usage` last (migration 0033), because no other holder of `usage` waits for a lock. If you need the locks of several
- * projects, acquire them in the order of the project ids.
+ * To avoid deadlocks, acquire the locks in this order: global → project → counter creation → counters → conversations →
+ * memories → other rows (`learning` directly before its rows). There are two exceptions. We write call rows before any of
+ * these locks except for the project's. This is safe because nobody who holds these locks waits for call rows. And an
+ * erasure acquires `usage` last (migration 0033), because no other holder of `usage` waits for a lock. If you need the
+ * locks of several projects, acquire them in the order of the project ids.
+ *
+ * Somebody who holds the conversations lock may still take counters, but without waiting (`tryApplyCalls`).
  */
 import type { Queries } from './database.ts';
 
@@ -34,6 +36,15 @@ export function lockProject(tx: Queries, projectIds: string | readonly string[],
  */
 export function lockCounterCreation(tx: Queries, projectIds: string | readonly string[], mode: LockMode): Promise<void> {
   return lockEach(tx, projectIds, 'project_id', 1, mode);
+}
+
+/** Tries to take the shared lock. Returns false immediately if it isn't available for all of the projects. */
+export async function tryLockCounterCreation(tx: Queries, projectIds: readonly string[]): Promise<boolean> {
+  const [row] = await tx.query<{ acquired: boolean }>(
+    `select bool_and(pg_try_advisory_xact_lock_shared(hashtextextended(project_id, 1))) as acquired from unnest($1::text[]) as project_id`,
+    [projectIds],
+  );
+  return row?.acquired === true;
 }
 
 /** Serializes changes to the conversations and stored messages of projects. */

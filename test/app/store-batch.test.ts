@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import { createStoreBatch } from '../../src/app/store-batch.ts';
 import type { SettledCall } from '../../src/core/call.ts';
 import type { Database, Queries } from '../../src/db/database.ts';
+import { lockConversations } from '../../src/db/locks.ts';
 import { createKnownPrompts } from '../../src/memory/conversations/known-prompts.ts';
 import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
 import { describeDatabases } from '../db/databases.ts';
@@ -91,6 +92,33 @@ describeDatabases('storing a batch', (database) => {
     );
     expect(locked).toBeGreaterThan(0);
     expect(await readCost(database(), projectId)).toMatchObject({ calls: 1, texts: 1 });
+  });
+
+  test("doesn't deadlock with a process that locks counters before conversations", async () => {
+    if (database().kind === 'embedded') return;
+    const projectId = await insertProject(database());
+    await insertCostCounter(database(), projectId);
+    const call = settledCall({ metadata: { projectId }, content: withText(request) });
+    const writesText = Promise.withResolvers<void>();
+    const { stored } = await database().transaction(async (other) => {
+      await other.query('select id from limit_counters where project_id = $1::uuid for update', [projectId]);
+      const storing = database().transaction((tx) =>
+        storeBatch(
+          {
+            query(text, values) {
+              if (text.includes('into call_texts')) writesText.resolve();
+              return tx.query(text, values);
+            },
+          },
+          [call],
+        ),
+      );
+      await Promise.race([writesText.promise, storing]);
+      await lockConversations(other, projectId);
+      return { stored: storing };
+    });
+    await stored;
+    expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 1 });
   });
 
   test('counts the corrected cost of a video that failed before its call was stored', async () => {

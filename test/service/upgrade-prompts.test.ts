@@ -5,7 +5,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { errorCode } from '../../src/core/error-messages.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -93,14 +92,7 @@ describePostgres('an upgrade of a service with long prompts', () => {
       await database.query(`update schema_migrations set applied_at = applied_at - interval '2 days'`);
       const young = await start('serve', 'this');
       await load.use([old, young]);
-      const convertBatch = createPromptConverter({ database, clock: systemClock, logger: keepingLogger() });
-      // While two releases store calls of one project, they can deadlock, and PostgreSQL may choose to cancel the converter,
-      // which waits for the same lock. Its activity would repeat it.
-      const convert = (): Promise<number> =>
-        convertBatch().catch((error: unknown) => {
-          if (errorCode(error) !== '40P01') throw error;
-          return 0;
-        });
+      const convert = createPromptConverter({ database, clock: systemClock, logger: keepingLogger() });
       let converted = 0;
       // The old process keeps writing prompts in the old form meanwhile.
       for (const until = answered.size + 120; answered.size < until; ) {
