@@ -7,8 +7,7 @@
  * too, `bytes` still ends before the failed write. The next write starts a new segment, so a valid record never follows
  * a partial one.
  *
- * Records with a large body get a segment of their own, which is written while other records continue. A body of 29 MB
- * takes tens of milliseconds, and no other call could start or end in that time.
+ * Records with a large body get a segment of their own (`large-records.ts`).
  */
 import { join } from 'node:path';
 import type { SettledCall } from '../core/call.ts';
@@ -19,6 +18,7 @@ import type { Clock } from '../core/time.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem, OpenFile } from './file-system.ts';
 import { createFrameBuffer, type FrameBuffer } from './frame.ts';
+import { createLargeRecordWriter } from './large-records.ts';
 import type { WrittenRange } from './recent-calls.ts';
 import { attachmentOf, formatRecord, type JournalRecord } from './record.ts';
 import { segmentName } from './segment-name.ts';
@@ -90,9 +90,6 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   /** The file operation that's in progress, unless it's synchronous. */
   let working: Promise<void> | null = null;
   let isScheduled = false;
-  /** The write of the last large record. They're written one after the other. */
-  let writingLarge: Promise<void> = Promise.resolve();
-  let largeRecords = 0;
   const syncWrites = createSyncWrites();
   let isClosed = false;
 
@@ -223,54 +220,30 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     group.written.reject(error);
   };
 
-  /**
-   * Writes a record to its own file. The file becomes the newest segment once it's complete, and the current segment
-   * ends there. So the drain, which reads the segments in order, can't skip a record that is written later.
-   */
-  const writeLarge = async (record: JournalRecord): Promise<void> => {
-    const frames = createFrameBuffer();
-    const { meta, body } = encode(record, null);
-    frames.add(meta, body);
-    await frames.addChecksums();
-    largeRecords += 1;
-    const path = join(folder, `large-${largeRecords}`);
-    try {
-      const file = await files.create(path);
-      try {
-        failpoint('before write');
-        await file.writeAll(frames.buffers(), 0);
-        failpoint('after write');
-        if (sync) await file.sync();
-      } finally {
-        await file.close();
-      }
-      await runInOrder(async () => {
-        await sealCurrent();
-        const number = nextNumber;
-        const segment = { number, file: join(folder, segmentName(number)), createdAt: clock.now(), bytes: 0, sealed: true };
-        nextNumber += 1;
-        await files.rename(path, segment.file);
-        await syncNames().catch(async (error: unknown) => {
-          await files.remove(segment.file).catch(() => undefined);
-          throw error;
-        });
-        allSegments.push(segment);
-        report([record], segment, frames.length);
-      });
-    } catch (error) {
-      await files.remove(path).catch(() => undefined);
+  /** Adds a file that contains a single record. The current segment ends, because this one is newer. */
+  const addLarge = async (path: string, record: JournalRecord, bytes: number): Promise<void> => {
+    await sealCurrent();
+    const segment = startSegment(true);
+    await files.rename(path, segment.file);
+    await syncNames().catch(async (error: unknown) => {
+      await files.remove(segment.file).catch(() => undefined);
       throw error;
-    }
+    });
+    allSegments.push(segment);
+    report([record], segment, bytes);
+  };
+
+  const startSegment = (sealed: boolean): MutableSegment => {
+    const number = nextNumber;
+    nextNumber += 1;
+    return { number, file: join(folder, segmentName(number)), createdAt: clock.now(), bytes: 0, sealed };
   };
 
   const openCurrent = async (): Promise<OpenSegment> => {
     if (current && current.segment.bytes >= segmentBytes) await sealCurrent();
     if (!current) {
-      const number = nextNumber;
-      nextNumber += 1;
-      const path = join(folder, segmentName(number));
-      const segment = { number, file: path, createdAt: clock.now(), bytes: 0, sealed: false };
-      current = { segment, file: await files.create(path), parts: createWrittenParts() };
+      const segment = startSegment(false);
+      current = { segment, file: await files.create(segment.file), parts: createWrittenParts() };
       allSegments.push(segment);
       await syncNames();
     }
@@ -311,6 +284,11 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     return done.promise;
   };
 
+  const largeRecords = createLargeRecordWriter({
+    ...{ folder, files, sync, failpoint },
+    onWritten: (path, record, bytes) => runInOrder(() => addLarge(path, record, bytes)),
+  });
+
   return {
     /** Resolves when the record has been written (and flushed if `sync` is set). Rejects if the write fails. */
     append(record: JournalRecord): Promise<void> {
@@ -319,11 +297,8 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       // All records of a group refer to the same segment.
       const canShare = filling === null || filling.refersTo === null || filling.refersTo === current?.segment.number;
       const encoded = encode(record, canShare ? current : null);
-      if (((encoded.shared ? encoded.shared.attachment : encoded.body)?.length ?? 0) >= Math.min(largeBytes, segmentBytes)) {
-        const written = writingLarge.then(() => writeLarge(record));
-        writingLarge = written.catch(() => undefined);
-        return written;
-      }
+      const bytes = (encoded.shared ? encoded.shared.attachment : encoded.body)?.length ?? 0;
+      if (bytes >= Math.min(largeBytes, segmentBytes)) return largeRecords.write(record);
       const group = filling ?? startGroup();
       addEncoded(group, encoded);
       if (encoded.shared) group.refersTo = current?.segment.number ?? null;
@@ -335,7 +310,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     segments: (): readonly Segment[] => allSegments,
     /** Writes pending records and seals the current segment, unless it's empty. */
     async seal(): Promise<void> {
-      await writingLarge;
+      await largeRecords.written();
       await runInOrder(async () => {
         if (current && current.segment.bytes > 0) await sealCurrent();
       });
@@ -350,7 +325,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     /** Writes pending records and closes the file. After this, `append` rejects. */
     async close(): Promise<void> {
       isClosed = true;
-      await writingLarge;
+      await largeRecords.written();
       await runInOrder(sealCurrent);
     },
   };
