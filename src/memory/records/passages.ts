@@ -6,7 +6,7 @@
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
-import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
+import { hasPlainTokens, lexemeSetSql, lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import { formatTranscript } from './conversation-messages.ts';
 import type { Item } from './item-record.ts';
 
@@ -51,13 +51,16 @@ export interface AddedMessages {
 /** Indexes messages that were appended to conversations. Existing passages never change. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
   const rows = added.flatMap(({ conversationId, projectId, subject, messages }) =>
-    splitIntoPassages(messages).map((text) => ({ conversationId, projectId, subject, text, tokens: tokenizeForIndex(text) })),
+    splitIntoPassages(messages).map((text): ConversationPassage => {
+      const tokens = tokenizeForIndex(text);
+      return { conversationId, projectId, subject, text, tokens, isPlain: hasPlainTokens(tokens) };
+    }),
   );
   for (const slice of toBatches(rows, ({ text }) => text.length)) {
     const sent = selectRows(passageColumns, slice);
     await tx.query(
       `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
-       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesSql('new.tokens')}, ${tokenizerVersion}
+       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemeSetSql('new.tokens', 'new.is_plain')}, ${tokenizerVersion}
          from (${sent.text}) as new`,
       sent.values,
     );
@@ -67,6 +70,7 @@ export async function addConversationPassages(tx: Queries, added: readonly Added
 interface ConversationPassage extends Omit<AddedMessages, 'messages'> {
   readonly text: string;
   readonly tokens: string;
+  readonly isPlain: boolean;
 }
 
 const passageColumns: readonly Column<ConversationPassage>[] = [
@@ -75,6 +79,7 @@ const passageColumns: readonly Column<ConversationPassage>[] = [
   ['subject', 'text', ({ subject }) => subject],
   ['text', 'text', ({ text }) => text],
   ['tokens', 'text', ({ tokens }) => tokens],
+  ['is_plain', 'boolean', ({ isPlain }) => isPlain],
 ];
 
 /** Packs consecutive messages into passages, and splits long messages at spaces. */

@@ -7,7 +7,7 @@ import { limitMarks } from '../../core/combining-marks.ts';
 import { hasForms, toForms } from './word-forms.ts';
 
 /**
- * The version of `tokenizeForIndex` and `lexemesSql`. If you change one of these, increase the version and add a
+ * The version of `tokenizeForIndex`, `lexemesSql` and `lexemeSetSql`. If you change one of these, increase the version and add a
  * migration that recreates the indexes of 0026 with the new number.
  */
 export const tokenizerVersion = 3;
@@ -173,6 +173,26 @@ export function isUnspaced(token: string): boolean {
  */
 export function lexemesSql(tokens: string): string {
   return `setweight(to_tsvector('english', ${tokens}), 'A') || setweight(to_tsvector('simple', ${tokens}), 'B')`;
+}
+
+/**
+ * Returns SQL for the same lexemes without weights and positions, which take up space and which no search of
+ * conversations uses. `isPlain` is the result of `hasPlainTokens`. If it's true, PostgreSQL only has to parse and stem
+ * each distinct token once, which takes a third of the time.
+ */
+export function lexemeSetSql(tokens: string, isPlain: string): string {
+  const distinct = `array_to_tsvector(string_to_array(${tokens}, ' '))`;
+  return `case when ${isPlain}
+               then ${distinct} || strip(to_tsvector('english', array_to_string(tsvector_to_array(${distinct}), ' ')))
+               else strip(to_tsvector('english', ${tokens}) || to_tsvector('simple', ${tokens})) end`;
+}
+
+/**
+ * Checks whether PostgreSQL's parser splits a list of tokens just at the spaces. It doesn't always do that with decimal
+ * points, exponents and other alphabets.
+ */
+export function hasPlainTokens(tokens: string): boolean {
+  return /^[a-z\d ]*$/.test(tokens) && !/\de\d/.test(tokens);
 }
 
 /**
