@@ -1,5 +1,8 @@
-/** Compresses long texts for the database. */
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+/**
+ * Compresses long texts for the database. Up to 8 kB, deflate makes them 6 % smaller than zstd, and takes less time,
+ * because zstd has to set up much more memory first. For longer texts, zstd is several times faster.
+ */
+import { constants, deflateSync, inflateSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 /** A compressed text. `content` is hex-encoded so that we can pass it as a query parameter. */
 export interface PackedText {
@@ -9,17 +12,24 @@ export interface PackedText {
 
 /** Compressing a shorter text saves next to nothing. */
 const minBytes = 256;
-/** At level 1, a few kilobytes of code or prose shrink to 43 % in 50 µs. At level 3 it is 42 % in 70 µs (measured). */
-const params = { [constants.ZSTD_c_compressionLevel]: 1 };
+/** The longest text that we compress with deflate. The window below is just as large. */
+const maxDeflatedBytes = 8_192;
+const deflateOptions = { level: 4, windowBits: 13, memLevel: 7, chunkSize: maxDeflatedBytes };
+/** At level 1, code or prose shrinks to 35 to 40 %. At level 3, it's 1 % less, in a sixth more time (measured). */
+const zstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
 export function packText(text: string): PackedText {
   const bytes = Buffer.from(text);
   if (bytes.length < minBytes) return { content: bytes.toString('hex'), isCompressed: false };
-  const compressed = zstdCompressSync(bytes, { params });
+  const compressed = bytes.length <= maxDeflatedBytes ? deflateSync(bytes, deflateOptions) : zstdCompressSync(bytes, zstdOptions);
   const isCompressed = compressed.length < bytes.length;
   return { content: (isCompressed ? compressed : bytes).toString('hex'), isCompressed };
 }
 
+/** Begins every zstd frame. With deflate, the first byte says how large the window is, so it's always 0x58. */
+const zstdMark = 0x28;
+
 export function unpackText({ content, isCompressed }: { readonly content: Uint8Array; readonly isCompressed: boolean }): string {
-  return Buffer.from(isCompressed ? zstdDecompressSync(content) : content).toString();
+  if (!isCompressed) return Buffer.from(content).toString();
+  return (content[0] === zstdMark ? zstdDecompressSync(content) : inflateSync(content)).toString();
 }
