@@ -11,7 +11,7 @@ import type { JournalFileSystem } from './file-system.ts';
 import { createFrameBuffer } from './frame.ts';
 import { attachmentOf, formatRecord, type JournalRecord } from './record.ts';
 
-export interface LargeRecordOptions {
+interface LargeRecordOptions {
   readonly folder: string;
   readonly files: JournalFileSystem;
   readonly sync: boolean;

@@ -20,7 +20,7 @@ import { countImageParts } from '../../dialects/routes/request-features.ts';
 import type { ChainPart, ExtraPart } from './chain.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { PlacedExtra } from './masked-prompt.ts';
-import { findBeginning, type ListBeginning } from './prompt-pieces.ts';
+import { findBeginning, type ListBeginning, type ScannedMessages } from './prompt-pieces.ts';
 
 /** The maximum number of messages and extras in all cached histories. Each takes about 500 bytes. */
 const maxLinks = 60_000;
@@ -50,6 +50,9 @@ const maxEnds = 8;
  * was added, which is much shorter.
  */
 const maxAddedBytes = 32_768;
+
+/** We don't keep the ends of more messages, because they could take up more memory than the body. */
+const maxMessageEnds = 1_500;
 
 /** The first messages of a list, without any leading system messages. Identified by their length and fingerprint. */
 export interface ListEnd {
@@ -86,6 +89,7 @@ interface MessageList {
   readonly key: string;
   /** Shortest first. */
   readonly ends: readonly SearchedEnd[];
+  readonly scanned: ScannedMessages;
 }
 
 /** The end of a history's prefix, with the number of messages, parts, extras and context entries before it. */
@@ -112,9 +116,10 @@ export interface Recognized {
   readonly key: string | null;
   readonly ends: readonly ListEnd[];
   readonly known: { readonly history: History; readonly end: HistoryEnd } | null;
+  readonly scanned: ScannedMessages;
 }
 
-export const nothingKnown: Recognized = { key: null, ends: [], known: null };
+export const nothingKnown: Recognized = { key: null, ends: [], known: null, scanned: { from: 0, ends: [] } };
 
 /** A long value that we've seen in a prompt, e.g. a list of tools, a system prompt or a message. */
 interface KnownValue {
@@ -173,7 +178,8 @@ export function createKnownPrompts() {
     const key = `${scope} ${fingerprintOf(body, session.start, session.end)}`;
     const before = lists.get(key) ?? [];
     const known = findEnd(body, start, before);
-    const { messageEnds, listEnd } = scanMessages(body, known ? start + known.bytes : end);
+    const from = known ? start + known.bytes : end;
+    const { messageEnds, listEnd } = scanMessages(body, from);
     const added = [...(known ? [] : first.map((message) => message.end)), ...messageEnds].slice(-maxEnds);
     const ends = known ? before.slice(0, before.indexOf(known) + 1) : [];
     const isNearAnchor = known && known.bytes - known.anchor.bytes <= maxAddedBytes;
@@ -189,7 +195,8 @@ export function createKnownPrompts() {
       ends.push({ bytes: at - start, fingerprint: `${base.fingerprint} ${fingerprint}`, anchor: base, added: fingerprint, found });
     }
     const searched = found && { start, end: searchedTo, newBytes: searchedTo - knownTo, ...found };
-    return { key, ends: ends.slice(-maxEnds), searched, listEnd };
+    const scanned = { from, ends: messageEnds.length > maxMessageEnds ? [] : messageEnds };
+    return { key, ends: ends.slice(-maxEnds), scanned, searched, listEnd };
   };
 
   return {
@@ -226,15 +233,15 @@ export function createKnownPrompts() {
     },
     /** Looks up the cached history of the session that the body belongs to. The body must be valid JSON. */
     recognize(scope: string, body: Buffer, beginning: ListBeginning): Recognized {
-      const scanned = listOf.get(body) ?? remember(body, scanList(scope, body, beginning));
-      if (scanned === null) return nothingKnown;
-      const { key, ends } = scanned;
+      const list = listOf.get(body) ?? remember(body, scanList(scope, body, beginning));
+      if (list === null) return nothingKnown;
+      const { key, ends, scanned } = list;
       const history = histories.get(key);
       const isKnown = ({ bytes, fingerprint }: ListEnd): boolean =>
         ends.some((end) => end.bytes === bytes && end.fingerprint === fingerprint) &&
         body[skipSpace(body, beginning.start + bytes)] === comma;
       const end = history?.ends.findLast(isKnown);
-      return { key, ends, known: history && end ? { history, end } : null };
+      return { key, ends, known: history && end ? { history, end } : null, scanned };
     },
     addHistory(key: string, history: History): void {
       histories.set(key, history);
@@ -245,8 +252,9 @@ export function createKnownPrompts() {
     if (scanned === null) return null;
     const { key, ends } = scanned;
     lists.set(key, ends);
-    listOf.set(body, { key, ends });
-    return { key, ends };
+    const list = { key, ends, scanned: scanned.scanned };
+    listOf.set(body, list);
+    return list;
   }
 }
 

@@ -27,11 +27,24 @@ export interface PromptPieces {
   readonly messages: readonly Piece[];
 }
 
+/** Where the messages after the offset `from` end. */
+export interface ScannedMessages {
+  readonly from: number;
+  readonly ends: readonly number[];
+}
+
+/** Tells where to start in a list of messages, and what we know about it already. */
+interface ListPosition {
+  /** An offset at which a message ends. */
+  readonly at: number;
+  readonly scanned: ScannedMessages;
+}
+
 /**
- * Returns null if the body has to be read as a whole. `skip` returns an offset in the list at which a message ends, and
- * we only scan what comes after it. Only call this with valid JSON. It may still throw a JsonSyntaxError.
+ * Returns null if the body has to be read as a whole. `skip` returns where we should start to read the list. Only call
+ * this with valid JSON. It may still throw a JsonSyntaxError.
  */
-export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBeginning) => number): PromptPieces | null {
+export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBeginning) => ListPosition): PromptPieces | null {
   const { system, list } = promptMembers[route];
   let tools: Span | null = null;
   let prompt: Span | null = null;
@@ -132,7 +145,7 @@ export function findBeginning(body: Buffer, at: number, endOf: EndOfValue): List
 }
 
 interface ListReader {
-  readonly skip: (list: ListBeginning) => number;
+  readonly skip: (list: ListBeginning) => ListPosition;
   readonly endOf: EndOfValue;
   readonly toPiece: (span: Span) => Piece;
 }
@@ -148,16 +161,26 @@ function readList(
     return { pieces: { systems: [], start, messages: [] }, end: start + 1 };
   }
   const { start, systems } = beginning;
-  const skipped = skip(beginning);
+  const { at: skipped, scanned } = skip(beginning);
+  const endOfMessage = createEndOfMessage(body, scanned);
   const messages = skipped > start ? [] : beginning.first.map(toPiece);
   let end = skipped > start ? skipped : beginning.end;
   for (;;) {
     const next = skipSpace(body, end);
     if (body[next] !== comma) return { pieces: { systems, start, messages }, end: next + 1 };
     const from = skipSpace(body, next + 1);
-    end = skipValue(body, from);
+    end = endOfMessage(from);
     messages.push(toPiece({ start: from, end }));
   }
+}
+
+/** Call the result with the offsets of messages in ascending order. We only scan messages that haven't been scanned yet. */
+function createEndOfMessage(body: Buffer, { from, ends }: ScannedMessages): EndOfValue {
+  let index = 0;
+  return (start) => {
+    while (index < ends.length && (ends[index] ?? 0) <= start) index += 1;
+    return (start < from ? undefined : ends[index]) ?? skipValue(body, start);
+  };
 }
 
 function isSystem(role: string | null): boolean {

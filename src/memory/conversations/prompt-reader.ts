@@ -101,7 +101,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     let beginning = nothingKnown;
     const found = findPieces(route, body, (list) => {
       beginning = knownPrompts.recognize(scope, body, list);
-      return list.start + (beginning.known?.end.bytes ?? 0);
+      return { at: list.start + (beginning.known?.end.bytes ?? 0), scanned: beginning.scanned };
     });
     if (found === null) return null;
     const contextKey = [scope, ...found.contextFingerprints()].join(' ');
