@@ -2,6 +2,9 @@
  * Makes the other project's calls. This separate program sends them at fixed times, and measures each call from the
  * moment when it was due.
  *
+ * Like the SDKs, it keeps its connections open, also from one measurement to the next. A few additional calls open a
+ * connection of their own, and are measured separately.
+ *
  * Start it with `fork`, send it a {@link Work}, and it replies with a {@link Result}.
  */
 import { connect } from 'node:net';
@@ -23,120 +26,174 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
 /**
  * @typedef {object} Result
  * @property {Float64Array} durations in milliseconds, including how long unanswered calls have waited
+ * @property {Float64Array} newDurations the same for the calls that opened a connection
  * @property {number} lateP99 how many milliseconds this program's own timer was late, because other programs used its processor
  * @property {number} failed number of calls that got no response or a status other than 200
  * @property {string | null} failure the reason of the first failure
  */
 
+/**
+ * A call in progress. Each is answered or fails exactly once.
+ * @typedef {object} Call
+ * @property {Buffer} bytes
+ * @property {(failure: string | null) => void} end
+ */
+
 const tickMs = 2;
 /** Calls have to wait once this many connections are busy. */
 const maxConnections = 256;
+const newPerSecond = 20;
 const answerLimitMs = 15_000;
 
-/** @param {Work} work @returns {Promise<Result>} */
-async function call({ port, path, headers, body, firstNumber, perSecond, seconds }) {
-  const lines = [`POST ${path} HTTP/1.1`, 'host: 127.0.0.1', ...headers, `content-length: ${Buffer.byteLength(body)}`];
-  const message = createNumbered(`${lines.join('\r\n')}\r\n\r\n${body}`);
-  const count = Math.max(1, Math.round(perSecond * seconds));
-  /** @type {number[]} */
-  const durations = [];
-  /**
-   * When the calls that are waiting for a connection were due.
-   * @type {number[]}
-   */
-  const waiting = [];
-  /** @type {((dueAt: number) => void)[]} */
-  const free = [];
-  /** The due time of the current call on each socket. @type {Map<import('node:net').Socket, number>} */
-  const running = new Map();
-  let [started, connections, failed] = [0, 0, 0];
-  /** @type {string | null} */
-  let failure = null;
-  /** @param {string} reason */
-  const fail = (reason) => {
-    failed += 1;
-    failure ??= reason;
-  };
+/** Connections without a call. @type {((call: Call) => void)[]} */
+const free = [];
+/** Calls that are waiting for a connection. @type {Call[]} */
+const waiting = [];
+let connections = 0;
 
-  const open = () => {
-    connections += 1;
-    const socket = connect({ host: '127.0.0.1', port, noDelay: true });
-    let status = '';
-    const next = () => {
-      const dueAt = waiting.shift();
-      if (dueAt === undefined) free.push(send);
-      else send(dueAt);
-    };
-    /** @param {number} dueAt */
-    const send = (dueAt) => {
-      running.set(socket, dueAt);
-      started += 1;
-      message.setNumber(firstNumber + started);
-      // The socket may not send these bytes right away, and the next call changes the number in the same buffer. So we
-      // have to copy them.
-      socket.write(Buffer.from(message.bytes));
-    };
-    const read = createMessageReader({
-      head({ first }) {
-        status = first.slice(9, 12);
-      },
-      end() {
-        durations.push(performance.now() - (running.get(socket) ?? 0));
-        running.delete(socket);
-        if (status !== '200') fail(`status ${status}`);
-        next();
-      },
-    });
-    socket.once('connect', next);
-    socket.on('data', read);
-    socket.on('error', () => socket.destroy());
-    socket.once('close', () => {
+/**
+ * Opens a connection and returns a function that sends a call over it.
+ * @param {number} port
+ * @param {(send: (call: Call) => void) => void} onReady called when the connection can send the next call
+ * @param {(send: (call: Call) => void) => void} onClose
+ */
+function open(port, onReady, onClose) {
+  const socket = connect({ host: '127.0.0.1', port, noDelay: true });
+  /** @type {Call | null} */
+  let current = null;
+  let status = '';
+  /** @param {Call} call */
+  const send = (call) => {
+    current = call;
+    socket.write(call.bytes);
+  };
+  /** @param {string | null} failure */
+  const end = (failure) => {
+    const ended = current;
+    current = null;
+    ended?.end(failure);
+  };
+  const read = createMessageReader({
+    head({ first }) {
+      status = first.slice(9, 12);
+    },
+    end() {
+      end(status === '200' ? null : `status ${status}`);
+      onReady(send);
+    },
+  });
+  socket.once('connect', () => onReady(send));
+  socket.on('data', read);
+  socket.on('error', () => socket.destroy());
+  socket.once('close', () => {
+    onClose(send);
+    end('a connection ended during a call');
+  });
+  return socket;
+}
+
+/** @param {number} port */
+function openKeptAlive(port) {
+  connections += 1;
+  open(
+    port,
+    (send) => {
+      const next = waiting.shift();
+      if (next) send(next);
+      else free.push(send);
+    },
+    (send) => {
       connections -= 1;
-      const dueAt = running.get(socket);
-      if (dueAt !== undefined) {
-        durations.push(performance.now() - dueAt);
-        fail('a connection ended during a call');
-      }
-      running.delete(socket);
       const at = free.indexOf(send);
       if (at >= 0) free.splice(at, 1);
-    });
-    return socket;
+    },
+  );
+}
+
+/** @param {number} port @param {Call} call */
+function sendOnNewConnection(port, call) {
+  let isSent = false;
+  const socket = open(
+    port,
+    (send) => {
+      if (isSent) socket.destroy();
+      else send(call);
+      isSent = true;
+    },
+    () => isSent || call.end('no connection'),
+  );
+}
+
+/** @param {Work} work @returns {Promise<Result>} */
+async function run({ port, path, headers, body, firstNumber, perSecond, seconds }) {
+  const lines = [`POST ${path} HTTP/1.1`, 'host: 127.0.0.1', ...headers, `content-length: ${Buffer.byteLength(body)}`];
+  const message = createNumbered(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  let [started, failed] = [0, 0];
+  /** @type {string | null} */
+  let failure = null;
+  /** The calls without a response. @type {Set<Call>} */
+  const unanswered = new Set();
+
+  /** @param {number} dueAt @param {number[]} durations @returns {Call} */
+  const begin = (dueAt, durations) => {
+    started += 1;
+    message.setNumber(firstNumber + started);
+    /** @type {Call} */
+    const call = {
+      // The next call changes the number in the same buffer.
+      bytes: Buffer.from(message.bytes),
+      end(reason) {
+        if (!unanswered.delete(call)) return;
+        durations.push(performance.now() - dueAt);
+        if (reason === null) return;
+        failed += 1;
+        failure ??= reason;
+      },
+    };
+    unanswered.add(call);
+    return call;
   };
 
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   const from = performance.now();
-  let due = 0;
-  /** @type {Set<import('node:net').Socket>} */
-  const sockets = new Set();
+  /** @param {number} rate @param {(call: Call) => void} send */
+  const schedule = (rate, send) => {
+    const count = Math.max(1, Math.round(rate * seconds));
+    /** @type {number[]} */
+    const durations = [];
+    let due = 0;
+    return {
+      durations,
+      /** @param {number} now */
+      sendDue(now) {
+        for (; due < count && from + (due / rate) * 1_000 <= now; due += 1) send(begin(from + (due / rate) * 1_000, durations));
+        return due === count;
+      },
+    };
+  };
+  const usual = schedule(perSecond, (call) => {
+    const send = free.pop();
+    if (send) return send(call);
+    waiting.push(call);
+    if (connections < maxConnections) openKeptAlive(port);
+  });
+  const onNew = schedule(Math.min(newPerSecond, perSecond), (call) => sendOnNewConnection(port, call));
   await new Promise((resolve) => {
     const timer = setInterval(() => {
       const now = performance.now();
-      for (; due < count && from + (due / perSecond) * 1_000 <= now; due += 1) {
-        const dueAt = from + (due / perSecond) * 1_000;
-        const send = free.pop();
-        if (send) send(dueAt);
-        else {
-          waiting.push(dueAt);
-          if (connections < maxConnections) sockets.add(open());
-        }
-      }
-      const isDone = durations.length >= count;
+      const isDone = [usual.sendDue(now), onNew.sendDue(now)].every(Boolean) && unanswered.size === 0;
       if (!isDone && now < from + seconds * 1_000 + answerLimitMs) return;
       clearInterval(timer);
       resolve(null);
     }, tickMs);
   });
   delay.disable();
-  for (const dueAt of [...running.values(), ...waiting]) {
-    durations.push(performance.now() - dueAt);
-    fail('no response in time');
-  }
-  running.clear();
-  for (const socket of sockets) socket.destroy();
-  return { durations: Float64Array.from(durations).sort(), lateP99: delay.percentile(99) / 1e6, failed, failure };
+  for (const call of unanswered) call.end('no response in time');
+  waiting.length = 0;
+  const sort = (/** @type {{ durations: number[] }} */ calls) => Float64Array.from(calls.durations).sort();
+  return { durations: sort(usual), newDurations: sort(onNew), lateP99: delay.percentile(99) / 1e6, failed, failure };
 }
 
-process.on('message', async (/** @type {Work} */ work) => process.send?.(await call(work)));
+process.on('message', async (/** @type {Work} */ work) => process.send?.(await run(work)));
 process.on('disconnect', () => process.exit());

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readArguments } from '../arguments.js';
 import { withBench } from '../bench/environment.js';
-import { threadMs, waitedMs } from '../bench/proc.js';
+import { ownCpuMs, threadMs, waitedMs } from '../bench/proc.js';
 import { centile } from '../bench/report.js';
 import { wholeNumber } from '../bench/run.js';
 import { requestOf } from '../bench/scenarios.js';
@@ -23,6 +23,8 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
  * @property {number} p50 in milliseconds, with the neighbour
  * @property {number} usualP99
  * @property {number} p99
+ * @property {number} usualNewP90 the same for calls that open a connection
+ * @property {number} newP90
  * @property {number} lateP99 how many milliseconds the program that times the calls was late itself, because other programs used its core
  * @property {number} calls
  * @property {number} failed number of the other project's calls that failed while the neighbour was active
@@ -148,7 +150,17 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
   };
   const readCpu = () => {
     const { pid, database } = target;
-    return { at: performance.now(), threads: threadMs(pid), waited: waitedMs(pid), postgres: database?.cpuMs() ?? Number.NaN };
+    return {
+      at: performance.now(),
+      threads: threadMs(pid),
+      waited: waitedMs(pid),
+      others: [
+        { name: 'PostgreSQL', ms: database?.cpuMs() ?? Number.NaN },
+        { name: 'vendor', ms: ownCpuMs(bench.vendor.pid) },
+        { name: 'other project', ms: ownCpuMs(other.pid) },
+        { name: 'neighbour', ms: ownCpuMs(neighbour.pid) },
+      ],
+    };
   };
 
   return {
@@ -186,10 +198,11 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
   function toRow(kind, perSecond, usual, disturbed, responses) {
     const [usualP50, p50] = [centile(usual.durations, 0.5), centile(disturbed.durations, 0.5)];
     const [usualP99, p99] = [centile(usual.durations, 0.99), centile(disturbed.durations, 0.99)];
+    const [usualNewP90, newP90] = [centile(usual.newDurations, 0.9), centile(disturbed.newDurations, 0.9)];
     const { failed, failure, lateP99 } = disturbed;
     const isOk = failed === 0 && isTolerable(usualP50, p50) && isTolerable(usualP99, p99);
     const calls = disturbed.durations.length;
-    return { kind, perSecond, usualP50, p50, usualP99, p99, lateP99, calls, failed, failure, responses, isOk };
+    return { kind, perSecond, usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, calls, failed, failure, responses, isOk };
   }
 }
 
@@ -215,31 +228,44 @@ function raisePriority(pid) {
   }
 }
 
-/** @typedef {{ at: number, threads: Map<string, number>, waited: number, postgres: number }} Cpu times in milliseconds */
+/** @typedef {{ at: number, threads: Map<string, number>, waited: number, others: { name: string, ms: number }[] }} Cpu times in milliseconds */
 
-/** Describes how busy the gateway and PostgreSQL were. @param {Cpu} before @param {Cpu} after */
+/** Describes how busy the gateway was on its core, and everything else on the other cores. @param {Cpu} before @param {Cpu} after */
 function describeCpu(before, after) {
   const percent = (/** @type {number} */ ms) => Math.round((ms * 100) / (after.at - before.at));
   const threads = [...after.threads].map(([name, ms]) => ({ name, used: percent(ms - (before.threads.get(name) ?? 0)) }));
   const busy = threads.filter(({ used }) => used > 0).map(({ name, used }) => `${name} ${used} %`);
-  return `CPU of the gateway: ${busy.join(', ')}; main waited for the core ${percent(after.waited - before.waited)} %; PostgreSQL ${percent(after.postgres - before.postgres)} %`;
+  const others = after.others.map(({ name, ms }, index) => `${name} ${percent(ms - (before.others[index]?.ms ?? 0))} %`);
+  return `CPU of the gateway: ${busy.join(', ')}; main waited for the core ${percent(after.waited - before.waited)} %; ${others.join(', ')}`;
 }
 
 /** @param {Row} row */
-function describe({ usualP50, p50, usualP99, p99, lateP99, failed, failure, responses, isOk }) {
+function describe({ usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, failed, failure, responses, isOk }) {
   const answers = Object.entries(responses).map(([status, count]) => `${count} x ${status}`);
-  const times = `p50 ${usualP50.toFixed(1)} -> ${p50.toFixed(1)} ms, p99 ${usualP99.toFixed(1)} -> ${p99.toFixed(1)} ms`;
+  const times = `p50 ${usualP50.toFixed(1)} -> ${p50.toFixed(1)} ms, p99 ${usualP99.toFixed(1)} -> ${p99.toFixed(1)} ms, on new connections p90 ${usualNewP90.toFixed(1)} -> ${newP90.toFixed(1)} ms`;
   const failures = failed > 0 ? `, ${failed} failed (${failure})` : '';
   return `${times}${failures}: ${isOk ? 'ok' : 'TOO SLOW'}; the neighbour got ${answers.join(', ') || 'no responses'}; timer late by ${lateP99.toFixed(1)} ms (p99)`;
 }
 
 /** @param {Row[]} rows */
 function formatTable(rows) {
-  const heading = ['neighbour', 'calls/s', 'usual p50 ms', 'p50 ms', 'usual p99 ms', 'p99 ms', 'timer late ms', 'failed', ''];
+  const heading = [
+    'neighbour',
+    'calls/s',
+    'usual p50 ms',
+    'p50 ms',
+    'usual p99 ms',
+    'p99 ms',
+    'new usual p90 ms',
+    'new p90 ms',
+    'timer late ms',
+    'failed',
+    '',
+  ];
   const lines = rows.map((row) => [
     kinds[row.kind]?.title ?? row.kind,
     row.perSecond.toFixed(0),
-    ...[row.usualP50, row.p50, row.usualP99, row.p99, row.lateP99].map((value) => value.toFixed(1)),
+    ...[row.usualP50, row.p50, row.usualP99, row.p99, row.usualNewP90, row.newP90, row.lateP99].map((value) => value.toFixed(1)),
     String(row.failed),
     row.isOk ? 'ok' : 'too slow',
   ]);
