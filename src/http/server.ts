@@ -171,7 +171,8 @@ function serve(
     handle(request, response);
   });
   app.use(createErrorHandler(deps));
-  const server = createServer(expressMessageClasses(app), startFairly(wrap(handle), { ownerOf }));
+  const { listener, connectionAccepted } = startFairly(wrap(handle), { ownerOf });
+  const server = createServer(expressMessageClasses(app), listener).on('connection', connectionAccepted);
   allowHalfOpen(server);
   continueInOrder(server);
   // Load balancers usually close idle connections after 60 s. We wait longer, because a request that arrives while we

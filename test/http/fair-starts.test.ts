@@ -1,4 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { startFairly } from '../../src/http/fair-starts.ts';
 
@@ -14,7 +16,7 @@ function createStarts(requestMs: number) {
     return { req: request } as ServerResponse;
   };
   const ownerOf = ({ headers }: IncomingMessage): string => headers.authorization ?? '';
-  const listener = startFairly(
+  const { listener, connectionAccepted } = startFairly(
     ({ headers }) => {
       time += requestMs;
       started.push(headers.authorization?.replace('Bearer ', '') ?? '');
@@ -28,6 +30,11 @@ function createStarts(requestMs: number) {
     },
   );
   return {
+    /** Accepts a connection, which takes a millisecond. */
+    accept() {
+      time += 1;
+      connectionAccepted();
+    },
     receive(project: string, count: number) {
       for (let at = 0; at < count; at += 1) {
         const response = toResponse(project);
@@ -106,7 +113,7 @@ test('starts fewer requests of a flood if turns are long, and more if they are s
 });
 
 test("doesn't look up keys as long as few requests arrive in a turn", () => {
-  const listener = startFairly(() => undefined, {
+  const { listener } = startFairly(() => undefined, {
     ownerOf: () => {
       throw new Error('must not be called');
     },
@@ -114,4 +121,65 @@ test("doesn't look up keys as long as few requests arrive in a turn", () => {
   });
   const response = { req: { headers: {} } } as Parameters<typeof listener>[1];
   expect(() => listener(response.req, response)).not.toThrow();
+});
+
+test('starts requests in the first turn in which no connection is accepted', () => {
+  const { accept, receive, turn } = createStarts(1);
+  receive('one', 1);
+  accept();
+  expect(turn()).toEqual([]);
+  receive('two', 1);
+  accept();
+  expect(turn()).toEqual([]);
+  expect(turn()).toEqual(['one', 'two']);
+});
+
+test('starts requests after five milliseconds, even if connections keep arriving', () => {
+  const { accept, receive, turn } = createStarts(1);
+  receive('one', 1);
+  const started = Array.from({ length: 6 }, () => {
+    accept();
+    return turn();
+  });
+  expect(started).toEqual([[], [], [], [], [], ['one']]);
+});
+
+test("doesn't start fewer requests because accepting connections took long", () => {
+  const { accept, receive, turn } = createStarts(0.1);
+  receive('flood', 1_000);
+  expect(turn()).toHaveLength(16);
+  for (let accepted = 0; accepted < 5; accepted += 1) {
+    accept();
+    expect(turn()).toEqual([]);
+  }
+  accept();
+  expect(turn()).toHaveLength(17);
+});
+
+test('accepts all connections that are waiting before it starts their requests', async () => {
+  const connections = 100;
+  let accepted = 0;
+  const acceptedAtStart: number[] = [];
+  const { listener, connectionAccepted } = startFairly(
+    (_request, response) => {
+      acceptedAtStart.push(accepted);
+      response.end();
+    },
+    { ownerOf: () => '', now: () => 0 },
+  );
+  const server = createServer(listener).on('connection', () => {
+    accepted += 1;
+    connectionAccepted();
+  });
+  await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1', backlog: connections }, resolve));
+  const { port } = server.address() as AddressInfo;
+  await Promise.all(
+    Array.from({ length: connections }, () => {
+      const socket = connect(port, '127.0.0.1').resume();
+      socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+      return new Promise((resolve) => socket.once('close', resolve));
+    }),
+  );
+  await new Promise((resolve) => server.close(resolve));
+  expect(acceptedAtStart).toEqual(Array(connections).fill(connections));
 });
