@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 
-const pieceBytes = 1_024 * 1_024;
+export const pieceBytes = 1_024 * 1_024;
 
 let last: Promise<void> = Promise.resolve();
 

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
 import { largeBytes } from '../core/low-priority-thread.ts';
-import { joinInTurns } from '../core/turns.ts';
+import { joinInTurns, pieceBytes, takeTurn } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /** Counts the request bodies of one key that are in memory (see `body-memory.ts`). */
@@ -79,6 +79,7 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
     let mergedChunks = 0;
     let size = 0;
     let heldBytes = 0;
+    let pieceEndsAt = pieceBytes;
     const fail = (error: unknown): void => {
       clearTimeout(timer);
       chunks.length = 0;
@@ -97,6 +98,13 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
       }
       heldBytes = size;
       chunks.push(chunk);
+      if (size >= pieceEndsAt) {
+        // Node reads up to 2 MiB per connection and turn. Large bodies take turns instead, so that they don't delay
+        // other calls.
+        pieceEndsAt = size + pieceBytes;
+        request.pause();
+        void takeTurn().then(() => request.resume());
+      }
       if (chunks.length - mergedChunks < maxSeparateChunks) return;
       chunks.push(Buffer.concat(chunks.splice(mergedChunks)));
       mergedChunks += 1;

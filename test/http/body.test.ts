@@ -100,3 +100,26 @@ test('prevents one key from using all the memory for bodies', () => {
   expect(fill(memory, 'one', mebibyte)).toBe(384);
   expect(fill(createBodyMemory(32 * mebibyte), 'one', 32 * mebibyte)).toBe(32);
 });
+
+test('reads large bodies one mebibyte per turn, however many arrive', async () => {
+  const [mebibyte, chunkBytes] = [1_048_576, 65_536];
+  const bytesByTurn: number[] = [0];
+  function* chunks(): Generator<Buffer> {
+    for (let sent = 0; sent < 4 * mebibyte; sent += chunkBytes) {
+      bytesByTurn.push((bytesByTurn.pop() ?? 0) + chunkBytes);
+      yield Buffer.alloc(chunkBytes, 'x');
+    }
+  }
+  let isRead = false;
+  const reading = Promise.all(
+    Array.from({ length: 4 }, () => readBody(Object.assign(Readable.from(chunks()), { headers: {} }) as unknown as IncomingMessage)),
+  ).finally(() => {
+    isRead = true;
+  });
+  for (; !isRead; await nextTurn()) bytesByTurn.push(0);
+  expect((await reading).map(({ length }) => length)).toEqual(Array(4).fill(4 * mebibyte));
+  // The first piece of each body is read right away.
+  const [, ...later] = bytesByTurn.filter((bytes) => bytes > 0);
+  expect(Math.max(...later)).toBeLessThanOrEqual(mebibyte + 4 * chunkBytes);
+  expect(later.length).toBeGreaterThanOrEqual(10);
+});
