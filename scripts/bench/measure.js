@@ -107,10 +107,10 @@ async function untilStored({ label, database }, count) {
 /**
  * Waits until the target is idle. Returns the threads' CPU time at the end of the last busy window, so that the time we
  * spend waiting isn't counted.
- * @param {Target} target
- * @param {number} idleMs
+ * @param {Pick<Target, 'label' | 'pid'>} target
+ * @param {number} [idleMs]
  */
-async function untilIdle({ label, pid }, idleMs) {
+export async function untilIdle({ label, pid }, idleMs = usualIdleMs) {
   let busy = threadMs(pid);
   let last = cpuMs(pid);
   const limitAt = performance.now() + idleLimitMs;

@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readArguments } from '../arguments.js';
 import { withBench } from '../bench/environment.js';
+import { untilIdle } from '../bench/measure.js';
 import { ownCpuMs, threadMs, waitedMs } from '../bench/proc.js';
 import { centile } from '../bench/report.js';
 import { wholeNumber } from '../bench/run.js';
@@ -37,9 +37,6 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 
 /** We measure the capacity with this many connections, and this many calls per round. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
-/** Before the next kind, the gateway gets this much time to finish what the neighbour has left behind. */
-const settleLimitMs = 60_000;
-const settledMs = 50;
 /** The neighbour's streams take two open files each. For everything else, the gateway needs about this many. */
 const otherFiles = 1_000;
 const samplingMicros = 500;
@@ -123,17 +120,12 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
     const capacity = await measureCapacity(project);
     rates.set(project, capacity * load);
     console.log(`capacity: ${capacity.toFixed(0)} calls/s${project ? ' of a project with a content rule' : ''}`);
+    await settle();
     return capacity * load;
   };
 
-  /** Waits until the other project's calls are fast again. @param {'ruled' | undefined} project */
-  const settle = async (project) => {
-    for (const limitAt = performance.now() + settleLimitMs; performance.now() < limitAt; await sleep(500)) {
-      const { durations, failed } = await call(project, 50, 0.2);
-      if (failed === 0 && centile(durations, 1) < settledMs) return;
-    }
-    console.log(`not settled after ${settleLimitMs / 1_000} s`);
-  };
+  /** Waits until the gateway has stored all calls and finished whatever else is left from the last measurement. */
+  const settle = () => untilIdle(target).catch((/** @type {Error} */ { message }) => console.log(message));
 
   const inspector = profiles === null ? null : await openInspector(gateway.program.log());
   /** Records a CPU profile of the gateway's main thread. @param {string} name */
@@ -181,7 +173,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
       console.log(`${name}: ${describeCpu(cpuBefore, readCpu())}`);
       await stopProfile();
       const { responses } = await neighbour.ask({ stop: true });
-      await settle(kind.other);
+      await settle();
       if (kind.other === 'ruled') await setRules([]);
       return toRow(name, rate, usual, disturbed, responses);
     },
