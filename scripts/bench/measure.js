@@ -108,9 +108,9 @@ async function untilStored({ label, database }, count) {
  * Waits until the target is idle. Returns the threads' CPU time at the end of the last busy window, so that the time we
  * spend waiting isn't counted.
  * @param {Pick<Target, 'label' | 'pid'>} target
- * @param {number} [idleMs]
+ * @param {number} idleMs
  */
-export async function untilIdle({ label, pid }, idleMs = usualIdleMs) {
+export async function untilIdle({ label, pid }, idleMs) {
   let busy = threadMs(pid);
   let last = cpuMs(pid);
   const limitAt = performance.now() + idleLimitMs;

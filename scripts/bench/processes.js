@@ -90,12 +90,13 @@ export function createProcesses(folder) {
       throw new Error(`${name} did not start:\n${log().slice(-3_000)}`);
     },
     /**
-     * Starts a program in this folder that exchanges messages with us.
+     * Starts a program in this folder that exchanges messages with us. It gets a session of its own, so that its
+     * priority can be changed even if Linux shares cores between sessions.
      * @param {string} name
      * @param {string[]} [args]
      */
     fork(name, args = []) {
-      const child = fork(fileURLToPath(new URL(name, import.meta.url)), args, { serialization: 'advanced' });
+      const child = fork(fileURLToPath(new URL(name, import.meta.url)), args, { serialization: 'advanced', detached: true });
       children.push(child);
       const stopping = new AbortController();
       child.once('exit', () => stopping.abort(new Error(`${name} ended`)));

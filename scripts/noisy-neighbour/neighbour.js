@@ -5,7 +5,6 @@
  * once all connections are busy. `{ stop: true }` stops it, and the reply contains the number of responses by status.
  */
 import { connect } from 'node:net';
-import { getPriority, setPriority } from 'node:os';
 import process from 'node:process';
 import { createMessageReader } from '../bench/http-messages.js';
 import { kinds } from './kinds.js';
@@ -16,8 +15,6 @@ const openAtOnce = 50;
 /** The pause between two bytes of a body that arrives byte by byte. */
 const trickleMs = 500;
 const reconnectMs = 20;
-/** Lower the priority of this program, so that it doesn't delay the programs that time calls on the same machine. */
-setPriority(Math.min(getPriority() + 10, 19));
 
 /** @type {Set<import('node:net').Socket>} */
 const sockets = new Set();

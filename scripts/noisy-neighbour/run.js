@@ -1,5 +1,6 @@
 /** Runs the requested kinds of abuse one after the other, and reports how they affected the other project's calls. */
 import { execFileSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -37,6 +38,8 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 
 /** We measure the capacity with this many connections, and this many calls per round. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
+/** The gateway counts as idle if it uses less CPU time than this in 200 ms. The profiler uses some as well. */
+const [idleMs, profiledIdleMs] = [8, 60];
 /** The neighbour's streams take two open files each. For everything else, the gateway needs about this many. */
 const otherFiles = 1_000;
 const samplingMicros = 500;
@@ -82,7 +85,9 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
   await fetch(`http://127.0.0.1:${port}/console/sign-in`);
   const [other, neighbour] = ['other-project', 'neighbour'].map((name) => bench.processes.fork(`../noisy-neighbour/${name}.js`));
   if (!other || !neighbour) throw new Error('both programs were started');
-  for (const { pid } of [other, bench.vendor]) raisePriority(pid);
+  const { PRIORITY_HIGHEST, PRIORITY_BELOW_NORMAL } = constants.priority;
+  for (const { pid } of [other, bench.vendor]) changePriority(pid, PRIORITY_HIGHEST);
+  changePriority(neighbour.pid, PRIORITY_BELOW_NORMAL);
 
   /** @param {'ruled' | undefined} project */
   const requestFor = (project) => requestOf({ title: '', connections: 0 }, project === 'ruled' ? ruledKey : gateway.keys.plain);
@@ -125,7 +130,8 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
   };
 
   /** Waits until the gateway has stored all calls and finished whatever else is left from the last measurement. */
-  const settle = () => untilIdle(target).catch((/** @type {Error} */ { message }) => console.log(message));
+  const settle = () =>
+    untilIdle(target, profiles === null ? idleMs : profiledIdleMs).catch((/** @type {Error} */ { message }) => console.log(message));
 
   const inspector = profiles === null ? null : await openInspector(gateway.program.log());
   /** Records a CPU profile of the gateway's main thread. @param {string} name */
@@ -208,13 +214,18 @@ export function isTolerable(usualMs, ms) {
 }
 
 /**
- * PostgreSQL runs on the same core as the programs that we measure with, and would delay them. Only root can raise a
- * priority, so this is best effort.
+ * Sets the priority of a program that runs on the same core as PostgreSQL. Only root can raise a priority, so this is
+ * best effort.
  * @param {number} pid
+ * @param {number} priority
  */
-function raisePriority(pid) {
+function changePriority(pid, priority) {
   try {
-    setPriority(pid, constants.priority.PRIORITY_HIGHEST);
+    setPriority(pid, priority);
+    // Linux may share the core between sessions first (`autogroup` in sched(7)). Then a priority only counts within its
+    // session, but sessions have priorities as well.
+    const session = `/proc/${pid}/autogroup`;
+    if (existsSync(session)) writeFileSync(session, String(priority));
   } catch {
     console.log('not started by root, so PostgreSQL can delay the programs that we measure with');
   }
