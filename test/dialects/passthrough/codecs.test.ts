@@ -92,7 +92,7 @@ describe('usage', () => {
 
 describe('responses', () => {
   const output = [
-    { type: 'reasoning', summary: [] },
+    { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'Hm' }] },
     {
       type: 'message',
       content: [
@@ -121,7 +121,7 @@ describe('responses', () => {
       tokens: { ...none, input: 3, output: 2 },
       isFinal: true,
       turn,
-      generatedCharacters: 13,
+      generatedCharacters: 15,
       toolUses: { web_search: 1 },
     });
   });

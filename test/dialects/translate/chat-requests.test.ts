@@ -185,35 +185,77 @@ describe('a chat request for a messages vendor', () => {
     });
   });
 
-  test.each<[string, object]>([
-    ['several choices', { n: 2 }],
-    ['a blank stop sequence', { stop: '\n\n' }],
-    ['an unknown effort', { reasoning_effort: 'toString' }],
-    ['audio output', { modalities: ['text', 'audio'] }],
-    ['a web search', { web_search_options: {} }],
-    ['legacy functions', { functions: [{ name: 'f' }] }],
-    ["a vendor's own tool", { tools: [{ type: 'web_search' }] }],
-    ['a custom tool', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
-    ["a tool with the gateway's own name", { tools: [{ type: 'function', function: { name: jsonAnswerToolName } }] }],
-    ['allowed_tools as the tool choice', { tools: [tool], tool_choice: { type: 'allowed_tools' } }],
-    ['an unknown response format', { response_format: { type: 'grammar' } }],
-    ['an unknown role', { messages: [{ role: 'function', name: 'f', content: '1' }] }],
-    ["messages that aren't a list", { messages: 'Hi' }],
-    ['a legacy function_call', { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '' } }] }],
-    ['assistant audio', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }],
-    ['a custom tool call', { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: {} }] }] }],
+  test.each<[string, object, string]>([
+    ['several choices', { n: 2 }, 'n other than 1 cannot be expressed in the messages dialect'],
+    ['a blank stop sequence', { stop: '\n\n' }, 'vendors of the messages dialect reject stop sequences that consist only of white space'],
+    ['an unknown effort', { reasoning_effort: 'toString' }, 'the messages dialect does not have this reasoning effort'],
+    ['audio output', { modalities: ['text', 'audio'] }, 'only text output can be expressed in the messages dialect'],
+    ['a web search', { web_search_options: {} }, 'web_search_options cannot be expressed in the messages dialect'],
+    ['legacy functions', { functions: [{ name: 'f' }] }, 'functions cannot be expressed in the messages dialect; tools can'],
+    [
+      "a vendor's own tool",
+      { tools: [{ type: 'web_search' }] },
+      'a tool is not a function; vendor tools cannot be expressed in the other dialect',
+    ],
+    [
+      'a custom tool',
+      { tools: [{ type: 'custom', custom: { name: 'f' } }] },
+      'a tool is not a function; vendor tools cannot be expressed in the other dialect',
+    ],
+    [
+      "a tool with the gateway's own name",
+      { tools: [{ type: 'function', function: { name: jsonAnswerToolName } }] },
+      'a tool has a name reserved by the gateway',
+    ],
+    [
+      'allowed_tools as the tool choice',
+      { tools: [tool], tool_choice: { type: 'allowed_tools' } },
+      'tool_choice cannot be expressed in the messages dialect',
+    ],
+    ['an unknown response format', { response_format: { type: 'grammar' } }, 'response_format cannot be expressed in the messages dialect'],
+    [
+      'an unknown role',
+      { messages: [{ role: 'function', name: 'f', content: '1' }] },
+      'a message has a role that the messages dialect does not know',
+    ],
+    ["messages that aren't a list", { messages: 'Hi' }, 'messages is not a list'],
+    [
+      'a legacy function_call',
+      { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '' } }] },
+      'function_call cannot be expressed in the messages dialect',
+    ],
+    [
+      'assistant audio',
+      { messages: [{ role: 'assistant', audio: { id: 'a' } }] },
+      'audio of the assistant cannot be expressed in the messages dialect',
+    ],
+    [
+      'a custom tool call',
+      { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: {} }] }] },
+      'a tool call is not a function call',
+    ],
     [
       "arguments that aren't JSON",
       { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '{"a' } }] }] },
+      'the arguments of a tool call are not a JSON object',
     ],
     [
       "arguments that aren't an object",
       { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '[1]' } }] }] },
+      'the arguments of a tool call are not a JSON object',
     ],
-    ['a result without a call', { messages: [{ role: 'tool', content: 'R' }] }],
-    ['an image in the instructions', { messages: [{ role: 'system', content: [png] }] }],
-  ])("rejects %s with the gateway's own message", (_name, members) => {
-    expect(() => toMessages(members)).toThrow(UntranslatableError);
-    expect(() => toMessages(members)).toThrow(/^[a-z_][^"]{10,100}$/);
+    ['a result without a call', { messages: [{ role: 'tool', content: 'R' }] }, 'a tool result has no matching tool call'],
+    [
+      'an image in the instructions',
+      { messages: [{ role: 'system', content: [png] }] },
+      'this message may only contain text in the messages dialect',
+    ],
+    ['log probabilities', { logprobs: true, top_logprobs: 2 }, 'logprobs cannot be expressed in the messages dialect'],
+    ['a token bias', { logit_bias: { 5: -100 } }, 'logit_bias cannot be expressed in the messages dialect'],
+    ['moderation', { moderation: { model: 'm' } }, 'moderation cannot be expressed in the messages dialect'],
+  ])('rejects %s', (_name, members, message) => {
+    const translate = () => toMessages(members);
+    expect(translate).toThrow(UntranslatableError);
+    expect(translate).toThrow(new Error(message));
   });
 });

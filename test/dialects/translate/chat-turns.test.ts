@@ -237,6 +237,7 @@ describe('images and files', () => {
 
   test.each([
     ['a data URL', image('data:image/png;base64,iVBO'), { type: 'base64', media_type: 'image/png', data: 'iVBO' }],
+    ['a data URL with spaces', image('data: image/png ; base64,iVBO'), { type: 'base64', media_type: 'image/png', data: 'iVBO' }],
     ['a data URL in upper case', image('DATA:image/WEBP;BASE64,iVBO'), { type: 'base64', media_type: 'image/webp', data: 'iVBO' }],
     ['the type image/jpg', image('data:image/jpg;base64,/9j/'), { type: 'base64', media_type: 'image/jpeg', data: '/9j/' }],
     ['a URL', image('https://a.example/b.gif'), { type: 'url', url: 'https://a.example/b.gif' }],
@@ -266,16 +267,30 @@ describe('images and files', () => {
   });
 
   test.each([
-    ['audio', { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } }],
-    ['an unsupported image type', image('data:image/svg+xml;base64,AA')],
-    ['a data URL that is not base64', image('data:image/png,AA')],
-    ['a URL with another scheme', image('ftp://a.example/b.png')],
-    ['an image without a URL', { type: 'image_url' }],
-    ['a file stored at the vendor', file({ file_id: 'file-1' })],
-    ['an unsupported file type', file({ file_data: 'data:application/zip;base64,AA' })],
-    ['an unknown part type', { type: 'video_url', video_url: { url: 'https://a.example' } }],
-    ['a part without a type', {}],
-  ])('rejects %s', (_name, part) => {
-    expect(() => partOf(part)).toThrow(UntranslatableError);
+    [
+      'audio',
+      { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } },
+      'input_audio cannot be expressed in the messages dialect',
+    ],
+    ['an unsupported image type', image('data:image/svg+xml;base64,AA'), 'an image is neither PNG, JPEG, GIF nor WebP'],
+    ['a data URL that is not base64', image('data:image/png,AA'), 'an image URL is neither a web URL nor a base64 data URL'],
+    ['a URL with another scheme', image('ftp://a.example/b.png'), 'an image URL is neither a web URL nor a base64 data URL'],
+    ['an image without a URL', { type: 'image_url' }, 'an image has no URL'],
+    ['a file stored at the vendor', file({ file_id: 'file-1' }), 'a file must be inline, not stored at the vendor'],
+    [
+      'an unsupported file type',
+      file({ file_data: 'data:application/zip;base64,AA' }),
+      'a file is neither PDF nor plain text in a base64 data URL',
+    ],
+    [
+      'an unknown part type',
+      { type: 'video_url', video_url: { url: 'https://a.example' } },
+      'this message may only contain text in the messages dialect',
+    ],
+    ['a part without a type', {}, 'this message may only contain text in the messages dialect'],
+  ])('rejects %s', (_name, part, message) => {
+    const translate = () => partOf(part);
+    expect(translate).toThrow(UntranslatableError);
+    expect(translate).toThrow(new Error(message));
   });
 });

@@ -5,6 +5,7 @@ import { UntranslatableError } from '../../../src/dialects/contract/untranslatab
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
 import { requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import { createChanges } from '../../../src/dialects/translate/request-changes.ts';
 import { hello, nativeTool, png, schema, text, toChat, tool } from './examples.ts';
 
 describe('a messages request for a chat vendor', () => {
@@ -224,30 +225,98 @@ describe('a messages request for a chat vendor', () => {
     expect(request).toContain('"max_completion_tokens":5.0');
   });
 
-  test.each<[string, object]>([
-    ['a prefilled response', { messages: [hello, { role: 'assistant', content: '{' }] }],
-    ['more than four stop sequences', { stop_sequences: ['a', 'b', 'c', 'd', 'e'] }],
-    ["a vendor's own tool", { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
-    ['MCP servers', { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }],
-    ['a container', { container: 'c-1' }],
-    ['an unknown tool choice', { tool_choice: { type: 'some' } }],
-    ['an unknown response format', { output_config: { format: { type: 'grammar' } } }],
-    ['a server tool call', { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] }],
-    ['a search result', { messages: [{ role: 'user', content: [{ type: 'search_result' }] }] }],
+  test.each([
+    [{ tools: [nativeTool] }, []],
+    [{}, ['tool_choice.disable_parallel_tool_use']],
+  ])('reports disable_parallel_tool_use as dropped only without tools: %j', (members, dropped) => {
+    const changes = createChanges();
+    const body = { messages: [hello], tool_choice: { type: 'auto', disable_parallel_tool_use: true }, ...members };
+    requestToChat(asLosslessObject(parseLossless(JSON.stringify(body))), { model: 'm', stream: false }, changes);
+    expect([...changes.dropped]).toEqual(dropped);
+  });
+
+  test.each<[string, object, string]>([
+    [
+      'a prefilled response',
+      { messages: [hello, { role: 'assistant', content: '{' }] },
+      'a prefilled response cannot be expressed in the chat dialect',
+    ],
+    [
+      'more than four stop sequences',
+      { stop_sequences: ['a', 'b', 'c', 'd', 'e'] },
+      'more than four stop sequences cannot be expressed in the chat dialect',
+    ],
+    [
+      "a vendor's own tool",
+      { tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
+      'vendor tools cannot be expressed in the other dialect',
+    ],
+    [
+      'MCP servers',
+      { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] },
+      'mcp_servers cannot be expressed in the chat dialect',
+    ],
+    ['a container', { container: 'c-1' }, 'container cannot be expressed in the chat dialect'],
+    ['an unknown tool choice', { tool_choice: { type: 'some' } }, 'tool_choice cannot be expressed in the chat dialect'],
+    [
+      'an unknown response format',
+      { output_config: { format: { type: 'grammar' } } },
+      'output_config.format cannot be expressed in the chat dialect',
+    ],
+    [
+      'a server tool call',
+      { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] },
+      'a block of the assistant cannot be expressed in the chat dialect',
+    ],
+    [
+      'a search result',
+      { messages: [{ role: 'user', content: [{ type: 'search_result' }] }] },
+      'a block of a message cannot be expressed in the chat dialect',
+    ],
     [
       'an image stored at the vendor',
       { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] },
+      'an image is neither inline nor a web URL',
     ],
-    ['a document with a URL', { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] }],
-    ['an unknown role', { messages: [{ role: 'tool', content: 'x' }] }],
-    ["messages that aren't a list", { messages: {} }],
-    ['a result without a call', { messages: [{ role: 'user', content: [{ type: 'tool_result' }] }] }],
+    [
+      'a document with a URL',
+      { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] },
+      'a document is neither inline nor text',
+    ],
+    ['an unknown role', { messages: [{ role: 'tool', content: 'x' }] }, 'a message has a role that the chat dialect does not know'],
+    ["messages that aren't a list", { messages: {} }, 'messages is not a list'],
+    [
+      'a result without a call',
+      { messages: [{ role: 'user', content: [{ type: 'tool_result' }] }] },
+      'a tool result has no matching tool call',
+    ],
     [
       "an input that isn't an object",
       { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] },
+      'the input of a tool call is not an object',
     ],
-  ])("rejects %s with the gateway's own message", (_name, members) => {
-    expect(() => toChat(members)).toThrow(UntranslatableError);
-    expect(() => toChat(members)).toThrow(/^[a-z_][^"]{10,100}$/);
+    [
+      'a stored thread',
+      { thread: { type: 'continue', previous_message_id: 'msg_1' } },
+      "thread: this model's vendor does not store threads; send the whole conversation",
+    ],
+    ['a compaction', { compaction: { type: 'summarize' } }, 'compaction cannot be expressed in the chat dialect'],
+    ['a place of inference', { inference_geo: 'us' }, 'inference_geo cannot be expressed in the chat dialect'],
+    [
+      'citations of a document',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' }, citations: { enabled: true } }],
+          },
+        ],
+      },
+      'citations of a document cannot be expressed in the chat dialect',
+    ],
+  ])('rejects %s', (_name, members, message) => {
+    const translate = () => toChat(members);
+    expect(translate).toThrow(UntranslatableError);
+    expect(translate).toThrow(new Error(message));
   });
 });

@@ -95,6 +95,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
         const { input, cachedInput, cacheWrite, cacheWrite1h, output } = content.tokens;
         const written = dialect === 'chat' ? 0 : cacheWrite + cacheWrite1h;
         expect(parseResponsesUsage(response.usage)).toMatchObject({ input, cachedInput, cacheWrite: written, output });
+        expect(asObject(response.usage).total_tokens).toBe(input + cachedInput + written + output);
       }),
     );
   });
