@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { VendorErrorKind } from '../../src/core/errors.ts';
 import { VendorError } from '../../src/core/errors.ts';
 import type { FailureKind } from '../../src/failover/classify-failure.ts';
-import { classifyFailure, isProviderFailure, retryDelay } from '../../src/failover/classify-failure.ts';
+import { classifyFailure, isFinalRefusal, isProviderFailure, retryDelay, waitOfLimitedChain } from '../../src/failover/classify-failure.ts';
 
 describe('classification of vendor statuses', () => {
   test.each<[number, FailureKind, boolean]>([
@@ -73,5 +73,41 @@ describe('retryDelay', () => {
   ])('returns %s', (_name, retryAfterMs, remainingMs, waitMs) => {
     const error = new VendorError('status', 'x', { status: 429, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
     expect(retryDelay(error, remainingMs)).toBe(waitMs);
+  });
+});
+
+test.each([
+  [302, false],
+  [400, true],
+  [401, false],
+  [404, true],
+  [408, true],
+  [429, false],
+  [499, true],
+  [500, false],
+])('returns the vendor status %p to the caller if every model fails: %p', (status, isFinal) => {
+  expect(isFinalRefusal(new VendorError('status', 'x', { status }))).toBe(isFinal);
+});
+
+describe('waitOfLimitedChain', () => {
+  const wait = (...statuses: readonly (readonly [status: number, retryAfterMs?: number | null])[]) =>
+    waitOfLimitedChain(
+      statuses.map(([status, retryAfterMs], index) => ({
+        candidate: { id: `one/m${index}` },
+        error: new VendorError('status', 'x', { status, ...(retryAfterMs !== undefined && { retryAfterMs }) }),
+      })),
+    );
+
+  test('returns the shortest delay of the busy vendors', () => {
+    expect([wait([429, 9_000], [503, 5_000]), wait([429]), wait([529, 3_600_000])]).toEqual([5_000, 1_000, 60_000]);
+  });
+
+  test('ignores refusals, configuration errors and exhausted quotas', () => {
+    expect([wait([400], [429, 5_000]), wait([401], [429, 5_000]), wait([429, null], [429, 5_000])]).toEqual([5_000, 5_000, 5_000]);
+    expect([wait([400]), wait([429, null])]).toEqual([null, null]);
+  });
+
+  test('returns null if another failure may be over already', () => {
+    expect([wait([500], [429, 5_000]), wait([408], [429, 5_000]), wait([409], [429, 5_000])]).toEqual([null, null, null]);
   });
 });

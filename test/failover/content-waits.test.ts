@@ -83,6 +83,7 @@ test('adapts to a model that stays slow, but hardly to a single long wait', () =
 test("doesn't adapt to a vendor that hangs", () => {
   answer(1, { times: 20 });
   for (let n = 0; n < 50; n += 1) expect(secondsUntilSlow()).toBe(11);
+  expect(waits.countSlow().get('one')).toBe(50);
 });
 
 test('approaches the 95th percentile of the waits', () => {

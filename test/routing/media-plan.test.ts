@@ -1,19 +1,48 @@
 /**
- * Tests which model of a media tier is called while vendors are unhealthy. This is the only one that can take a probe
- * slot.
+ * Tests which model of a media tier is called, also while vendors are unhealthy. This is the only one that can take a
+ * probe slot.
  */
 import { expect, test } from '@jest/globals';
 import { createBreakers } from '../../src/failover/breaker.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';
-import { planMedia } from '../../src/routing/media-plan.ts';
-import { callerWith, project } from './plans.ts';
+import { type MediaPlanRequest, planMedia } from '../../src/routing/media-plan.ts';
+import { callerWith, price, project } from './plans.ts';
 
 const serves = ['images'] as const;
+const priced = { kind: 'images', price, maxOutputTokens: null } as const;
 const catalog = buildCatalog({
-  providers: { first: { dialect: 'chat', serves }, second: { dialect: 'chat', serves } },
-  models: {},
+  providers: { first: { dialect: 'chat', serves }, second: { dialect: 'chat', serves }, text: { dialect: 'chat', serves: ['chat'] } },
+  models: { 'second/cheap': priced, 'text/image': priced, 'text/prose': { ...priced, kind: 'chat' } },
   tiers: {},
-  imageTiers: { one: ['first/a', 'second/b'], two: ['second/b', 'first/a'] },
+  imageTiers: {
+    one: ['first/a', 'second/b'],
+    two: ['second/b', 'first/a'],
+    mixed: ['text/image', 'first/a', 'second/cheap'],
+    gone: ['text/image'],
+    prose: ['text/prose'],
+  },
+});
+
+const ask = (requestedModel: string, more: Partial<MediaPlanRequest> = {}): string =>
+  planMedia({
+    ...{ catalog, project, source: 'acme', caller: callerWith(null) },
+    ...{ route: 'images', catalogFill: true },
+    requestedModel,
+    ...more,
+  }).id;
+
+test('skips models of a tier that no provider serves', () => {
+  expect(ask('mixed')).toBe('first/a');
+});
+
+test('skips models without a price if the price has to be known', () => {
+  expect(ask('mixed', { requiresPrice: true })).toBe('second/cheap');
+});
+
+test('fills a tier only if none of its models is served, and only with models of its kind', () => {
+  expect(ask('gone')).toBe('second/cheap');
+  expect(() => ask('gone', { catalogFill: false })).toThrow('no models available for route');
+  expect(() => ask('prose')).toThrow('no models available for route');
 });
 
 function setUp() {

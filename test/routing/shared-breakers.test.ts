@@ -1,6 +1,7 @@
 /** Tests that every process knows the state of the circuit breakers in all processes. */
 import { afterEach, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
+import type { Database } from '../../src/db/database.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
 import { createSharedBreakers } from '../../src/routing/shared-breakers.ts';
 import { describeDatabases } from '../db/databases.ts';
@@ -66,6 +67,27 @@ describeDatabases('breakers shared by two processes', (database) => {
     one.breakers.recordSuccess(acme, 'openai');
     one.breakers.recordSuccess(acme, 'openai');
     await untilStored([{ provider: 'openai', state: 'open' }]);
+  });
+
+  test('writes a change again after a failed write', async () => {
+    const failures: unknown[] = [];
+    const process = newId(noon);
+    await database().query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [process]);
+    const breakers = createBreakers(clockAt(noon), (projectId, provider) => shared.changed(projectId, provider));
+    const failing = {
+      ...database(),
+      query: (...query: Parameters<Database['query']>) =>
+        failures.length === 0 ? Promise.reject(new Error('the database is down')) : database().query(...query),
+    } as Database;
+    const shared = createSharedBreakers({
+      ...{ database: failing, statusDatabase: database(), process, breakers, livenessTimeoutMs: 60_000 },
+      onWriteFailure: (error) => void failures.push(error),
+    });
+    running.push(shared);
+    const acme = newId(noon);
+    for (let failed = 0; failed < 5; failed += 1) breakers.recordFailure(acme, 'mistral');
+    await until(async () => (await stored()).some(({ provider }) => provider === 'mistral'), 'it is stored');
+    expect(failures).toHaveLength(1);
   });
 
   test("doesn't report breakers of a dead process", async () => {
