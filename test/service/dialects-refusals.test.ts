@@ -22,90 +22,26 @@ const lent = shareGateway({ database: 'any', yaml: (vendorUrl, deadUrl) => provi
 const lend = projectLender(lent, 'refusals');
 
 const user = { role: 'user', content: 'hi' };
-const says = (part: unknown) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }, part] }] });
-const called = (argumentText: unknown) => ({
-  messages: [
-    user,
-    { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: argumentText } }] },
-    { role: 'tool', tool_call_id: 'c', content: 'x' },
-  ],
-});
 
-/** Members without an equivalent in the other dialect, and the error message for each. */
-const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string, members: object, sentence: RegExp])[]>> = {
+/**
+ * Members without an equivalent in the other dialect, and the error message for each. The first one is refused by its
+ * rule, and the second one by the translator. The tests of the translators list all others.
+ */
+const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string, members: object, sentence: string])[]>> = {
   chat: [
+    ['two choices', { n: 2 }, 'n other than 1 cannot be expressed in the messages dialect'],
     [
       'audio',
-      says({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }),
-      /^input_audio cannot be expressed in the messages/,
-    ],
-    ['two choices', { n: 2 }, /^n other than 1 cannot be expressed in the messages dialect$/],
-    ['arguments that are not JSON', called('{"city":'), /^the arguments of a tool call are not a JSON object$/],
-    ['arguments that are not an object', called('[1]'), /^the arguments of a tool call are not a JSON object$/],
-    ["a vendor's own tool", { tools: [{ type: 'web_search' }] }, /^a tool is not a function; vendor tools cannot be expressed/],
-    ['a search', { web_search_options: {} }, /^web_search_options cannot be expressed in the messages dialect$/],
-    ['audio output', { modalities: ['text', 'audio'], audio: {} }, /^only text output can be expressed in the messages dialect$/],
-    ['functions', { functions: [{ name: 'f' }] }, /^functions cannot be expressed in the messages dialect; tools can$/],
-    [
-      'an image of another kind',
-      says({ type: 'image_url', image_url: { url: 'data:image/tiff;base64,AA' } }),
-      /^an image is neither PNG, JPEG/,
-    ],
-    [
-      'a file stored at its vendor',
-      says({ type: 'file', file: { file_id: 'file-1' } }),
-      /^a file must be inline, not stored at the vendor$/,
-    ],
-    ['log probabilities', { logprobs: true, top_logprobs: 2 }, /^logprobs cannot be expressed in the messages dialect$/],
-    ['biased tokens', { logit_bias: { 5: -100 } }, /^logit_bias cannot be expressed in the messages dialect$/],
-    ['moderation', { moderation: { model: 'm' } }, /^moderation cannot be expressed in the messages dialect$/],
-    [
-      'a stop sequence of white space',
-      { stop: ['END', '\n'] },
-      /^vendors of the messages dialect reject stop sequences that consist only of white space/,
-    ],
-    ['an effort that messages lacks', { reasoning_effort: 'huge' }, /^the messages dialect does not have this reasoning effort$/],
-    [
-      'an unknown role',
-      { messages: [user, { role: 'narrator', content: 'x' }] },
-      /^a message has a role that the messages dialect does not know$/,
+      { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }] }] },
+      'input_audio cannot be expressed in the messages dialect',
     ],
   ],
   messages: [
-    ["a vendor's own tool", { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, /^vendor tools cannot be expressed/],
+    ['a compaction', { compaction: { type: 'summarize' } }, 'compaction cannot be expressed in the chat dialect'],
     [
-      'a prefilled response',
-      { messages: [user, { role: 'assistant', content: 'It' }] },
-      /^a prefilled response cannot be expressed in the chat/,
-    ],
-    [
-      'five stop sequences',
-      { stop_sequences: ['a', 'b', 'c', 'd', 'e'] },
-      /^more than four stop sequences cannot be expressed in the chat dialect$/,
-    ],
-    ['tool servers', { mcp_servers: [{ type: 'url', url: 'https://x' }] }, /^mcp_servers cannot be expressed in the chat dialect$/],
-    [
-      'a thread that another vendor keeps',
-      { thread: { type: 'continue', previous_message_id: 'msg_1' } },
-      /^thread: this model's vendor does not store threads; send the whole conversation$/,
-    ],
-    ['a compaction', { compaction: { type: 'summarize' } }, /^compaction cannot be expressed in the chat dialect$/],
-    ['a place of inference', { inference_geo: 'us' }, /^inference_geo cannot be expressed in the chat dialect$/],
-    [
-      'citations of a document',
-      says({ type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' }, citations: { enabled: true } }),
-      /^citations of a document cannot be expressed in the chat dialect$/,
-    ],
-    ['a container', { container: 'c-1' }, /^container cannot be expressed in the chat dialect$/],
-    [
-      'an image stored at its vendor',
-      says({ type: 'image', source: { type: 'file', file_id: 'f' } }),
-      /^an image is neither inline nor a web/,
-    ],
-    [
-      'a search result',
-      says({ type: 'search_result', source: 'x', title: 'x', content: [] }),
-      /^a block of a message cannot be expressed in the chat/,
+      "a vendor's own tool",
+      { tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
+      'vendor tools cannot be expressed in the other dialect',
     ],
   ],
 };
@@ -198,7 +134,7 @@ describe.each(translatedWays)('an error from a $vendor vendor to a $caller calle
     return { gateway, answer: await gateway.call(paths[caller], { model: `${provider}/${model}`, ...bodyOf({}, stream) }) };
   };
 
-  it.each([400, 413, 415, 422, 418])("keeps the vendor's status and message for a refusal with %d", async (status) => {
+  it.each([400, 418])("keeps the vendor's status and message for a refusal with %d", async (status) => {
     for (const stream of [false, true]) {
       const model = `refuse-${status}`;
       const { gateway, answer } = await ask(model, stream);
@@ -211,9 +147,6 @@ describe.each(translatedWays)('an error from a $vendor vendor to a $caller calle
   it.each([
     ['fail-404', 404, /^The model 'fail-404' does not exist/],
     ['not-found', 404, /^Invalid URL/],
-    ['fail-405', 405, /./],
-    ['fail-408', 408, /./],
-    ['fail-409', 409, /./],
   ])("returns the vendor's status after %s if no model is left", async (model, status, message) => {
     for (const stream of [false, true]) {
       const { gateway, answer } = await ask(model, stream);
@@ -224,16 +157,11 @@ describe.each(translatedWays)('an error from a $vendor vendor to a $caller calle
 
   it.each([
     ['fail-401', 401, /the vendor responded with 401$/],
-    ['fail-402', 402, /the vendor responded with 402: /],
-    ['fail-403', 403, /the vendor responded with 403$/],
     ['fail-500', 500, /the vendor responded with 500: /],
-    ['fail-504', 504, /the vendor responded with 504: /],
     ['fail-529', 529, /the vendor responded with 529: Overloaded$/],
     ['quota', 429, /the vendor responded with 429: You exceeded your current quota/],
-    ['spend-limit', 429, /the vendor responded with 429: The spend limit set by/],
     ['redirect', 302, /the vendor responded with 302$/],
     ['garbage', 200, /(not a valid response for|the response is not an event stream)/],
-    ['empty', 200, /(not a valid response for|the response is not an event stream)/],
     ['wrong-type', 200, /(not a valid response for|the response is not an event stream)/],
     ['hang', null, /no response in time$/],
   ])('returns 502 if %s is not a valid vendor response', async (model, status, reason) => {
