@@ -1,4 +1,6 @@
 /** The six inference routes, for tests of the API contract, and functions that check their responses. */
+import { once } from 'node:events';
+import { request as createRequest, type IncomingMessage } from 'node:http';
 import { expect } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf } from '../support/gateway.ts';
@@ -123,6 +125,17 @@ export async function expectChatError(answer: Response, status: number, code: st
 export async function expectPlainText(answer: Response, status: number): Promise<void> {
   expect([answer.status, answer.headers.get('content-type')]).toEqual([status, expect.stringMatching(/^text\/plain/)]);
   expect(await answer.text()).not.toMatch(/^\s*[{[]/);
+}
+
+/** Sends the headers of a JSON request whose body is larger than 32 MiB, but not the body. Returns the response. */
+export async function declareLargeBody(url: string, key: string, method = 'POST'): Promise<Response> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': `${33 * 1024 * 1024}` };
+  const request = createRequest(url, { method, headers });
+  request.flushHeaders();
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const text = Buffer.concat(await response.toArray());
+  request.destroy();
+  return new Response(text, { status: response.statusCode ?? 0, headers: { 'content-type': response.headers['content-type'] ?? '' } });
 }
 
 /** Runs work with the shared gateway and a separate project. */

@@ -3,7 +3,7 @@
  * format of the route.
  *
  * These errors are covered elsewhere:
- * - `no_route`: specification-no-route.test.ts
+ * - `no_route`: specification-responses.test.ts
  * - unavailable stores: specification-stores.test.ts
  * - ceilings, and projects that can't make calls (402 and 429): specification-ceilings.test.ts
  * - media: specification-media.test.ts and video.test.ts
@@ -17,10 +17,11 @@ import { describe, expect, it } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
 import { clockAt } from '../journal/calls.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
+import { adminToken, callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import type { InferenceRoute } from './inference-routes.ts';
 import {
   ask,
+  declareLargeBody,
   dialectRoutes,
   expectChatError,
   expectPlainText,
@@ -28,7 +29,6 @@ import {
   nameOf,
   passthroughRoutes,
   projectLender,
-  recordingRoutes,
   routeOf,
   routes,
 } from './inference-routes.ts';
@@ -40,7 +40,6 @@ const lendProject = projectLender(lent, 'errors');
 
 /** Routes with a virtual key that are not inference routes. */
 const readRoutes = ['/v1/models', '/status/peek', '/usage/me', '/v1/memory/episodes/01936b1e-0000-7000-8000-000000000000'];
-const large = Buffer.alloc(33 * 1024 * 1024, 0x20);
 
 /** A key with given settings. */
 async function issueKey(
@@ -70,19 +69,12 @@ describe('plain-text errors', () => {
   });
 
   it.each(routes)('returns 413 on $name for a body larger than 32 MiB', async (route) => {
-    await expectPlainText(await lent().call(route.path, large), 413);
+    await expectPlainText(await declareLargeBody(lent().url + route.path, lent().key), 413);
   });
 
   it('returns 413 for a provisioning body above the limit', async () => {
-    const { url } = lent();
-    for (const path of ['/provision/teams/acme', '/provision/catalog']) {
-      const answer = await fetch(url + path, {
-        method: 'PUT',
-        body: large,
-        headers: { authorization: 'Bearer test-admin-token-0123456789', 'content-type': 'application/json' },
-      });
-      await expectPlainText(answer, 413);
-    }
+    for (const path of ['/provision/teams/acme', '/provision/catalog'])
+      await expectPlainText(await declareLargeBody(lent().url + path, adminToken, 'PUT'), 413);
   });
 
   it.each(passthroughRoutes)('returns 415 on $name if the content type is not JSON', async (route) => {
@@ -233,16 +225,6 @@ describe('bad requests', () => {
   it.each(passthroughRoutes)('returns 400 missing_model on $name if the model is missing or empty', async (route) => {
     for (const model of [undefined, ''])
       await expectRouteError(await ask(lent(), route, model), route, { status: 400, code: 'missing_model' });
-  });
-
-  it.each(routes)('returns 400 on $name for an invalid memory mode', async (route) => {
-    const answer = await ask(lent(), route, 'first/echo', { headers: { 'x-gateway-memory': 'maybe' } });
-    await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_mode' });
-  });
-
-  it.each(recordingRoutes)('returns 400 on $name for an invalid memory subject', async (route) => {
-    const answer = await ask(lent(), route, 'first/echo', { headers: { 'x-gateway-memory-subject': 'a'.repeat(257) } });
-    await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_subject' });
   });
 
   it('returns 404 for a conversation of another project', async () => {

@@ -4,10 +4,10 @@
  * content rules.
  */
 import { describe, expect, it } from '@jest/globals';
+import { loadConfig } from '../../src/config/load.ts';
 import { generateSecret } from '../../src/keys/secret.ts';
 import { adminToken, callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
-import { expectPlainText, expectRouteError, projectLender } from './inference-routes.ts';
-import type { MediaRoute } from './media-routes.ts';
+import { declareLargeBody, expectPlainText, expectRouteError, projectLender } from './inference-routes.ts';
 import { askMedia, bearer, images, mediaRoutes, mediaYaml, rowOf, speech } from './media-routes.ts';
 
 const lent = shareGateway({ database: 'any', yaml: mediaYaml });
@@ -20,7 +20,7 @@ describe('plain-text errors', () => {
   });
 
   it.each(mediaRoutes)('returns 413 on $name for a body larger than 32 MiB', async (route) => {
-    await expectPlainText(await lent().call(route.path, Buffer.alloc(33 * 1024 * 1024, 0x20)), 413);
+    await expectPlainText(await declareLargeBody(lent().url + route.path, lent().key), 413);
   });
 
   it.each(mediaRoutes)('returns 415 on $name if the content type is not JSON', async (route) => {
@@ -74,12 +74,8 @@ describe('error codes', () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it.each([
-    [images, 'imageShape'],
-    [speech, 'speechShape'],
-  ] as const)('returns 500 bad_shape on $name for a row with an unknown shape', (route: MediaRoute, member) =>
+  it('returns 500 bad_shape on images and speech for a row with an unknown shape', () =>
     withGateway({ database: 'any', yaml: mediaYaml }, async (gateway) => {
-      const { loadConfig } = await import('../../src/config/load.ts');
       const config = loadConfig({
         env: { GATEWAY_ADMIN_TOKEN: adminToken },
         fileText: mediaYaml(gateway.vendor.url, gateway.vendor.url),
@@ -87,13 +83,13 @@ describe('error codes', () => {
       });
       const { one } = config.providers;
       if (!one) throw new Error('there is no provider one');
-      // This value is invalid in every configuration file.
-      const row = { ...one, [member]: 'cubist' } as typeof one;
+      // These values are invalid in every configuration file.
+      const row = { ...one, imageShape: 'cubist', speechShape: 'cubist' } as unknown as typeof one;
       gateway.app.reload({ ...config, providers: { ...config.providers, one: row } });
-      await expectRouteError(await askMedia(gateway, route, 'one/x'), route, { status: 500, code: 'bad_shape' });
+      for (const route of mediaRoutes)
+        await expectRouteError(await askMedia(gateway, route, 'one/x'), route, { status: 500, code: 'bad_shape' });
       expect([await callsOf(gateway), gateway.vendor.requests()]).toEqual([[], []]);
-    }),
-  );
+    }));
 
   it.each(mediaRoutes)('returns 502 or 503 upstream_failed on $name if the vendor is unreachable', async (route) => {
     const gateway = await lendProject();

@@ -13,12 +13,13 @@ const defaults = {
   ...{ batch_of: 20, at_least_every_minutes: 60, recall_budget_tokens: null, pending_deletion: null },
 };
 
+const put = (gateway: TestGateway, body: unknown): Promise<Response> =>
+  gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, body);
+const read = (gateway: TestGateway): Promise<unknown> => jsonOf(gateway.admin('GET', `/provision/teams/${gateway.project}/memory`));
+
 onBothDatabases('memory settings', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'settings');
-  const put = (gateway: TestGateway, body: unknown): Promise<Response> =>
-    gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, body);
-  const read = (gateway: TestGateway): Promise<unknown> => jsonOf(gateway.admin('GET', `/provision/teams/${gateway.project}/memory`));
 
   it('keeps the value of omitted fields', async () => {
     const gateway = await lendProject();
@@ -73,17 +74,22 @@ onBothDatabases('memory settings', (database) => {
     await expectChatError(await lent().admin('PUT', '/provision/teams/nobody/memory', {}), 404, 'not_found');
     await expectChatError(await lent().call(`/provision/teams/${lent().project}/memory`), 401, 'invalid_key');
   });
+});
 
-  interface Recording {
-    readonly title: string;
-    readonly recorded: boolean;
-    readonly route?: Parameters<typeof routeOf>[0];
-    readonly model?: string;
-    readonly settings?: object;
-    readonly headers?: Record<string, string>;
-    readonly more?: Record<string, unknown>;
-    readonly subject?: string | null;
-  }
+interface Recording {
+  readonly title: string;
+  readonly recorded: boolean;
+  readonly route?: Parameters<typeof routeOf>[0];
+  readonly model?: string;
+  readonly settings?: object;
+  readonly headers?: Record<string, string>;
+  readonly more?: Record<string, unknown>;
+  readonly subject?: string | null;
+}
+
+describe('calls', () => {
+  const lent = shareGateway({ database: 'any' });
+  const lendProject = projectLender(lent, 'recording');
 
   describe('recording of calls', () => {
     const senders = { only_senders: ['listed'] };

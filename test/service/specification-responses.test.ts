@@ -1,6 +1,6 @@
 /**
- * Tests the rules for responses in docs/api/reference.md row by row. Statuses are covered by
- * specification-errors.test.ts.
+ * Tests the rules for responses and the messages of `no_route` in docs/api/reference.md row by row. Statuses are
+ * covered by specification-errors.test.ts.
  *
  * These are covered elsewhere:
  * - `retry-after` of a 429, and 402: specification-ceilings.test.ts
@@ -11,7 +11,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
-import { defaultYaml, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import type { InferenceRoute } from './inference-routes.ts';
 import {
   ask,
@@ -27,7 +27,10 @@ import {
 
 const lent = shareGateway({
   database: 'any',
-  yaml: (vendorUrl, deadUrl) => defaultYaml(vendorUrl, deadUrl).replace('tiers:\n', 'tiers:\n  embed: [two/echo]\n'),
+  yaml: (vendorUrl, deadUrl) =>
+    defaultYaml(vendorUrl, deadUrl)
+      .replace('tiers:\n', 'tiers:\n  embed: [two/echo]\n')
+      .replace('models:', `  film: { base_url: ${vendorUrl}/v1beta, api_key: k, dialect: gemini }\nmodels:`),
 });
 const lendProject = projectLender(lent, 'answers');
 
@@ -43,25 +46,14 @@ function oddBody(route: InferenceRoute, model: string): string {
 
 describe('GET /status/peek', () => {
   it('returns the breakers of all providers that the project can use', async () => {
-    await withGateway(
-      {
-        database: 'any',
-        yaml: (vendorUrl, deadUrl) =>
-          defaultYaml(vendorUrl, deadUrl).replace(
-            'models:',
-            `  film: { base_url: ${vendorUrl}/v1beta, api_key: k, dialect: gemini }\nmodels:`,
-          ),
-      },
-      async ({ call, admin, project }) => {
-        const namesOf = async () => {
-          const { breakers } = await jsonOf<{ breakers: readonly { provider: string }[] }>(call('/status/peek'));
-          return breakers.map(({ provider }) => provider);
-        };
-        expect(await namesOf()).toEqual(['one', 'two', 'three', 'four', 'dead', 'dead-messages', 'film']);
-        await admin('PUT', `/provision/teams/${project}`, { providers: ['film', 'two'] });
-        expect(await namesOf()).toEqual(['two', 'film']);
-      },
-    );
+    const { call, admin, project } = await lendProject();
+    const namesOf = async () => {
+      const { breakers } = await jsonOf<{ breakers: readonly { provider: string }[] }>(call('/status/peek'));
+      return breakers.map(({ provider }) => provider);
+    };
+    expect(await namesOf()).toEqual(['one', 'two', 'three', 'four', 'dead', 'dead-messages', 'film']);
+    await admin('PUT', `/provision/teams/${project}`, { providers: ['film', 'two'] });
+    expect(await namesOf()).toEqual(['two', 'film']);
   });
 });
 
@@ -231,6 +223,68 @@ describe('responses', () => {
     );
     expect(narrow.data.map(({ id }) => id)).toEqual(expect.arrayContaining(['two/echo']));
     expect(narrow.data.map(({ id }) => id)).not.toContain('one/echo');
+  });
+});
+
+describe('400 no_route', () => {
+  const none = 'no models available for route';
+  const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
+
+  it.each(routes)('returns `no models available for route` on $name if no vendor serves the model', async (route) => {
+    const gateway = await lendProject();
+    for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
+    await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
+  });
+
+  it.each(dialectRoutes)('returns `no models available for route` on $name if catalog fill is off', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', path, { providers: [route.second], catalog_fill: true });
+    expect((await ask(gateway, route, 'first/echo')).headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+    await gateway.admin('PUT', path, { catalog_fill: false });
+    await expectRouteError(await ask(gateway, route, 'first/echo'), route, noRoute(none));
+  });
+
+  it.each(routes)('returns `model not permitted for this key: …` on $name if the allow-list permits no model', async (route) => {
+    const gateway = await lendProject();
+    const { key } = await jsonOf<{ key: string }>(
+      gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', models: [nameOf(route, 'second/echo')] }),
+    );
+    const refused = await ask(gateway, route, 'first/echo', { headers: { authorization: `Bearer ${key}` } });
+    await expectRouteError(refused, route, noRoute(/^model not permitted for this key: /));
+    const tier = await ask(gateway, route, 'standard', { headers: { authorization: `Bearer ${key}` } });
+    expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+  });
+
+  it('returns `no providers configured` if there are none', () =>
+    withGateway(
+      { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
+      async (gateway) => {
+        for (const route of routes)
+          await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
+      },
+    ));
+
+  it.each(routes)("doesn't count a call without a route on $name", async (route) => {
+    const gateway = await lendProject();
+    const before = gateway.vendor.requests().length;
+    await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
+    expect([await callsOf(gateway), gateway.vendor.requests().length]).toEqual([[], before]);
+    const { key } = await jsonOf<{ key: { ceilings: unknown } }>(gateway.call('/status/peek'));
+    expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
+  });
+
+  it.each(routes)('calls retired models on $name if there are no others', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', path, {
+      tiers: { pair: [nameOf(route, 'first/echo'), nameOf(route, 'second/echo')] },
+      retired: [nameOf(route, 'first/echo')],
+    });
+    expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+    await gateway.admin('PUT', path, { retired: [route.first, route.second] });
+    expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'first/echo'));
   });
 });
 
