@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { countersFor, createCounterCache, type Limits } from '../../src/ceilings/counters.ts';
+import { countersFor, createCounterCache, hasCostCeiling, type Limits } from '../../src/ceilings/counters.ts';
 
 const limit = fc.option(fc.integer({ min: 0, max: 3 }));
 const ceiling = fc.record({ limit, window: fc.constantFrom('minute', 'day', 'month', 'total') });
@@ -33,4 +33,30 @@ test('caches a counter only for the same limits and window', () => {
       }
     }),
   );
+});
+
+const none = { limit: null, window: 'month' } as const;
+const limitsWith = (own: { key?: number; application?: number; cap?: number }): Limits => ({
+  ...{ projectId: 'p', keyId: 'k', source: 'app' },
+  key: { calls: none, cost: { ...none, limit: own.key ?? null }, rpm: none, tpm: none },
+  project: {
+    ...{ readAt: 0, mayCall: true, monthlyCapNanos: own.cap ?? null },
+    applications: new Map([['app', { ceilings: { calls: none, cost: { ...none, limit: own.application ?? null } } }]]),
+  },
+});
+
+test.each([{ key: 1 }, { application: 1 }, { cap: 1 }, { key: 1, application: 2, cap: 3 }])('counts the cost against %j', (own) => {
+  const limits = limitsWith(own);
+  expect(hasCostCeiling(limits)).toBe(true);
+  expect(countersFor(limits, newYear).map(({ key, limit: counted }) => [key.scope, key.scopeId, key.ceiling, counted])).toEqual(
+    [
+      ['key', 'k', 'cost', own.key],
+      ['source', 'app', 'cost', own.application],
+      ['project', '', 'cost', own.cap],
+    ].filter(([, , , counted]) => counted !== undefined),
+  );
+});
+
+test('has no counters without ceilings', () => {
+  expect([hasCostCeiling(limitsWith({})), countersFor(limitsWith({}), newYear)]).toEqual([false, []]);
 });

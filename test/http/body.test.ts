@@ -123,3 +123,20 @@ test('reads large bodies one mebibyte per turn, however many arrive', async () =
   expect(Math.max(...later)).toBeLessThanOrEqual(mebibyte + 4 * chunkBytes);
   expect(later.length).toBeGreaterThanOrEqual(10);
 });
+
+test('a key can use the memory again once its bodies are released', () => {
+  const bodies = createBodyMemory(64 * 1_048_576).of('one');
+  // A single key may only hold seven eighths of the memory.
+  for (let body = 0; body < 20; body += 1) {
+    bodies.hold(55 * 1_048_576);
+    bodies.release(55 * 1_048_576);
+  }
+  expect(() => bodies.hold(57 * 1_048_576)).toThrow(expect.objectContaining({ code: 'budget_unavailable' }));
+  // A few small requests of the key may use the rest.
+  const other = createBodyMemory(64 * 1_048_576);
+  other.of('two').hold(56 * 1_048_576);
+  for (let body = 0; body < 20; body += 1) {
+    other.of('one').hold(1_048_576);
+    other.of('one').release(1_048_576);
+  }
+});

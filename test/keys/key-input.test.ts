@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
+import { applyKeyChange, parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 
 const now = Date.parse('2026-11-20T10:00:00Z');
 
@@ -82,4 +82,22 @@ test('defaults grace_seconds to 0', () => {
   for (const wrong of [{ grace_seconds: -1 }, { grace_seconds: '60' }, { grace: 60 }]) {
     expect(() => parseGraceSeconds(wrong)).toThrow(expect.objectContaining({ code: 'bad_request' }));
   }
+});
+
+test('keeps the window of a changed ceiling, and resets it if the ceiling is removed', () => {
+  const current = parseKeyInput({ name: 'ci', ceilings: { calls: 5, cost: 1 }, windows: { calls: 'day', cost: 'day' } }, now);
+  const { ceilings } = applyKeyChange(current, { ceilings: { calls: 9, cost: null } }, now);
+  expect(ceilings.calls).toEqual({ limit: 9, window: 'day' });
+  expect(ceilings.cost).toEqual({ limit: null, window: 'month' });
+});
+
+test('trims names, and rejects empty names of keys and models', () => {
+  expect(parseKeyInput({ name: ' ci ' }, now).name).toBe('ci');
+  expect(() => parseKeyInput({ name: ' ' }, now)).toThrow('name:');
+  expect(() => parseKeyInput({ name: 'ci', models: [''] }, now)).toThrow('models.0:');
+});
+
+test('accepts a grace period of at most a year', () => {
+  expect(parseGraceSeconds({ grace_seconds: 31_536_000 })).toBe(31_536_000);
+  expect(() => parseGraceSeconds({ grace_seconds: 31_536_001 })).toThrow('grace_seconds:');
 });

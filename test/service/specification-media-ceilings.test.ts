@@ -6,7 +6,7 @@ import { describe, expect, it } from '@jest/globals';
 import { eventually, shareGateway } from '../support/gateway.ts';
 import { expectRouteError, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
-import { askMedia, bearer, issueKey, mediaRoutes, mediaYaml } from './media-routes.ts';
+import { askMedia, bearer, issueKey, mediaRoutes, mediaYaml, rowOf } from './media-routes.ts';
 
 /** The clock stands still, because a ceiling per minute would reset in the next minute. */
 const now = Date.now();
@@ -58,6 +58,7 @@ describe('ceilings', () => {
     const first = await askMedia(gateway, route, priced(route));
     expect(first.status).toBe(200);
     await first.arrayBuffer();
+    expect(await rowOf(gateway)).toMatchObject({ duration_ms: 0 });
     const body = JSON.stringify({ ...route.body, model: priced(route) });
     const isLowered = Promise.withResolvers<void>();
     const halves = async function* () {

@@ -1,7 +1,7 @@
 /** Tests the conversion of chat streams to legacy completions. */
 import { expect, test } from '@jest/globals';
 import { createSseParser } from '../../../src/core/sse.ts';
-import { createCompletionStream } from '../../../src/dialects/translate/completions.ts';
+import { completionToChat, createCompletionStream } from '../../../src/dialects/translate/completions.ts';
 import { streamOf } from '../events.ts';
 
 test('adds a choice to chunks that contain usage', () => {
@@ -18,4 +18,17 @@ test('adds a choice to chunks that contain usage', () => {
   const events = createSseParser().push(Buffer.from(stream.push(Buffer.from(vendor)))).events;
   const choices = events.map(({ data }) => JSON.parse(data).choices.map(({ text }: { text: string }) => text));
   expect(choices).toEqual([[''], ['A'], [''], []]);
+});
+
+test('ends a stream like the vendor does', () => {
+  expect(createCompletionStream().push(Buffer.from('data: [DONE]\n\n'))).toBe('data: [DONE]\n\n');
+});
+
+test('accepts best_of only if it asks for as many completions as n', () => {
+  const chatOf = (members: object) =>
+    JSON.parse(completionToChat(Buffer.from(JSON.stringify({ model: 'm', prompt: 'Hi', ...members }))).toString());
+  const messages = [{ role: 'user', content: 'Hi' }];
+  expect(chatOf({ best_of: 1 })).toEqual({ model: 'm', messages });
+  expect(chatOf({ best_of: 2, n: 2 })).toEqual({ model: 'm', n: 2, messages });
+  expect(() => chatOf({ best_of: 2 })).toThrow('best_of: is not supported; ask for n completions');
 });

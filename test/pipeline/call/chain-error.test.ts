@@ -1,6 +1,7 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { gatewayError, VendorError } from '../../../src/core/errors.ts';
-import { isContentRejected, refusalOf } from '../../../src/pipeline/call/chain-error.ts';
+import type { CallCancellation } from '../../../src/pipeline/call/cancellation.ts';
+import { isContentRejected, refusalOf, toChainFailure } from '../../../src/pipeline/call/chain-error.ts';
 
 const failuresOf = (statuses: readonly number[]) =>
   statuses.map((status, index) => {
@@ -35,4 +36,37 @@ test('counts a refusal even if the same model returned a 429 before', () => {
 test('treats a guardrail block as rejected content', () => {
   expect(isContentRejected(gatewayError('guardrail_blocked'))).toBe(true);
   expect(isContentRejected(gatewayError('upstream_failed'))).toBe(false);
+});
+
+describe('a chain without a response', () => {
+  type Status = readonly [status: number, retryAfterMs?: number];
+  const fail = (statuses: readonly Status[], remainingMs: number | null = null) => {
+    const candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null } as const;
+    const failures = statuses.map(([status, retryAfterMs]) => ({
+      candidate,
+      error: new VendorError('status', 'no', { status, ...(retryAfterMs !== undefined && { retryAfterMs }) }),
+    }));
+    const cancellation = { remainingMs: () => remainingMs, cancelledBy: () => null } as unknown as CallCancellation;
+    return toChainFailure({ kind: 'exhausted', failures }, cancellation);
+  };
+
+  test('asks the caller to wait as long as the vendor does, in full seconds', () => {
+    expect(fail([[429, 4_001]])).toMatchObject({ outcome: 'failed', error: { status: 503, retryAfterSeconds: 5 } });
+    expect(fail([[429, 50]])).toMatchObject({ error: { status: 503, retryAfterSeconds: 1 } });
+  });
+
+  test('exceeds the deadline only if a retry would have been possible', () => {
+    expect(fail([[429, 5_000]], 1_000)).toMatchObject({ outcome: 'deadline' });
+    expect(fail([[429, 5_000]], 9_000)).toMatchObject({ outcome: 'failed' });
+    expect(
+      fail(
+        [
+          [429, 5_000],
+          [429, 5_000],
+        ],
+        1_000,
+      ),
+    ).toMatchObject({ outcome: 'failed' });
+    expect(fail([[500]], 1_000)).toMatchObject({ outcome: 'failed', error: { status: 502 } });
+  });
 });
