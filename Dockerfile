@@ -32,7 +32,8 @@ USER node
 # Compiling takes up half of the time of a start, so fill Node's compile cache now. The cache belongs to a user, so do
 # it as the user that runs the container.
 ENV NODE_COMPILE_CACHE=/gateway/compiled
-RUN node --input-type=module --eval "for (const file of ['src/service/service.ts', 'src/app/app.ts', 'src/app/api.ts', \
+RUN node --input-type=module --eval "(await import('/gateway/src/core/v8-flags.ts')).setV8Flags(); \
+      for (const file of ['src/service/service.ts', 'src/app/app.ts', 'src/app/api.ts', \
       'src/app/console.ts', 'src/app/durable-work.ts']) await import('/gateway/' + file)"
 USER root
 RUN chown -R root:root /gateway && chmod -R a+rX,go-w /gateway

@@ -6,11 +6,11 @@
  */
 import { isatty } from 'node:tty';
 import type { ParseArgsConfig } from 'node:util';
-import { setFlagsFromString } from 'node:v8';
 import { type Config, ConfigError } from './config/config.ts';
 import { parseOptions } from './config/parse-options.ts';
 import { errorCode, errorMessage } from './core/error-messages.ts';
 import { untilAborted } from './core/time-limit.ts';
+import { setV8Flags } from './core/v8-flags.ts';
 import { readVersion } from './core/version.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError } from './service/start-error.ts';
@@ -43,10 +43,7 @@ const secondSignalMs = 500;
 /** If stopping takes longer than this, we print how to force it. */
 const slowStopMs = 1_000;
 
-// V8 would allocate objects that are likely to live long, such as lists of settled calls, directly in the old space. A
-// list there keeps its calls alive until the old space is collected, long after they have been stored, and so each call
-// gets copied twice.
-setFlagsFromString('--no-allocation-site-pretenuring');
+setV8Flags();
 process.exitCode = await run(process.argv.slice(2));
 // After an orderly stop, exit even if something still keeps the event loop alive.
 setTimeout(() => process.exit(), 3_000).unref();

@@ -9,6 +9,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire, enableCompileCache, flushCompileCache, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import { setV8Flags } from '../../src/core/v8-flags.ts';
 import { type JestGlobals, type Mocks, setJestGlobals } from './jest-globals.ts';
 
 type TestRunner = (
@@ -24,6 +25,8 @@ const require = createRequire(import.meta.url);
 const { default: runWithCircus } = require('jest-circus/runner') as { default: TestRunner };
 const globalsUrl = new URL('jest-globals.ts', import.meta.url).href;
 
+// Gateways that tests start share this cache.
+setV8Flags();
 enableCompileCache(new URL('../../node_modules/.cache/model-gateway/compiled', import.meta.url).pathname);
 registerHooks({
   resolve: (specifier, context, next) =>

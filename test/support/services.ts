@@ -68,11 +68,13 @@ async function prepareTemporal(): Promise<Stop> {
 /**
  * Fills Node's compile cache if the checkout is new. A process only adds its compiled code when it ends. Without this,
  * all workers and gateways in the first minutes would compile everything, which is half of their start. There's a
- * separate cache for each set of V8 flags. If a module can't be loaded, its tests fail.
+ * separate cache for each set of V8 flags on the command line. If a module can't be loaded, its tests fail.
  */
 async function prepareCompiledCode(): Promise<Stop> {
   const cached = await readdir(process.env.NODE_COMPILE_CACHE ?? '', { recursive: true }).catch(() => []);
-  const load = `for (const module of ['./src/app/app.ts', './src/service/service.ts', '@temporalio/worker']) await import(module)`;
+  const modules = ['./src/app/app.ts', './src/service/service.ts', '@temporalio/worker'];
+  const load = `(await import('./src/core/v8-flags.ts')).setV8Flags();
+    for (const module of ${JSON.stringify(modules)}) await import(module)`;
   const cwd = new URL('../..', import.meta.url).pathname;
   const compile = (flags: readonly string[]): Promise<string> =>
     run(process.execPath, [...flags, '--input-type=module', '--eval', load], { cwd }).catch(() => '');
