@@ -25,6 +25,7 @@ import { type Measure, selectHistogram, valueOfSlot } from '../../../src/usage/s
 import { countersIn } from '../../ceilings/quota-harness.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { type CallChanges, clockAt, noon, settledCall } from '../../journal/calls.ts';
+import { isExhaustive } from '../../support/exhaustive.ts';
 
 const dayMs = 86_400_000;
 const scopes: readonly Scope[] = ['project', 'key', 'source', 'model', 'task'];
@@ -164,6 +165,9 @@ describeDatabases('rollups', (database) => {
         ...{ projectId, from, to, zone: 'Asia/Kolkata', costly: ['failovers'], top: 2, ...request },
         filter: { ...request.filter, ...filter },
       });
+    // The embedded database runs the same statements in several times the CPU time, so it only gets every third request.
+    const sample = <Item>(all: readonly Item[]): readonly Item[] =>
+      database().kind === 'embedded' && !isExhaustive ? all.filter((_, index) => index % 3 === 0) : all;
     const check = async (): Promise<void> => {
       for (const scope of scopes) {
         const [rollups, rows] = await compare(database(), projectId, scope, { from, to });
@@ -177,9 +181,9 @@ describeDatabases('rollups', (database) => {
         { filter: { key: 'k7f3a9c2' }, rank: 'calls' },
         ...aggregateRequests,
       ];
-      for (const request of requests) expect(await figuresOf(request, {})).toEqual(await figuresOf(request, { asked: 'standard' }));
+      for (const request of sample(requests)) expect(await figuresOf(request, {})).toEqual(await figuresOf(request, { asked: 'standard' }));
       // We use pages of ten, so that several hours form one.
-      for (const filter of aggregateFilters) {
+      for (const filter of sample(aggregateFilters)) {
         const listed: string[] = [];
         let before: string | null = null;
         do {
