@@ -1,11 +1,15 @@
 /** The real clock. A test may have replaced `performance.now` by one that stands still, and we'd never stop waiting. */
 const realNow = performance.now.bind(performance);
 
-/** Waits until the condition is true. After `limitMs`, throws an error with the given sentence. */
+/**
+ * Waits until the condition is true. After `limitMs`, throws an error with the given sentence. The checks become less
+ * frequent over time, because many of them are requests to a server.
+ */
 export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 300_000): Promise<void> {
-  const end = realNow() + limitMs;
+  const startedAt = realNow();
   while (!(await condition())) {
-    if (realNow() > end) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const elapsedMs = realNow() - startedAt;
+    if (elapsedMs > limitMs) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);
+    await new Promise((resolve) => setTimeout(resolve, Math.min(20 + elapsedMs / 20, 500)));
   }
 }
