@@ -4,6 +4,7 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import pg from 'pg';
 import { generateSecret } from '../../src/keys/secret.ts';
@@ -90,7 +91,11 @@ tiers:
       statuses.set(taskId, stream && !text.includes('[DONE]') ? 0 : answer.status);
     };
     const running = Array.from({ length: callers }, async (_, caller) => {
-      for (let turn = 0; !isOver; turn += 1) await call(`${name}-${caller}-${turn}`, (caller + turn) % 2 === 0);
+      for (let turn = 0; !isOver; turn += 1) {
+        await call(`${name}-${caller}-${turn}`, (caller + turn) % 2 === 0);
+        // The faults last for seconds, and without a pause the callers would use up the CPU in the meantime.
+        await sleep(25);
+      }
     });
     return {
       async answered(more) {
