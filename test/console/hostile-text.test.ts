@@ -163,6 +163,7 @@ describe('hostile text without the Content-Security-Policy', () => {
     const paths = distinct.map(withHostileQuery);
     const accepted = (await Promise.all(paths.map(withoutRejected))).filter((path) => path !== null);
     expect(accepted.length).toBeGreaterThan(distinct.length / 2);
-    expect(await findProblems([...paths, ...accepted], (status) => status < 500)).toEqual([]);
+    // Pages that accept all parameters are in both lists.
+    expect(await findProblems([...new Set([...paths, ...accepted])], (status) => status < 500)).toEqual([]);
   });
 });
