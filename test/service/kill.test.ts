@@ -32,8 +32,8 @@ interface CallKind {
 }
 
 const question = [{ role: 'user', content: 'Describe a river.' }];
-const plain = 'echo+slow-60+long-30';
-const paced = 'echo+pace-5+long-30';
+const plain = 'echo+slow-60+long-10';
+const paced = 'echo+pace-15+long-10';
 const kinds: readonly CallKind[] = [
   { path: '/v1/chat/completions', body: { model: `one/${plain}`, messages: question }, isWhole: isJson },
   {
