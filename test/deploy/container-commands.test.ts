@@ -12,7 +12,7 @@ import { type ComposeRun, createComposeRun } from '../support/compose-run.ts';
 import type { ContainerStates } from '../support/container-programs.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import { type GatewayProcess, root } from '../support/gateway-process.ts';
+import { compileCache, type GatewayProcess, root } from '../support/gateway-process.ts';
 import { describeOwnPostgres, postgresPrograms } from '../support/own-postgres.ts';
 import { run } from '../support/run.ts';
 import { ensureTemporal } from '../support/temporal-program.ts';
@@ -100,9 +100,8 @@ describeOwnPostgres('in containers', () => {
     await mkdir(join(folder, 'bin'));
     for (const program of ['docker', 'kubectl']) {
       const standIn = [process.execPath, join(root, 'test/support/container-programs.ts'), join(folder, 'states.json'), program];
-      await writeFile(join(folder, 'bin', program), `#!/bin/sh\nexec ${standIn.map((part) => `'${part}'`).join(' ')} "$@"\n`, {
-        mode: 0o755,
-      });
+      const script = `#!/bin/sh\nNODE_COMPILE_CACHE='${compileCache}' exec ${standIn.map((part) => `'${part}'`).join(' ')} "$@"\n`;
+      await writeFile(join(folder, 'bin', program), script, { mode: 0o755 });
     }
     composed = await createComposeRun();
     await Promise.all([composed.runJob('migrate'), composed.runJob('temporal-namespace')]);

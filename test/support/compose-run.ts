@@ -12,7 +12,7 @@ import pg from 'pg';
 import { type ComposeFile, composeSecrets, observabilitySecrets, readCompose, serviceOf } from './compose.ts';
 import { readDockerfile } from './dockerfile.ts';
 import { copyTestBundle } from './gateway.ts';
-import { createProcesses, type GatewayProcess, root, type TestProcesses } from './gateway-process.ts';
+import { compileCache, createProcesses, type GatewayProcess, root, type TestProcesses } from './gateway-process.ts';
 import { type Haproxy, startHaproxy } from './haproxy.ts';
 import { buildImageTree } from './image-tree.ts';
 import { postgresPrograms, startOwnPostgres } from './own-postgres.ts';
@@ -173,7 +173,6 @@ export interface Container {
   readonly env: Readonly<Record<string, string>>;
 }
 
-const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
 /** Unsets the variables that `createProcesses` sets for other tests. */
 const withoutTestDefaults = { GATEWAY_TEMPORAL: '', GATEWAY_ADMIN_TOKEN: '', GATEWAY_STOP_DELAY_SECONDS: '' };
 

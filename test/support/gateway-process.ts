@@ -23,6 +23,11 @@ const adminToken = 'test-admin-token-0123456789';
  * only pay off after minutes.
  */
 export const shortLived = ['--wasm-tiering-budget=130000000'];
+/**
+ * Half of the time of a start is spent on stripping types and compiling. With a cache, later processes reuse what the
+ * first one compiled.
+ */
+export const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
 const startTimeoutMs = 600_000;
 const endTimeoutMs = 120_000;
 const outputTimeoutMs = 3_000;
@@ -197,9 +202,7 @@ function environmentOf({ home, env = {} }: ProcessOptions): Record<string, strin
     GATEWAY_TEMPORAL: 'off',
     GATEWAY_LOCAL_EMBEDDER: 'off',
     GATEWAY_STOP_DELAY_SECONDS: '0',
-    // Half of the time of a start is spent on stripping types and compiling. With a cache, later processes reuse what
-    // the first one compiled.
-    NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'model-gateway', 'compiled'),
+    NODE_COMPILE_CACHE: compileCache,
     ...env,
   };
   return Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
