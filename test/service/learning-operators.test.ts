@@ -10,6 +10,7 @@ import { createTemporal, type Temporal } from '../../src/temporal/client/tempora
 import { isExhaustive } from '../support/exhaustive.ts';
 import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
+import { startTogether } from '../support/start-together.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: taskCompleted } = proto.temporal.api.enums.v1.EventType;
@@ -109,6 +110,10 @@ describe('operator actions in Temporal', () => {
       const { events } = await handleOf(workflowId, runId).fetchHistory();
       expect(events?.some(({ timerStartedEventAttributes: timer }) => timer)).toBe(true);
     });
+  const cases = new Map<string, () => Promise<void>>();
+  /** Declares a test that runs at the same time as others, so that their waits overlap. Each has its own project. */
+  const runTogether = (title: string, work: () => Promise<void>): void => void cases.set(title, work);
+
   /** Ends the current run. */
   async function endRun(workflowId: string, end: 'terminate' | 'cancel'): Promise<void> {
     const run = handleOf(workflowId, await runOf(workflowId));
@@ -117,7 +122,7 @@ describe('operator actions in Temporal', () => {
     await eventually(async () => expect((await run.describe()).status.name).toBe(name));
   }
 
-  it("doesn't repeat any work when a finished batch is reset", async () => {
+  runTogether("doesn't repeat any work when a finished batch is reset", async () => {
     const gateway = await lend('reset-done', 4);
     await say(gateway, 'ann', 'I live in Oslo.');
     await say(gateway, 'ben', 'I live in Bergen.');
@@ -129,25 +134,10 @@ describe('operator actions in Temporal', () => {
     });
     const id = batch.workflow_id;
     const runId = await findWorkingRun(id);
-    const [points, requestCount] = [await resetPointsOf(id, runId), vendor.requests.length];
-    for (const point of sample(points)) await handleOf(id, await reset(id, runId, point)).result();
-    expect(vendor.requests).toHaveLength(requestCount);
+    for (const point of sample(await resetPointsOf(id, runId))) await handleOf(id, await reset(id, runId, point)).result();
+    for (const town of ['Oslo', 'Bergen']) expect([vendor.count('memories', town), vendor.count('consolidation', town)]).toEqual([1, 1]);
     expect(await memoriesOf(gateway)).toEqual(['I live in Bergen.', 'I live in Oslo.']);
     expect(await batchesOf(gateway)).toEqual([batch]);
-  });
-
-  it("doesn't repeat a finished batch that a backup restored as running", async () => {
-    const gateway = await lend('restored');
-    await say(gateway, 'ole', 'I live in Narvik.');
-    const { id, workflow_id: workflowId } = await untilDone(gateway, 1);
-    const runId = await findWorkingRun(workflowId);
-    // This is the state after restoring a backup.
-    await gateway.database.query(`update memory_batches set state = 'running', run_id = null where id = $1::uuid`, [id]);
-    await reenqueueLearning(gateway.database);
-    await untilDone(gateway, 1);
-    expect(await runOf(workflowId)).not.toBe(runId);
-    expect([vendor.count('memories', 'Narvik'), vendor.count('consolidation', 'Narvik')]).toEqual([1, 1]);
-    expect(await memoriesOf(gateway)).toEqual(['I live in Narvik.']);
   });
 
   /** Starts one batch per sentence, and makes the vendor reject the requests of all batches until they are failing. */
@@ -215,7 +205,7 @@ describe('operator actions in Temporal', () => {
     expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
   }
 
-  it('replays a batch that an older version parked', async () => {
+  runTogether('replays a batch that an older version parked', async () => {
     const gateway = await lend('reset-parked');
     const towns = (isExhaustive ? 'ABCDEFGHIJKLMNOP' : 'ABCD').split('').map((letter) => `I live in ${letter}ville.`);
     const parked = await park(gateway, towns);
@@ -248,7 +238,7 @@ describe('operator actions in Temporal', () => {
     expect(parked[0]?.run_url).toBe(`${shared().app.startDurable().uiUrl()}/${encodeURIComponent(parked[0]?.workflow_id ?? '')}`);
   });
 
-  it('retries a failing batch until an operator stops it', async () => {
+  runTogether('retries a failing batch until an operator stops it', async () => {
     const gateway = await lend('stop-failing');
     const text = 'I live in Stopville.';
     const { failing, accept } = await failBatches(gateway, [text]);
@@ -282,7 +272,7 @@ describe('operator actions in Temporal', () => {
     'a reset and a request': [resetRun, replayOne],
     'a request and two resets': [replayOne, resetRun, resetRun],
   };
-  it('learns a failed batch only once if several replays start at the same time', async () => {
+  runTogether('learns a failed batch only once if several replays start at the same time', async () => {
     await Promise.all(
       Object.entries(ways).map(async ([way, replays]) => {
         const gateway = await lend(way.replaceAll(' ', '-'));
@@ -299,7 +289,7 @@ describe('operator actions in Temporal', () => {
     );
   });
 
-  it('repeats no completed step when a batch is reset during a model call', async () => {
+  runTogether('repeats no completed step when a batch is reset during a model call', async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -317,7 +307,7 @@ describe('operator actions in Temporal', () => {
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
   });
 
-  it("doesn't start a batch twice when the project run is reset", async () => {
+  runTogether("doesn't start a batch twice when the project run is reset", async () => {
     const gateway = await lend('reset-project');
     await say(gateway, 'dot', 'I live in Hamar.');
     await untilDone(gateway, 1);
@@ -327,6 +317,55 @@ describe('operator actions in Temporal', () => {
     await untilDone(gateway, 2);
     expect(await memoriesOf(gateway)).toEqual(['I live in Hamar.', 'I live in Moss.']);
     expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
+  });
+
+  for (const end of ['terminate', 'cancel'] as const)
+    runTogether(`restarts a project run on the next call after ${end}`, async () => {
+      const gateway = await lend(`project-${end}`);
+      await say(gateway, 'hal', `I live in Voss, says ${end}.`);
+      await untilDone(gateway, 1);
+      await endRun(gateway.learningId, end);
+      await say(gateway, 'ida', `I live in Ski, says ${end}.`);
+      await untilDone(gateway, 2);
+      expect(await memoriesOf(gateway)).toEqual([`I live in Ski, says ${end}.`, `I live in Voss, says ${end}.`]);
+    });
+
+  runTogether('holds a batch while its project is at the monthly ceiling', async () => {
+    const gateway = await lend('capped', 1_000);
+    await say(gateway, 'jan', 'I live in Mo i Rana.');
+    await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });
+    await gateway.admin('PUT', '/provision/teams/capped/memory', { batch_of: 2 });
+    await eventually(async () => {
+      const [batch] = await batchesOf(gateway);
+      // A change of settings ends the wait for the retry.
+      if (batch) await gateway.admin('PUT', '/provision/teams/capped', {});
+      expect(batch).toMatchObject({ error: { code: 'credits_exhausted' } });
+      expect(batch?.attempts).toBeGreaterThan(6);
+    });
+    expect(['retrying', 'running']).toContain((await batchesOf(gateway))[0]?.state);
+    expect(vendor.count('memories', 'Mo i Rana')).toBe(0);
+    await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: null });
+    await untilDone(gateway, 1);
+    expect(await memoriesOf(gateway)).toEqual(['I live in Mo i Rana.']);
+    expect(vendor.count('memories', 'Mo i Rana')).toBe(1);
+  });
+
+  const started = startTogether([...cases.keys()], (title) => cases.get(title)?.() ?? Promise.reject(new Error('no such case')));
+  it.each([...cases.keys()])('%s', (title) => started(title));
+
+  // These check the outbox of all projects, or enqueue all of them again.
+  it("doesn't repeat a finished batch that a backup restored as running", async () => {
+    const gateway = await lend('restored');
+    await say(gateway, 'ole', 'I live in Narvik.');
+    const { id, workflow_id: workflowId } = await untilDone(gateway, 1);
+    const runId = await findWorkingRun(workflowId);
+    // This is the state after restoring a backup.
+    await gateway.database.query(`update memory_batches set state = 'running', run_id = null where id = $1::uuid`, [id]);
+    await reenqueueLearning(gateway.database);
+    await untilDone(gateway, 1);
+    expect(await runOf(workflowId)).not.toBe(runId);
+    expect([vendor.count('memories', 'Narvik'), vendor.count('consolidation', 'Narvik')]).toEqual([1, 1]);
+    expect(await memoriesOf(gateway)).toEqual(['I live in Narvik.']);
   });
 
   it('keeps a terminated or cancelled batch stopped until a replay', async () => {
@@ -364,39 +403,5 @@ describe('operator actions in Temporal', () => {
         expect([vendor.count('memories', text), vendor.count('consolidation', text)]).toEqual([1, 1]);
       }),
     );
-  });
-
-  it.each(['terminate', 'cancel'] as const)(
-    'restarts a project run on the next call after %s',
-    async (end) => {
-      const gateway = await lend(`project-${end}`);
-      await say(gateway, 'hal', `I live in Voss, says ${end}.`);
-      await untilDone(gateway, 1);
-      await endRun(gateway.learningId, end);
-      await say(gateway, 'ida', `I live in Ski, says ${end}.`);
-      await untilDone(gateway, 2);
-      expect(await memoriesOf(gateway)).toEqual([`I live in Ski, says ${end}.`, `I live in Voss, says ${end}.`]);
-    },
-    180_000,
-  );
-
-  it('holds a batch while its project is at the monthly ceiling', async () => {
-    const gateway = await lend('capped', 1_000);
-    await say(gateway, 'jan', 'I live in Mo i Rana.');
-    await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });
-    await gateway.admin('PUT', '/provision/teams/capped/memory', { batch_of: 2 });
-    await eventually(async () => {
-      const [batch] = await batchesOf(gateway);
-      // A change of settings ends the wait for the retry.
-      if (batch) await gateway.admin('PUT', '/provision/teams/capped', {});
-      expect(batch).toMatchObject({ error: { code: 'credits_exhausted' } });
-      expect(batch?.attempts).toBeGreaterThan(6);
-    });
-    expect(['retrying', 'running']).toContain((await batchesOf(gateway))[0]?.state);
-    expect(vendor.count('memories', 'Mo i Rana')).toBe(0);
-    await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: null });
-    await untilDone(gateway, 1);
-    expect(await memoriesOf(gateway)).toEqual(['I live in Mo i Rana.']);
-    expect(vendor.count('memories', 'Mo i Rana')).toBe(1);
   });
 });
