@@ -9,7 +9,7 @@ import OpenAI from 'openai';
 import type { BrowserContext, Locator, Page } from 'playwright-core';
 import { sharedChromium } from '../support/chromium.ts';
 import { jsonOf } from '../support/gateway.ts';
-import { createProcesses, type GatewayProcess, root } from '../support/gateway-process.ts';
+import { createProcesses, type GatewayProcess, root, shortLived } from '../support/gateway-process.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { until } from '../support/temporal.ts';
@@ -30,7 +30,7 @@ beforeAll(async () => {
   const home = await processes.home('migrated');
   await writeFile(join(home, 'gateway.yaml'), yaml());
   // `script` runs the program on a terminal, where the banner contains the link.
-  const command = `stty -onlcr; exec '${process.execPath}' '${join(root, 'src', 'main.ts')}' start`;
+  const command = `stty -onlcr; exec ${[process.execPath, ...shortLived, join(root, 'src', 'main.ts')].join(' ')} start`;
   const program = ['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'];
   gateway = await processes.start('start', { home, program, env: { GATEWAY_TEMPORAL: '' } });
   context = await chromium().newContext();

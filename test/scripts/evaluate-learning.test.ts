@@ -17,6 +17,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { maskCredentials } from '../../src/guardrails/credentials.ts';
 import { buildExtractionPrompt, parseExtraction } from '../../src/memory/learning/extraction.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
+import { shortLived } from '../support/gateway-process.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 
 const set = await loadLearningSet();
@@ -124,7 +125,7 @@ describe('an evaluation', () => {
       string,
     ];
     const evaluate = async (...options: string[]) => {
-      const args = ['scripts/evaluate-learning.js', '--category', 'corrections', '--json', results, ...options];
+      const args = [...shortLived, 'scripts/evaluate-learning.js', '--category', 'corrections', '--json', results, ...options];
       const { promise, resolve } = Promise.withResolvers<{ status: unknown; output: string }>();
       const env = { ...process.env, GATEWAY_CONFIG: config };
       execFile(process.execPath, args, { env, timeout: 600_000 }, (error, stdout, stderr) =>

@@ -7,7 +7,15 @@ import { findAddress } from '../../src/cli/addresses.ts';
 import { lockGlobal } from '../../src/db/locks.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
+import {
+  activeModel,
+  createProcesses,
+  firstKeyOf,
+  type GatewayProcess,
+  processesOf,
+  root,
+  shortLived,
+} from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres, openTestDatabase, runAsAdmin } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
 import type { ScriptedVendor } from '../support/scripted-vendor/server.ts';
@@ -166,15 +174,19 @@ describe('start errors', () => {
     ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^gateway: DATABASE_URL: is required for gateway serve; /],
     ['worker without DATABASE_URL', 'worker', {}, /^gateway: DATABASE_URL: is required for gateway worker; /],
   ])('prints one line and exits with 1 for %s', async (_title, command, env, complaint) => {
-    await expectComplaint(await processes.start(command, { home, env, program: [...asUser, process.execPath, main, command] }), complaint);
+    await expectComplaint(
+      await processes.start(command, { home, env, program: [...asUser, process.execPath, ...shortLived, main, command] }),
+      complaint,
+    );
   });
 
-  it.each(['start', 'migrate'])("prints one line if %s can't reach the database", async (command) => {
-    const port = await unusedPort();
-    for (const host of ['127.0.0.1', 'localhost']) {
-      const gateway = await processes.start(command, { home, env: { DATABASE_URL: `postgres://gateway@${host}:${port}/gateway` } });
-      await expectComplaint(gateway, /^gateway: cannot reach the database: .*ECONNREFUSED/);
-    }
+  it.each([
+    ['start', '127.0.0.1'],
+    ['migrate', 'localhost'],
+  ])("prints one line if %s can't reach the database at %s", async (command, host) => {
+    const url = `postgres://gateway@${host}:${await unusedPort()}/gateway`;
+    const gateway = await processes.start(command, { home, env: { DATABASE_URL: url } });
+    await expectComplaint(gateway, /^gateway: cannot reach the database: .*ECONNREFUSED/);
   });
 
   it('prints one line with a position for each of five errors in gateway.yaml', async () => {
@@ -394,7 +406,8 @@ describeTerminal('gateway start on a terminal', () => {
   it('prints a sign-in link until somebody has an account', async () => {
     const home = await processes.home('migrated');
     // A pseudo-terminal on standard output that doesn't change line endings.
-    const program = ['script', '-qefc', `stty -onlcr && exec ${process.execPath} ${join(root, 'src', 'main.ts')} start`, '/dev/null'];
+    const node = [process.execPath, ...shortLived].join(' ');
+    const program = ['script', '-qefc', `stty -onlcr && exec ${node} ${join(root, 'src', 'main.ts')} start`, '/dev/null'];
     const gateway = await processes.start('start', { home, program });
     const link = /First sign-in +(http\S+)/.exec(gateway.stdout())?.[1] ?? '';
     expect(link).toContain(`${gateway.url}/console/sign-in/link?token=`);

@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import { createProcesses, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
+import { createProcesses, type GatewayProcess, processesOf, root, shortLived } from '../support/gateway-process.ts';
 
 const processes = createProcesses();
 afterAll(processes.stopAll);
 
-const start = `${process.execPath} ${join(root, 'scripts', 'start.js')}`;
+const start = [process.execPath, ...shortLived, join(root, 'scripts', 'start.js')].join(' ');
 
 /**
  * `script` from util-linux runs the command on a new terminal, whose output becomes the standard output of the process.
