@@ -10,7 +10,7 @@ import { runJournal, runJournalOnFiles } from './journal-run.ts';
 import { importWithMutant } from './mutants.ts';
 import { runSeeds, simulationSeed } from './seeds.ts';
 
-const seeds = isExhaustive ? 20_000 : 300;
+const seeds = isExhaustive ? 20_000 : 120;
 /** We only search for mutants that need more seeds in the exhaustive run. */
 const quickSeeds = 60;
 /** The control of the simulated disk. */
