@@ -1,10 +1,9 @@
 /**
  * Runs `gateway usage reprice` against a service. A key was charged by a wrong price, and the command corrects this.
  */
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { runCommand } from '../../src/cli/commands.ts';
 import { countersIn } from '../ceilings/quota-harness.ts';
-import { onBothDatabases } from '../service/both-databases.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 
 interface Run {
@@ -30,8 +29,8 @@ async function run(url: string, ...args: string[]): Promise<Run> {
 const hourMs = 3_600_000;
 const chat = (model: string) => ({ model, max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] });
 
-onBothDatabases('usage reprice', (database) => {
-  const lent = shareGateway({ database });
+describe('usage reprice', () => {
+  const lent = shareGateway({ database: 'any' });
   const window = () => ['--from', new Date(Date.now() - hourMs).toISOString(), '--to', new Date(Date.now() + hourMs).toISOString()];
 
   test('unblocks a key after a wrong price has been corrected', async () => {
@@ -111,8 +110,8 @@ onBothDatabases('usage reprice', (database) => {
   });
 });
 
-onBothDatabases('usage reprice of models priced per image, character or search', (database) => {
-  const lent = shareGateway({ database });
+describe('usage reprice of models priced per image, character or search', () => {
+  const lent = shareGateway({ database: 'any' });
 
   test('recalculates costs at the new price', async () => {
     const { url, admin, withProject } = lent();
@@ -163,8 +162,8 @@ onBothDatabases('usage reprice of models priced per image, character or search',
   });
 });
 
-onBothDatabases('usage reprice with invalid arguments', (database) => {
-  const lent = shareGateway({ database });
+describe('usage reprice with invalid arguments', () => {
+  const lent = shareGateway({ database: 'any' });
 
   test.each([
     [['--to', '2026-11-01'], '--from: must be a time in RFC 3339'],

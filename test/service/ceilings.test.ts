@@ -3,6 +3,7 @@
  * docs/architecture/ceilings.md).
  */
 import { expect, test } from '@jest/globals';
+import { isExhaustive } from '../support/exhaustive.ts';
 import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createSlowClock } from '../support/slow-clock.ts';
 import { onBothDatabases } from './both-databases.ts';
@@ -37,18 +38,21 @@ async function statusesOf(work: readonly Promise<Response>[]): Promise<Record<nu
 onBothDatabases('ceilings', (database) => {
   const gateway = shareGateway({ database, clock: createSlowClock() });
 
-  test('admits exactly 100 of 1,000 concurrent calls under a ceiling of 100', async () => {
-    const { call } = await limited(gateway(), 'thousand-calls', { calls: 100 });
-    const counts = await statusesOf(Array.from({ length: 1_000 }, () => call('/v1/chat/completions', chat())));
-    expect(counts).toEqual({ 200: 100, 429: 900 });
+  // The embedded database has a single session, so more calls don't make it busier.
+  const many = database === 'server' || isExhaustive ? 1_000 : 200;
+
+  test(`admits exactly 100 of ${many} concurrent calls under a ceiling of 100`, async () => {
+    const { call } = await limited(gateway(), 'many-calls', { calls: 100 });
+    const counts = await statusesOf(Array.from({ length: many }, () => call('/v1/chat/completions', chat())));
+    expect(counts).toEqual({ 200: 100, 429: many - 100 });
     expect((await call('/v1/chat/completions', chat())).status).toBe(429);
     const status = await jsonOf<Status>(call('/status/peek'));
     expect(status.key.ceilings.calls).toMatchObject({ used: 100, reserved: 0, remaining: 0 });
   });
 
-  test('admits exactly 50 of 1,000 concurrent calls under rpm 50', async () => {
-    const { call } = await limited(gateway(), 'thousand-rpm', { rpm: 50 });
-    expect(await statusesOf(Array.from({ length: 1_000 }, () => call('/v1/chat/completions', chat())))).toEqual({ 200: 50, 429: 950 });
+  test('admits exactly 50 of 200 concurrent calls under rpm 50', async () => {
+    const { call } = await limited(gateway(), 'many-rpm', { rpm: 50 });
+    expect(await statusesOf(Array.from({ length: 200 }, () => call('/v1/chat/completions', chat())))).toEqual({ 200: 50, 429: 150 });
   });
 
   test('names the ceiling in a 429', async () => {
