@@ -212,7 +212,7 @@ onBothDatabases('erasing a subject', (database) => {
 });
 
 describe('a URL without a valid subject', () => {
-  const shared = shareGateway({ database: 'embedded' });
+  const shared = shareGateway({ database: 'any' });
 
   test.each([
     ['empty', ''],

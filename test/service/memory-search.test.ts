@@ -1,5 +1,5 @@
 /** Tests search by text, and by vectors that come from the project's own routes. */
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { lockProject } from '../../src/db/locks.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -29,10 +29,12 @@ async function untilEmbedded({ database, project }: TestGateway, model: string):
   });
 }
 
-onBothDatabases('memory search with Temporal', (database) => {
+describe('memory search with Temporal', () => {
   let isLocalEmbedderReady = false;
   const lent = shareGateway({
-    ...{ database, temporal: true, isLocalEmbedderReady: () => isLocalEmbedderReady },
+    database: 'any',
+    temporal: true,
+    isLocalEmbedderReady: () => isLocalEmbedderReady,
     yaml: (vendorUrl, deadUrl) =>
       yaml(vendorUrl, deadUrl).replace('tiers:\n', 'tiers:\n  local: [local/bge-small-en-v1.5, local/multilingual-e5-small-q4]\n'),
   });
