@@ -125,7 +125,7 @@ on_budget_store_down: ${onDown}
         const answer = await ask(name === 'allowing' ? allowing : refusing, key);
         counts[name].set(answer, (counts[name].get(answer) ?? 0) + 1);
         // The outage lasts for seconds, and without a pause the callers would use up the CPU in the meantime.
-        await sleep(25);
+        await sleep(100);
       }
     };
     const running = [run('allowing'), run('allowing'), run('allowing'), run('refusing')];

@@ -190,7 +190,7 @@ test('refreshes expiring credentials under load without failing a call', async (
     for (let turn = 0; !isEnough; turn += 1) {
       const { status, text } = await call(model, turn % 2 === 0);
       if (status !== 200 || !text.includes('Oslo')) failed.push({ model, status, text });
-      await sleep(50);
+      await sleep(150);
     }
   };
   for (const model of models) await call(model);

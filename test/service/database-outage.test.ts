@@ -94,7 +94,7 @@ tiers:
       for (let turn = 0; !isOver; turn += 1) {
         await call(`${name}-${caller}-${turn}`, (caller + turn) % 2 === 0);
         // The faults last for seconds, and without a pause the callers would use up the CPU in the meantime.
-        await sleep(25);
+        await sleep(100);
       }
     });
     return {

@@ -61,7 +61,7 @@ export function createCallLoad(
       running.delete(slot);
       sent += 1;
       // Leave most of the CPU time to the processes under test.
-      await new Promise((resolve) => setTimeout(resolve, 25));
+      await new Promise((resolve) => setTimeout(resolve, 60));
     }
   });
   const until = async (condition: () => boolean): Promise<void> => {
