@@ -14,6 +14,7 @@ import { encodeFrame } from '../../src/journal/frame.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { eachCallIsStoredOnce } from '../simulation/invariants.ts';
+import { gatewayFlags } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { keepingLogger, withFolder } from './calls.ts';
 
@@ -44,7 +45,7 @@ describePostgres('kill -9', () => {
 
   /** Runs the program until it kills itself, or kills it after `killAfter` lines of output. */
   const runProcess = async (task: string, dataDir: string, point: string, passes: number, killAfter = Number.POSITIVE_INFINITY) => {
-    const child = spawn(process.execPath, [program, task, dataDir, url, point, String(passes)], {
+    const child = spawn(process.execPath, [...gatewayFlags, program, task, dataDir, url, point, String(passes)], {
       stdio: ['ignore', 'pipe', 'inherit'],
       // A process that misses its failpoint would fill the disk.
       timeout: crashTimeoutMs,

@@ -28,6 +28,8 @@ export const shortLived = ['--wasm-tiering-budget=130000000'];
  * first one compiled.
  */
 export const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
+/** Lets programs that load the gateway's modules use code that gateways have compiled. */
+export const gatewayFlags = ['--import', new URL('gateway-flags.ts', import.meta.url).href];
 const startTimeoutMs = 600_000;
 const endTimeoutMs = 120_000;
 const outputTimeoutMs = 3_000;

@@ -4,7 +4,7 @@
  */
 import { readdir } from 'node:fs/promises';
 import { prepareEmbeddedTemplate } from './embedded-template.ts';
-import { shortLived } from './gateway-process.ts';
+import { gatewayFlags, shortLived } from './gateway-process.ts';
 import { ensurePostgres } from './postgres-install.ts';
 import { startPostgres } from './postgres-server.ts';
 import { createPostgresTemplate } from './postgres-template.ts';
@@ -72,12 +72,10 @@ async function prepareTemporal(): Promise<Stop> {
  */
 async function prepareCompiledCode(): Promise<Stop> {
   const cached = await readdir(process.env.NODE_COMPILE_CACHE ?? '', { recursive: true }).catch(() => []);
-  const modules = ['./src/app/app.ts', './src/service/service.ts', '@temporalio/worker'];
-  const load = `(await import('./src/core/v8-flags.ts')).setV8Flags();
-    for (const module of ${JSON.stringify(modules)}) await import(module)`;
+  const load = `for (const module of ['./src/app/app.ts', './src/service/service.ts', '@temporalio/worker']) await import(module)`;
   const cwd = new URL('../..', import.meta.url).pathname;
   const compile = (flags: readonly string[]): Promise<string> =>
-    run(process.execPath, [...flags, '--input-type=module', '--eval', load], { cwd }).catch(() => '');
+    run(process.execPath, [...flags, ...gatewayFlags, '--input-type=module', '--eval', load], { cwd }).catch(() => '');
   if (cached.length < 1_000) await Promise.all([compile([]), compile(shortLived)]);
   return async () => {};
 }
