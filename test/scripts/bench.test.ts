@@ -14,7 +14,7 @@ import { root } from '../support/gateway-process.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
 
-const limitMs = 300_000;
+const limitMs = 900_000;
 
 it('uses the same Node flag in the image, in cluster processes and in benchmarks', () => {
   expect(readDockerfile().entrypoint).toEqual(['node', ...heapFlags, 'src/main.ts']);

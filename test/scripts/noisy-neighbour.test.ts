@@ -11,7 +11,7 @@ import { root } from '../support/gateway-process.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
 
-const limitMs = 600_000;
+const limitMs = 1_800_000;
 
 /** The status that the gateway returns to the neighbour, or null if it sends no response during the measurement. */
 const statuses: Readonly<Record<string, string | null>> = {

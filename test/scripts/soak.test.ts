@@ -8,7 +8,7 @@ import { root } from '../support/gateway-process.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
 
-const limitMs = 900_000;
+const limitMs = 1_800_000;
 
 it(
   "doesn't leak memory over thousands of calls",
