@@ -12,14 +12,15 @@ export interface RequestFormat {
   /** Maps models to the provider's own names for them, such as deployment names. */
   readonly modelNames: Readonly<Record<string, string>>;
   /**
-   * Which field limits the output tokens in the chat dialect. OpenAI's reasoning models reject `max_tokens`, while many
+   * Which field limits the output tokens if we translate a request to the chat dialect, or add a limit to one. A request
+   * that is already in this dialect keeps the caller's field. OpenAI's reasoning models reject `max_tokens`, while many
    * compatible vendors only accept `max_tokens`.
    */
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
   /** How all chat models of this vendor accept the reasoning of earlier turns. See `ModelTraits.takesReasoning`. */
   readonly takesReasoning: 'none' | 'details';
-  /** Fields to strip from the body because their value is part of the path. */
-  readonly omittedMembers: readonly string[];
+  /** Fields to strip from the body if the path names the model, because the path already has their value. */
+  readonly membersInPath: readonly string[];
   /** Fields that we add to the body if the caller didn't set them. */
   readonly addedMembers: Readonly<Record<string, string>>;
   /** Null to forward `anthropic-beta` as it is. */
@@ -46,7 +47,7 @@ export const standardFormat: RequestFormat = {
   modelNames: {},
   maxTokensField: 'max_tokens',
   takesReasoning: 'none',
-  omittedMembers: [],
+  membersInPath: [],
   addedMembers: {},
   betaFlags: null,
 };

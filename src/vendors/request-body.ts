@@ -3,8 +3,8 @@ import { type Member, type Splice, scanObject, splice } from '../core/json/spans
 import type { RequestFormat } from '../core/request-format.ts';
 
 /** Checks whether `adaptBody` changes bodies for this provider. */
-export function changesBodies({ addedMembers }: RequestFormat): boolean {
-  return Object.keys(addedMembers).length > 0;
+export function changesBodies({ membersInPath, addedMembers }: RequestFormat): boolean {
+  return membersInPath.length > 0 || Object.keys(addedMembers).length > 0;
 }
 
 /** Returns true if the version of the messages dialect is sent in the body instead of a header. */
@@ -13,7 +13,7 @@ export function hasVersionInBody({ addedMembers }: RequestFormat): boolean {
 }
 
 export interface BodyContext {
-  /** True if the path has the model. It must not be in the body then. */
+  /** True if the path has the model. The body must not have the format's `membersInPath` then. */
   readonly hasModelInPath: boolean;
   /** The headers that we send to the vendor. Some formats repeat them in the body. */
   readonly headers: Readonly<Record<string, string>>;
@@ -38,7 +38,7 @@ export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath
     ...(version !== firstVersion && hasVersionInBody(format) && { anthropic_version: version }),
     ...(hasFlags && flags !== '' && { anthropic_beta: flags.split(',') }),
   };
-  const omitted = [...(hasModelInPath ? format.omittedMembers : []), ...(hasFlags ? ['anthropic_beta'] : [])];
+  const omitted = [...(hasModelInPath ? format.membersInPath : []), ...(hasFlags ? ['anthropic_beta'] : [])];
   const { object, members, isEmpty } = scanObject(bytes, new Set([...omitted, ...Object.keys(added)]));
   const texts = Object.entries(added).map(([key, value]) => {
     const own = omitted.includes(key) ? null : textOf(bytes, members.get(key));

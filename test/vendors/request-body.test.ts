@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { standardFormat } from '../../src/core/request-format.ts';
-import { adaptBody } from '../../src/vendors/request-body.ts';
+import { adaptBody, changesBodies } from '../../src/vendors/request-body.ts';
 
 const format = {
   ...standardFormat,
-  omittedMembers: ['model', 'stream'],
+  membersInPath: ['model', 'stream'],
   addedMembers: { anthropic_version: 'v1' },
   betaFlags: { allowed: null, aliases: {}, isInBody: true },
 };
@@ -13,6 +13,11 @@ const adapt = (text: string, headers: Record<string, string> = {}): string =>
   adaptBody(Buffer.from(text), format, { hasModelInPath: true, headers }).toString('utf8');
 
 describe('a body for a vendor whose path names the model', () => {
+  test('is changed even if the vendor needs no additional members', () => {
+    expect(changesBodies({ ...standardFormat, membersInPath: ['model'] })).toBe(true);
+    expect(changesBodies(standardFormat)).toBe(false);
+  });
+
   test('keeps all other members byte for byte', () => {
     const body = '{ "max_tokens": 1.0, "model" : "m", "messages" : [{"role":"user","content":"\\u00e4 {}"}] , "stream" : true }';
     expect(adapt(body)).toBe('{"anthropic_version":"v1", "max_tokens": 1.0, "messages" : [{"role":"user","content":"\\u00e4 {}"}]  }');
@@ -42,7 +47,7 @@ describe('a body for a vendor whose path names the model', () => {
 
   const members = ['"model":"m"', '"stream":true', '"anthropic_version":"v1"', '"a":[1,2]', '"b":{"model":"inner"}'];
   const orders = members.flatMap((one) => members.flatMap((two) => members.map((three) => [...new Set([one, two, three])])));
-  test.each([[], ...orders].map((order) => [order.join(' , ')]))('produces valid JSON without the omitted members: { %s }', (text) => {
+  test.each([[], ...orders].map((order) => [order.join(' , ')]))('produces valid JSON without the members in the path: { %s }', (text) => {
     const { model: _model, stream: _stream, ...rest } = JSON.parse(`{${text}}`);
     for (const body of [`{${text}}`, `{ ${text} }`, `{\n\t${text}\r\n}`]) {
       expect(JSON.parse(adapt(body))).toEqual({ anthropic_version: 'v1', ...rest });

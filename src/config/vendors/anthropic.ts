@@ -1,4 +1,4 @@
-/** Anthropic with its models and list prices. See starter-models.ts for units and dates. */
+/** Anthropic with its models and list prices. See `../starter-models.ts` for units and dates. */
 import type { Models, VendorDescription } from './vendor-description.ts';
 
 /**

@@ -33,7 +33,7 @@ export const bedrockClaude: VendorDescription = {
   requests: {
     paths: { '/messages': '/model/{model}/invoke', '/messages/count_tokens': null },
     streamPaths: { '/messages': '/model/{model}/invoke-with-response-stream' },
-    omittedMembers: ['model', 'stream'],
+    membersInPath: ['model', 'stream'],
     addedMembers: { anthropic_version: 'bedrock-2023-05-31' },
     betaFlags: { allowed: bedrockFlags, aliases: {}, isInBody: true },
   },

@@ -1,5 +1,5 @@
 /**
- * OpenAI with its models and list prices. See starter-models.ts for units and dates. For calls with more than 272,000
+ * OpenAI with its models and list prices. See `../starter-models.ts` for units and dates. For calls with more than 272,000
  * input tokens, the newer models charge twice the input price and 1.5 times the output price for the whole call. Models
  * that don't reason reject `reasoning_effort`, and they reject calls whose prompt and requested output together exceed
  * `context_window`.

@@ -54,7 +54,7 @@ export interface VendorDescription {
   readonly requests?: Partial<RequestFormat>;
   /** The formats of images and speech. Defaults to OpenAI's. */
   readonly media?: Partial<MediaFormat>;
-  /** The vendor's models with its list prices. See starter-models.ts for units and dates. */
+  /** The vendor's models with its list prices. See `../starter-models.ts` for units and dates. */
   readonly models?: Readonly<Record<string, ModelValues>>;
   /**
    * Used for vendors that run another vendor's models at their own prices. Returns the original model's row, from which

@@ -20,7 +20,7 @@ export const vertexClaude: VendorDescription = {
   requests: {
     paths: { '/messages': '/models/{model}:rawPredict', '/messages/count_tokens': '/models/count-tokens:rawPredict' },
     streamPaths: { '/messages': '/models/{model}:streamRawPredict' },
-    omittedMembers: ['model'],
+    membersInPath: ['model'],
     addedMembers: { anthropic_version: 'vertex-2023-10-16' },
   },
   findModel: findClaude,
