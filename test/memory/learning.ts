@@ -84,11 +84,11 @@ let startedAt = 0;
 /** Stores a closed conversation with one turn for each text. The response is always `Noted.` */
 export async function storeReadConversation(
   database: Database,
-  { projectId, subject = null, texts }: { projectId: string; subject?: string | null; texts: readonly string[] },
+  { projectId, subject = null, texts, at }: { projectId: string; subject?: string | null; texts: readonly string[]; at?: number },
 ): Promise<string> {
   const lines: string[] = [];
   startedAt += 100;
-  const first = startedAt;
+  const first = at ?? startedAt;
   for (const [turn, text] of texts.entries()) {
     lines.push(`u ${text}`);
     await record(database, [settledCall({ projectId, subject, at: first + turn * 2, body: chatBody(...lines), answer: 'Noted.' })]);

@@ -6,7 +6,7 @@ import { toBatchJson, toRememberJson } from '../../../src/http/shapes/memory-jso
 import { createItems } from '../../../src/memory/items/items.ts';
 import { createGraph } from '../../../src/memory/search/graph.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { chatBody, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
+import { aMinuteAgo, chatBody, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, listGroups, listItems, memory, retry, storeReadConversation } from '../learning.ts';
 
 describeDatabases('learning', (database) => {
@@ -16,9 +16,9 @@ describeDatabases('learning', (database) => {
   test('starts a batch once enough messages are waiting', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 6, at_least_every_minutes: 43_200 });
-    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.', 'I like tea.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.', 'I like tea.'], at: aMinuteAgo() });
     expect(await check(projectId)).toMatchObject({ kind: 'wait', waitMs: expect.any(Number), messages: 4, batchOf: 6 });
-    await storeReadConversation(database(), { projectId, subject: 'bob', texts: ['I am Bob.'] });
+    await storeReadConversation(database(), { projectId, subject: 'bob', texts: ['I am Bob.'], at: aMinuteAgo() + 10 });
     expect(await check(projectId)).toMatchObject({ kind: 'running' });
     expect(await listGroups(database(), projectId)).toMatchObject([
       { subject: 'ann', messages: 4 },

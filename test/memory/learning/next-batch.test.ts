@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/core/time.ts';
 import { readNextBatch } from '../../../src/memory/learning/next-batch.ts';
 import { createMemorySettings } from '../../../src/memory/records/settings.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { createProject } from '../calls.ts';
+import { aMinuteAgo, createProject } from '../calls.ts';
 import { createTestLearning, storeReadConversation } from '../learning.ts';
 
 describeDatabases('the next batch', (database) => {
@@ -17,7 +17,7 @@ describeDatabases('the next batch', (database) => {
     const next = async (change: object = {}) => readNextBatch(database(), projectId, await settings.update(projectId, change));
     const learning = createTestLearning(database());
     expect(await next()).toEqual({ kind: 'none' });
-    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Hello.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Hello.'], at: aMinuteAgo() });
     const waits = await next({ at_least_every_minutes: 43_200 });
     expect(waits).toMatchObject({ kind: 'due', messages: 2, batchOf: 20 });
     const check = await learning.activities.checkLearning(projectId);
