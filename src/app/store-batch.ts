@@ -3,7 +3,8 @@ import { applyCalls, tryApplyCalls } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
 import type { KnownPrompts } from '../memory/conversations/known-prompts.ts';
-import { createPromptReader } from '../memory/conversations/prompt-reader.ts';
+import { hasText } from '../memory/conversations/masked-prompt.ts';
+import { createPromptReader, type PromptReader } from '../memory/conversations/prompt-reader.ts';
 import { recordCalls } from '../memory/conversations/record-calls.ts';
 import { redactErased } from '../memory/erasure/tombstones.ts';
 import type { CredentialMasker } from '../memory/text/credential-masker.ts';
@@ -25,14 +26,33 @@ export function createStoreBatch(
     // Correct the cost of videos before we count it against ceilings.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
-    await tx.query('savepoint before_conversations');
-    await recordCalls(tx, stored, reader);
-    // This comes last, because waiting calls lease quota from the counters that it locks.
-    if (await tryApplyCalls(tx, stored)) return;
-    // Somebody holds a counter, and may be waiting for the conversations lock that we hold. Processes of version 0.1 take
-    // these locks in that order, and so do we if there are videos. So give the lock back, and take the counters first.
-    await tx.query('rollback to savepoint before_conversations');
-    await applyCalls(tx, stored);
-    await recordCalls(tx, stored, reader);
+    await recordAndCount(tx, stored, reader);
   };
+}
+
+/** How often we try to get all counters while holding the conversations lock. */
+const maxAttempts = 3;
+
+/**
+ * Counts the calls last, because waiting calls lease quota from the counters that this locks.
+ *
+ * While we hold the conversations lock, we don't wait for a counter, because whoever has it may be waiting for
+ * conversations, as processes of version 0.1 do. Instead, we give the lock back and wait without it. Then we start over
+ * and let go of the counters, because the next batch would otherwise find them locked and have to start over, too. Only
+ * the last attempt keeps them.
+ */
+async function recordAndCount(tx: Queries, calls: readonly SettledCall[], reader: PromptReader): Promise<void> {
+  if (!calls.some(hasText)) {
+    await applyCalls(tx, calls);
+    return;
+  }
+  await tx.query('savepoint before_conversations');
+  for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
+    await recordCalls(tx, calls, reader);
+    if (await tryApplyCalls(tx, calls)) return;
+    await tx.query('rollback to savepoint before_conversations');
+    await applyCalls(tx, calls);
+    if (attempt < maxAttempts) await tx.query('rollback to savepoint before_conversations');
+  }
+  await recordCalls(tx, calls, reader);
 }

@@ -24,7 +24,7 @@ export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   if (calls.length === 0) return;
   const usage = toUsage(calls);
   await lockCounterCreation(tx, usage.projectIds, 'shared');
-  await countLocked(tx, usage, await tx.query<LockedSum>(lockCounters, usage.ids));
+  await countLocked(tx, usage, await tx.query<LockedSum>(lockCounters, usage.lockParameters));
 }
 
 /**
@@ -36,7 +36,7 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
   const usage = toUsage(calls);
   for (let attempt = 1; ; attempt += 1) {
     if (await tryLockCounterCreation(tx, usage.projectIds)) {
-      const sums = await tx.query<LockedSum>(tryLockCounters, usage.ids);
+      const sums = await tx.query<LockedSum>(tryLockCounters, usage.lockParameters);
       if (sums.every(({ isLocked }) => isLocked)) {
         await countLocked(tx, usage, sums);
         return true;
@@ -52,7 +52,7 @@ interface Usage {
   readonly projectIds: readonly string[];
   readonly consumed: readonly ConsumedSum[];
   /** The ids of the calls, and those of the counters that they have leases of. */
-  readonly ids: readonly [calls: string, counters: string];
+  readonly lockParameters: readonly [calls: string, counters: string];
 }
 
 function toUsage(calls: readonly SettledCall[]): Usage {
@@ -60,11 +60,11 @@ function toUsage(calls: readonly SettledCall[]): Usage {
   return {
     projectIds: [...new Set(calls.map(({ metadata }) => metadata.projectId))],
     consumed,
-    ids: [toArrayLiteral(calls, ({ metadata }) => metadata.id), toArrayLiteral(consumed, ({ counter }) => counter)],
+    lockParameters: [toArrayLiteral(calls, ({ metadata }) => metadata.id), toArrayLiteral(consumed, ({ counter }) => counter)],
   };
 }
 
-/** A statement of its own, so that it sees the rows as they are after we got the locks. */
+/** Runs after the locks were acquired, in a statement of its own, so that it sees the current rows. */
 async function countLocked(tx: Queries, { consumed }: Usage, sums: readonly CounterSum[]): Promise<void> {
   if (sums.length === 0) return;
   await tx.query(countCalls, [...toColumns(sums, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
@@ -164,17 +164,17 @@ const newCalls = affectedCounters(`
  * Locks the affected counters and returns how much the calls add to each. The amount is 0 if only the leases of a
  * counter change.
  */
-const lockAffected = (lock: string): string => `
+const lockAffected = (option: '' | 'skip locked'): string => `
   with ${newCalls}, affected as (
     select c.id, coalesce(counted.amount, 0) as amount from limit_counters c left join counted on counted.id = c.id
      where counted.id is not null or c.id = any($2::bigint[])
   ), locked as (
-    select id from limit_counters where id in (select id from affected) order by id ${lock}
+    select id from limit_counters where id in (select id from affected) order by id for update ${option}
   )
   select affected.id, affected.amount, locked.id is not null as "isLocked" from affected left join locked using (id)`;
 
-const lockCounters = lockAffected('for update');
-const tryLockCounters = lockAffected('for update skip locked');
+const lockCounters = lockAffected('');
+const tryLockCounters = lockAffected('skip locked');
 
 const changedCosts = affectedCounters(`
            0 as slots, 0 as key_slots, sum(change.nanos) as cost, 0 as tokens

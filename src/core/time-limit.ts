@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * We wait in this many steps. If the process gets no CPU time for a while, the timer of the current step fires before
  * the event loop reads the responses that have arrived meanwhile. The next steps leave it time to do that.
  */
-const steps = 4;
+export const timeoutSteps = 4;
 
 /**
  * Settles like `work`. If that takes longer than `timeoutMs`, this returns or throws whatever `onTimeout` does. Time in
@@ -18,9 +18,9 @@ export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
     const wait = (left: number): void => {
-      timer = setTimeout(() => (left === 1 ? resolve() : wait(left - 1)), Math.ceil(timeoutMs / steps));
+      timer = setTimeout(() => (left === 1 ? resolve() : wait(left - 1)), Math.ceil(timeoutMs / timeoutSteps));
     };
-    wait(steps);
+    wait(timeoutSteps);
   });
   try {
     return await Promise.race([work, timeout.then(onTimeout)]);

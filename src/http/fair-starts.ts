@@ -18,9 +18,7 @@ import { parseKey } from './authenticate.ts';
 const burst = 16;
 /** A call takes several turns, so this limits the delay of a small project's calls to a few times as much. */
 const longTurnMs = 5;
-/**
- * We start requests after this time even if connections are still arriving. It's enough to accept dozens of them.
- */
+/** We start requests after this time even if connections are still arriving. It's enough to accept dozens of them. */
 const maxAcceptMs = 5;
 /** If more requests are waiting, we start at least as many as arrive, because each takes memory. */
 const maxWaiting = 10_000;
@@ -52,7 +50,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   let turnStartedAt = 0;
   let perTurn = burst;
   let hasAccepted = false;
-  /** When we last put off requests to accept connections first, or null if the requests have been started since. */
+  /** Since when requests have been waiting for connections. Null if none are. */
   let acceptingSince: number | null = null;
 
   const schedule = (): void => {

@@ -2,8 +2,8 @@
  * Writes records with a large body to files of their own, while other records continue. A body of 29 MB takes tens of
  * milliseconds, and no other call could start or end in that time.
  *
- * A file becomes the newest segment once it's complete, and the current segment ends there. So the drain, which reads the
- * segments in order, can't skip a record that is written later.
+ * A file becomes the newest segment once it's complete, and the current segment ends there. So the drain, which reads
+ * the segments in order, can't skip a record that is written later.
  */
 import { join } from 'node:path';
 import type { HitFailpoint } from './failpoints.ts';

@@ -100,13 +100,20 @@ describeDatabases('storing a batch', (database) => {
     await insertCostCounter(database(), projectId);
     const call = settledCall({ metadata: { projectId }, content: withText(request) });
     const writesText = Promise.withResolvers<void>();
+    let writes = 0;
     const { stored } = await database().transaction(async (other) => {
       await other.query('select id from limit_counters where project_id = $1::uuid for update', [projectId]);
       const storing = database().transaction((tx) =>
         storeBatch(
           {
-            query(text, values) {
-              if (text.includes('into call_texts')) writesText.resolve();
+            async query(text, values) {
+              if (text.includes('into call_texts')) {
+                writes += 1;
+                // If it still held the counter after the wait, the next batch couldn't get it either.
+                if (writes === 2)
+                  await database().query('select id from limit_counters where project_id = $1::uuid for update nowait', [projectId]);
+                writesText.resolve();
+              }
               return tx.query(text, values);
             },
           },
@@ -118,6 +125,7 @@ describeDatabases('storing a batch', (database) => {
       return { stored: storing };
     });
     await stored;
+    expect(writes).toBe(2);
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 1 });
   });
 

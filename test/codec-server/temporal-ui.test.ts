@@ -64,7 +64,6 @@ test('shows the decoded input in the UI after sign-in and an error before', asyn
     await context.addInitScript((values) => {
       for (const [name, value] of Object.entries(values)) localStorage.setItem(name, JSON.stringify(value));
     }, settings);
-    context.setDefaultTimeout(120_000);
     const page = await context.newPage();
     await openRun(page, workflowId);
     await page.getByTestId('data-encoder-status-error').waitFor();

@@ -30,7 +30,7 @@ beforeAll(async () => {
   const home = await processes.home('migrated');
   await writeFile(join(home, 'gateway.yaml'), yaml());
   // `script` runs the program on a terminal, where the banner contains the link.
-  const command = `stty -onlcr; exec ${[process.execPath, ...shortLived, join(root, 'src', 'main.ts')].join(' ')} start`;
+  const command = `stty -onlcr; exec ${[process.execPath, ...shortLived, join(root, 'src', 'main.ts')].map((part) => `'${part}'`).join(' ')} start`;
   const program = ['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'];
   gateway = await processes.start('start', { home, program, env: { GATEWAY_TEMPORAL: '' } });
   context = await chromium().newContext();

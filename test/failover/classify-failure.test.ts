@@ -107,7 +107,7 @@ describe('waitOfLimitedChain', () => {
     expect([wait([400]), wait([429, null])]).toEqual([null, null]);
   });
 
-  test('returns null if another failure may be over already', () => {
+  test('returns null if another model could work again by now', () => {
     expect([wait([500], [429, 5_000]), wait([408], [429, 5_000]), wait([409], [429, 5_000])]).toEqual([null, null, null]);
   });
 });

@@ -140,10 +140,10 @@ describePostgres('kill -9 of the worker', () => {
 
   /** The cleanup does not belong to a project, so all its crashes share one. */
   const nameOf = ({ activity, point, work }: Crash): string => (work === 'cleanup' ? activity : `${activity} ${point}`);
-  const untilDone = (projects: readonly Project[]): Promise<void> =>
+  const untilDone = (projects: readonly Project[], limitMs?: number): Promise<void> =>
     eventually(async () => {
       expect(await openWorkOf(service.database, projects)).toEqual([]);
-    });
+    }, limitMs);
 
   beforeAll(async () => {
     service = await createCrashService();
@@ -190,7 +190,7 @@ describePostgres('kill -9 of the worker', () => {
   it('leaves the same rows after every crash', async () => {
     const { database, temporal } = service;
     const worker = await service.startWorker();
-    await untilDone([...crashed.values()]);
+    await untilDone([...crashed.values()], 600_000);
     const rows = async (project: Project | undefined) => project && rowsOf(database, project);
     for (const crash of crashes) expect([crash, await rows(crashed.get(nameOf(crash)))]).toEqual([crash, await rows(calm.get(crash.work))]);
     const idsOf = async (query: string): Promise<string[]> => {

@@ -1,5 +1,6 @@
 /** Tests `auto` with a classifier model at a running vendor, including everything that can go wrong with it. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { timeoutSteps } from '../../src/core/time-limit.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, shareGateway } from '../support/gateway.ts';
 import { createSlowClock } from '../support/slow-clock.ts';
@@ -29,15 +30,14 @@ afterEach(() => {
 });
 
 /**
- * The gateway waits 1.5 s for the choice, in four steps. The tests of the choice itself allow minutes because of slow
+ * The gateway waits 1.5 s for the choice, in several steps. The tests of the choice itself allow minutes because of slow
  * machines.
  */
 function waitLong(): void {
   const wait = globalThis.setTimeout;
-  const isWait = (ms: number): boolean => (ms > 1_000 && ms <= 1_500) || ms === 1_500 / 4;
   jest
     .spyOn(globalThis, 'setTimeout')
-    .mockImplementation(((run: () => void, ms = 0) => wait(run, isWait(ms) ? 60_000 : ms)) as typeof setTimeout);
+    .mockImplementation(((run: () => void, ms = 0) => wait(run, ms === 1_500 / timeoutSteps ? 60_000 : ms)) as typeof setTimeout);
 }
 
 const say = (word: string): string => `say-${Buffer.from(word).toString('base64url')}`;

@@ -353,7 +353,7 @@ describe('operator actions in Temporal', () => {
   const started = startTogether([...cases.keys()], (title) => cases.get(title)?.() ?? Promise.reject(new Error('no such case')));
   it.each([...cases.keys()])('%s', (title) => started(title));
 
-  // These check the outbox of all projects, or enqueue all of them again.
+  // These tests run alone, because they check the outbox of all projects or enqueue all projects again.
   it("doesn't repeat a finished batch that a backup restored as running", async () => {
     const gateway = await lend('restored');
     await say(gateway, 'ole', 'I live in Narvik.');

@@ -105,7 +105,7 @@ describe('no_route', () => {
     await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute('no providers configured'));
   });
 
-  it('tells missing media vendors from missing vendors', async () => {
+  it('returns different messages for no media vendor and for no vendor at all', async () => {
     const yaml = (url: string) => `providers: { films: { base_url: ${url}/v1beta, api_key: some-key, dialect: gemini } }\n`;
     await withGateway({ database: 'any', yaml }, async (gateway) => {
       for (const route of mediaRoutes)

@@ -72,8 +72,11 @@ describe('every memory route', () => {
     const { database } = lent();
     const tables = ['memory_items', 'conversations', 'memory_facts'];
     for (const table of tables) await database.query(`alter table ${table} rename to hidden_${table}`);
-    for (const { method, path, good } of memoryRoutes) await expectCode(send(lent(), method, path, good), 500, 'query_failed');
-    for (const table of tables) await database.query(`alter table hidden_${table} rename to ${table}`);
+    try {
+      for (const { method, path, good } of memoryRoutes) await expectCode(send(lent(), method, path, good), 500, 'query_failed');
+    } finally {
+      for (const table of tables) await database.query(`alter table hidden_${table} rename to ${table}`);
+    }
   });
 });
 

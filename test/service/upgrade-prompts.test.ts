@@ -106,7 +106,7 @@ describePostgres('an upgrade of a service with long prompts', () => {
       await eventually(async () => {
         await convert();
         expect(await countOldPrompts(database)).toBe(0);
-      }, 60_000);
+      });
       await load.untilSent(30);
       // The process that takes over has to read what is left in the journal.
       await young.end('SIGKILL');
@@ -131,7 +131,7 @@ describePostgres('an upgrade of a service with long prompts', () => {
       await eventually(async () => {
         await convert();
         expect(await countOldPrompts(database)).toBe(0);
-      }, 60_000);
+      });
       await expectReadable();
       expect(await again.end('SIGTERM')).toBe(0);
     } finally {
@@ -147,7 +147,7 @@ describePostgres('an upgrade of a service with long prompts', () => {
       await eventually(async () => {
         const stored = await database.query('select from call_texts where call_id = any($1::uuid[])', [ids]);
         expect(stored).toHaveLength(ids.length);
-      }, 120_000);
+      });
     }
 
     /** Checks the whole text of every call that was answered. */

@@ -78,8 +78,8 @@ describe('a file of 200 MiB', () => {
       sent = vendor.bytesSent();
       expect(sent).toBe(last);
     });
-    // The most that the socket buffers of four ends hold.
-    expect(sent - sentBefore).toBeLessThan(fileBytes / 4);
+    // Current kernels let each receive buffer grow to 32 MiB and each send buffer to 4 MiB, and there are two of each.
+    expect(sent - sentBefore).toBeLessThan(fileBytes / 2);
     let most = await memoryOf(gateway);
 
     let received = 0;

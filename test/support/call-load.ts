@@ -65,7 +65,7 @@ export function createCallLoad(
     }
   });
   const until = async (condition: () => boolean): Promise<void> => {
-    for (const deadline = performance.now() + 120_000; !condition(); ) {
+    for (const deadline = performance.now() + 300_000; !condition(); ) {
       if (performance.now() > deadline) throw new Error(`the load is stuck after ${sent} calls: ${failures.slice(0, 3).join('; ')}`);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }

@@ -33,7 +33,7 @@ export interface ScannedMessages {
   readonly ends: readonly number[];
 }
 
-/** Tells where to start in a list of messages, and what we know about it already. */
+/** Where to start in a list of messages, and where the messages end that have been scanned before. */
 interface ListPosition {
   /** An offset at which a message ends. */
   readonly at: number;

@@ -110,15 +110,13 @@ function deleteRuns(tx: Queries, projectId: string, ends: readonly Sha256[]): Pr
   );
 }
 
-/** Deletes texts that aren't referenced by any part. The index only has the first bytes of the texts' hashes. */
+/** Deletes texts that aren't referenced by any part. */
 async function deleteTexts(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<void> {
   for (let start = 0; start < hashes.length; start += batchSize) {
     await tx.query(
       `delete from prompt_texts text
         where project_id = $1::uuid and hash = any ($2::bytea[])
-          and not exists (
-            select 1 from parts part
-             where part.project_id = $1::uuid and substr(part.text_hash, 1, 7) = substr(text.hash, 1, 7) and part.text_hash = text.hash)`,
+          and not exists (select 1 from parts part where part.project_id = $1::uuid and part.text_hash = text.hash)`,
       [projectId, hashes.slice(start, start + batchSize).map((hash) => `\\x${hash}`)],
     );
   }

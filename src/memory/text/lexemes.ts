@@ -7,8 +7,8 @@ import { limitMarks } from '../../core/combining-marks.ts';
 import { hasForms, toForms } from './word-forms.ts';
 
 /**
- * The version of `tokenizeForIndex`, `lexemesSql` and `lexemeSetSql`. If you change one of these, increase the version and add a
- * migration that recreates the indexes of 0026 with the new number.
+ * The version of `tokenizeForIndex`, `lexemesSql` and `lexemeSetSql`. If you change one of these, increase the version
+ * and add a migration that recreates the indexes of 0026 with the new number.
  */
 export const tokenizerVersion = 3;
 
@@ -189,10 +189,10 @@ export function lexemeSetSql(tokens: string, isPlain: string): string {
 
 /**
  * Checks whether PostgreSQL's parser splits a list of tokens just at the spaces. It doesn't always do that with decimal
- * points, exponents and other alphabets.
+ * points, exponents and other alphabets. It also skips words of 2 KiB, which `array_to_tsvector` rejects.
  */
 export function hasPlainTokens(tokens: string): boolean {
-  return /^[a-z\d ]*$/.test(tokens) && !/\de\d/.test(tokens);
+  return /^[a-z\d ]*$/.test(tokens) && !/\de\d|[a-z\d]{2000}/.test(tokens);
 }
 
 /**

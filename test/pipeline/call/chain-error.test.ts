@@ -55,7 +55,7 @@ describe('a chain without a response', () => {
     expect(fail([[429, 50]])).toMatchObject({ error: { status: 503, retryAfterSeconds: 1 } });
   });
 
-  test('exceeds the deadline only if a retry would have been possible', () => {
+  test('reports `deadline` only if a retry would have been possible', () => {
     expect(fail([[429, 5_000]], 1_000)).toMatchObject({ outcome: 'deadline' });
     expect(fail([[429, 5_000]], 9_000)).toMatchObject({ outcome: 'failed' });
     expect(
