@@ -71,8 +71,8 @@ export const journalMutants: readonly Mutant[] = [
   {
     name: 'records are added to a segment that is older than a large record',
     file: writer,
-    passage: 'await sealCurrent();\n        const number',
-    replacement: 'const number',
+    passage: 'await sealCurrent();\n    const segment = startSegment(true);',
+    replacement: 'const segment = startSegment(true);',
     seeds: 2,
   },
   {
