@@ -23,17 +23,15 @@ function reply(message: JobReply, moved: object = {}): void {
 }
 
 /**
- * Gives this thread the lowest priority. V8's threads, which collect its garbage, get a priority in between, because
- * they also collect the event loop's garbage, and the event loop sometimes has to wait for them. This is best effort,
- * because only Linux has thread priorities.
+ * Lowers the priority of this thread, and of V8's threads, which collect its garbage. This is best effort, because only
+ * Linux has thread priorities.
  */
 function lowerPriority(): void {
-  const { PRIORITY_BELOW_NORMAL, PRIORITY_LOW } = constants.priority;
   try {
-    const belowNormal = Math.min(getPriority() + PRIORITY_BELOW_NORMAL, PRIORITY_LOW);
-    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), PRIORITY_LOW);
+    const priority = Math.min(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL, constants.priority.PRIORITY_LOW);
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), priority);
     for (const thread of readdirSync('/proc/self/task'))
-      if (readFileSync(`/proc/self/task/${thread}/comm`, 'utf8') === 'V8Worker\n') setPriority(Number(thread), belowNormal);
+      if (readFileSync(`/proc/self/task/${thread}/comm`, 'utf8') === 'V8Worker\n') setPriority(Number(thread), priority);
   } catch {
     // On other systems, the threads may compete with the event loop if there's only a single core.
   }
