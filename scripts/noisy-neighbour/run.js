@@ -98,7 +98,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
     );
 
   /**
-   * Measures the calls per second. Each connection sends one call after another.
+   * Measures how many calls per second the gateway can handle if each connection sends one call after another.
    * @param {'ruled' | undefined} project
    */
   const measureCapacity = async (project) => {

@@ -33,7 +33,7 @@ export function findUsedLocalModels(mode: 'auto' | 'on' | 'off', { tiers, provid
   return mode === 'on' || isNamed || !hasEmbeddingTier(tiers) ? [defaultLocalModel] : [];
 }
 
-/** Returns true if the configuration has a tier with which memory can embed texts. */
+/** Returns true if memory can use one of the configured tiers for embeddings. */
 export function hasEmbeddingTier(tiers: Tiers): boolean {
   return ['memory-embed', 'embed'].some((tier) => (tiers[tier] ?? []).length > 0);
 }

@@ -53,7 +53,7 @@ export interface CatalogSource {
   };
 }
 
-/** A model that a tier tries out. For the given share of conversations, it's the first candidate. */
+/** A model that a tier tries out: the given share of conversations is sent to it first. */
 export interface Canary {
   readonly model: string;
   /** Between 0 and 1. */

@@ -1,6 +1,6 @@
 /**
- * The connection of an API process to the parent of its cluster (cluster.ts). It keeps what the parent has sent, and
- * reports back.
+ * Connects an API process to the parent of its cluster (cluster.ts), keeps what the parent sends, and reports back to
+ * it.
  */
 import cluster from 'node:cluster';
 import { noSecretFiles } from '../config/secret-files.ts';

@@ -13,7 +13,7 @@ export interface Frame {
   readonly person: Person | null;
   /** Null to follow the browser. */
   readonly theme: Preferences['theme'];
-  /** Path and query of the page. Changing the theme leads back to it. */
+  /** Path and query of the page, which is where people end up after they change the theme. */
   readonly path: string;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];

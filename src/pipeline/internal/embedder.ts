@@ -24,9 +24,7 @@ interface EmbedDeps {
   readonly handleCall: HandleCall;
   readonly catalog: () => Catalog;
   readonly clock: Clock;
-  /**
-   * Returns true if the service's own model is ready. Projects that use it have no route for embeddings before that.
-   */
+  /** Returns true once the service's own model is ready. Until then, projects that use it can't embed any texts. */
   readonly isLocalModelReady: (model: LocalModel) => boolean;
 }
 

@@ -56,7 +56,7 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const covered = joinAdjacent(cover.segments);
   const isSingle = typeof projectId === 'string';
   const project = isSingle ? `${add(projectId)}::uuid` : 'project.id';
-  /** With this join, PostgreSQL scans the same index ranges once per project. */
+  /** With this join, PostgreSQL scans the index ranges of one project after another. */
   const ofProjects = isSingle ? '' : `unnest(${add(projectId)}::uuid[]) as project (id) cross join `;
   const times = (ranges: readonly Period[], side: keyof Period): string =>
     `${add(ranges.map((period) => new Date(period[side])))}::timestamptz[]`;
