@@ -26,8 +26,8 @@ export function createCleanupActivities({ steps, sliceMs = 60_000 }: CleanupActi
         const signal = cancellationSignal();
         const index = name === null ? 0 : steps.findIndex((step) => step.name === name);
         const step = steps[index];
-        // Unknown step, e.g. because it's from another version. End the run here. Tomorrow's run starts from the
-        // beginning.
+        // We don't know this step, e.g. because another version started the run. End the run, and tomorrow's will start
+        // over from the first step.
         if (!step) return { step: null, next: null, rows: 0 };
         const endAt = performance.now() + sliceMs;
         let rows = 0;

@@ -46,7 +46,7 @@ export function createActivities(deps: ActivityDeps): Activities {
 
 export interface ConversationActivityDeps extends Pick<Episodes, 'closeConversation'> {
   readonly closeIdle: CloseIdle;
-  /** Returns the idle time after which we close a conversation, according to the current configuration. */
+  /** Returns how long a conversation has to be idle before we close it, according to the current configuration. */
   readonly idleMs: () => number;
 }
 
@@ -112,9 +112,11 @@ export interface LearningActivityDeps {
 }
 
 /**
- * Returns a signal that aborts when the worker stops, but not when only the run has ended. In that case we've already
- * paid for the model call, so we store its response, and the run that replaces this one waits for it. The SDK cancels
- * an activity only once. If the worker stops after the run has ended, only `stopping` tells us.
+ * Returns a signal that aborts when the worker stops, but not merely because the run has ended. By then we've already
+ * paid for the model call, so we finish it and store the response, and the run that takes over waits for it.
+ *
+ * We need `stopping` as well, because the SDK cancels an activity only once. If the run ends first, the signal of the
+ * SDK wouldn't tell us about a later stop of the worker.
  */
 function signalOfStep(stopping: AbortSignal): AbortSignal {
   const context = Context.current();
@@ -194,8 +196,8 @@ export function createVideoActivities({ pollVideo }: VideoActivityDeps) {
 }
 
 /**
- * Converts the result of an activity that asks its workflow to wait and call it again. Copies only the kind and the delay (rounded up), so that no other properties of the result end up in the workflow's
- * history.
+ * Turns the result of an activity into a `wait` result, which tells the workflow to call the activity again. We copy
+ * only the kind and the delay (rounded up), so nothing else ends up in the workflow's history.
  */
 function toPollResult<Kind extends string>(result: { readonly kind: Kind } | Wait): { readonly kind: Kind } | Wait {
   return 'waitMs' in result ? { kind: 'wait', waitMs: Math.ceil(result.waitMs) } : { kind: result.kind };

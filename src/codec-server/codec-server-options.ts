@@ -55,8 +55,8 @@ export async function readCodecServerSettings(
     errors.push('--ui-origin: is required; pass the origin of the Temporal UI, for example --ui-origin http://localhost:8233');
   const publicUrl = checkPublicUrl(values['public-url'], uiOrigins, errors);
   const { payloadKeys } = settings.temporal;
-  // A variable counts as set even if its value is malformed or its file is unreadable, because we have already reported
-  // those errors.
+  // A variable whose value is malformed, or whose file can't be read, still counts as set. We've already reported those
+  // errors, so there's no need to complain that it's missing too.
   const isNamed = (name: 'TEMPORAL_PAYLOAD_KEY' | 'GATEWAY_ADMIN_TOKEN'): boolean => Boolean((env[name] || env[`${name}_FILE`])?.trim());
   if (!isNamed('TEMPORAL_PAYLOAD_KEY')) errors.push('TEMPORAL_PAYLOAD_KEY: is required for gateway codec-server');
   const adminTokens = await findAdminTokens(env, settings);
@@ -105,9 +105,7 @@ function checkPublicUrl(text: string | undefined, uiOrigins: readonly string[], 
   return origin;
 }
 
-/**
- * Converts an origin to the form that browsers send. Returns null if the text has a path or isn't an http(s) origin.
- */
+/** Converts an origin to the form that browsers send. Returns null if it contains a path or isn't http(s). */
 function parseOrigin(text: string): string | null {
   const { protocol, origin, href } = URL.parse(text) ?? {};
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/` && origin !== undefined ? origin : null;

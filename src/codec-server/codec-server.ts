@@ -161,7 +161,7 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
     return headers.origin !== undefined && ownOrigins.includes(headers.origin);
   }
 
-  /** Returns the one of our origins that the request was sent to. If the host isn't one of ours, returns the first. */
+  /** Finds which of our own origins a request was sent to, based on its `Host` header. Falls back to the first one. */
   function ownOriginOf(host: string | undefined): string {
     return ownOrigins.find((origin) => new URL(origin).host === host) ?? ownOrigins[0] ?? '';
   }

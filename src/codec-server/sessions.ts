@@ -13,8 +13,8 @@ export interface Sessions {
   /** Starts a session. Returns the `set-cookie` header for it. */
   start(): string;
   /**
-   * Returns when the session in this `cookie` header ends, in milliseconds since 1970. Returns null if there is no
-   * valid session.
+   * Returns when the session in this `cookie` header expires (in milliseconds since 1970), or null if it has no valid
+   * session.
    */
   endOf(cookieHeader: string | undefined): number | null;
   /** Ends the session. Returns the `set-cookie` header that deletes the cookie. */
@@ -29,8 +29,8 @@ export function createSessions(isSecure: boolean, clock: Clock): Sessions {
   const format = (value: string, maxAgeSeconds: number): string =>
     formatCookie({ name, value, maxAgeSeconds }, isSecure, isSecure ? 'None' : 'Lax');
   /**
-   * Maps the hash of each session id to the end of the session. We hash ids so that the timing of a lookup doesn't
-   * reveal anything about them.
+   * When each session expires, by the hash of its id. Looking up hashes rather than ids means that the timing of a
+   * lookup can't leak a session id.
    */
   const ends = new LRUCache<string, number>({ max: maxSessions });
   const keyOf = (cookieHeader: string | undefined): string => hash(parseCookies(cookieHeader)[name] ?? '');

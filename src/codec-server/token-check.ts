@@ -7,7 +7,10 @@ export type TokenCheck = 'valid' | 'invalid' | 'limited';
 
 const maxFailures = 10;
 export const failureWindowMs = 60_000;
-/** Bounds the memory. Even an attacker who has more addresses than this would still have to guess a random token. */
+/**
+ * How many addresses we remember, so that the map can't grow forever. An attacker with more addresses than this gets
+ * extra guesses, but still won't guess a random token.
+ */
 const maxAddresses = 10_000;
 
 /**
