@@ -63,7 +63,6 @@ const byteaOid = 17;
 const textOid = 25;
 const headBytes = 20;
 
-/** The most bytes that a UTF-16 code unit takes in UTF-8. */
 const maxUtf8Bytes = 3;
 
 /**

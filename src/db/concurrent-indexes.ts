@@ -29,15 +29,17 @@ export function parseIndexes(sql: string): readonly IndexDefinition[] | null {
 
 export interface IndexBuilder {
   /**
-   * Use this to read the catalog in the transaction that holds the migration lock. Don't pass parameters, because
-   * PostgreSQL would then hold on to the last statement's snapshot and the concurrent index build would wait for it
-   * forever.
+   * Reads the catalog in the transaction that holds the migration lock. Don't pass any parameters. PostgreSQL would
+   * hold on to the last statement's snapshot, and the concurrent index build would wait for that forever.
    */
   readonly tx: Queries;
   readonly run: (statement: string) => Promise<void>;
 }
 
-/** Only for servers. The embedded database has a single session, so there are no other writers to keep unblocked. */
+/**
+ * Only call this for servers. The embedded database has a single session, so there are no other writers that a plain
+ * index build could block.
+ */
 export async function buildIndexes(builder: IndexBuilder, indexes: readonly IndexDefinition[]): Promise<void> {
   for (const index of indexes) {
     const [table] = await builder.tx.query<{ isPartitioned: boolean }>(

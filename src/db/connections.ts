@@ -16,14 +16,13 @@ export type DatabaseLogger = Pick<Logger, 'warn'>;
 
 export interface Connections extends Queries {
   transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
-  /** Runs `work` on a connection that nobody else uses meanwhile. */
+  /** Runs `work` with a connection of its own. */
   withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
 
 export interface ConnectionHooks {
-  /** Awaited after each statement, both in `query` and in transactions. */
+  /** Runs after each statement, both in `query` and inside transactions, and we wait for it. */
   readonly onStatementDone?: () => Promise<void>;
-  /** Keeps track of whether the server responds. */
   readonly outage?: Pick<OutageMonitor, 'failed' | 'responded'>;
 }
 
@@ -31,9 +30,9 @@ export function createConnections(pool: pg.Pool, { onStatementDone, outage }: Co
   const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     const result = await client.query(text, [...values]);
     await onStatementDone?.();
-    // For several statements at once, as in migrations, `pg` returns a list of results. That has no `rows`.
+    // If the text has several statements, as in migrations, `pg` returns an array of results, which has no `rows`.
     const rows: unknown[] = result.rows ?? [];
-    // We trust the caller's row type. How values are parsed is up to `value-types.ts`.
+    // We trust the caller's row type here. How each value is parsed is defined in `value-types.ts`.
     return rows as Row[];
   };
   const withClient = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
@@ -77,7 +76,8 @@ async function rollBack(client: pg.PoolClient, reason: unknown): Promise<void> {
   try {
     await client.query('rollback');
   } catch (cause) {
-    // `isConnectionError` recognizes this beginning, so `withClient` discards the connection.
+    // Start the message with "Connection terminated", so that `isConnectionError` recognizes it and `withClient`
+    // discards the connection.
     throw new Error('Connection terminated: the transaction could not be rolled back', {
       cause: isConnectionError(reason) ? reason : cause,
     });

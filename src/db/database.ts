@@ -16,8 +16,8 @@ export interface Queries {
 export interface Database extends Queries {
   readonly kind: 'embedded' | 'server';
   /**
-   * Commits after `work`, or rolls back and rethrows its error. `settings` are `set local …` statements that are sent
-   * together with `begin`, to save a round trip.
+   * Runs `work` in a transaction. Commits if it succeeds, and otherwise rolls back and rethrows the error. `settings`
+   * can contain `set local …` statements, which we send together with `begin` to save a round trip.
    */
   transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
   /**
@@ -33,14 +33,14 @@ export interface Database extends Queries {
    */
   listen(channel: string, onPayload: (payload: string) => void, onReconnect?: () => void): Promise<{ stop(): Promise<void> }>;
   /**
-   * Returns the same database with separate connections that other statements can't use up. Closing this database
-   * closes them too. Missing on the embedded database, which has a single session.
+   * Opens the same database with a separate pool, so that other statements can't use up its connections. Closing this
+   * database also closes the separate one. The embedded database has only one session, so it doesn't offer this.
    */
   separate?(options: SeparateConnections): Database;
-  /** Whether the server responds. The embedded database has no server, so it doesn't have this. */
+  /** Tells whether the server responds. Missing on the embedded database, which has no server. */
   readonly outage?: DatabaseOutage;
   /**
-   * Returns the connection pools of this database, including those created with `separate`. Missing on the embedded
+   * Returns this database's connection pools, including those that `separate` has created. Missing on the embedded
    * database.
    */
   pools?(): readonly PoolUse[];

@@ -28,8 +28,8 @@ import { createValueTypes } from './value-types.ts';
 const embeddedMajorVersion = '18';
 
 /**
- * PGlite allocates and clears its shared buffers on opening. 128 MB, its default, would be a waste because the kernel
- * caches the files too.
+ * PGlite allocates and clears its shared buffers when it's opened. The default of 128 MB would be a waste, because the
+ * kernel caches the files too.
  */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
@@ -96,8 +96,8 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
   const pool = new pg.Pool({
     ...createPgConfig(pglite),
     max: 1,
-    // PGlite is the only client. It must not be closed when it's idle, and statements can queue for longer than they
-    // would on a server.
+    // PGlite is the only client, so don't close it when it's idle. Statements may also have to queue for longer than on
+    // a server.
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: 30_000,
     types: createValueTypes(),
@@ -124,7 +124,7 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
       await connections.query(text);
     },
     async listen(channel, onPayload) {
-      // Hold the only client while PGlite sends LISTEN, because it must not run between the protocol messages of
+      // Hold the only client while PGlite sends LISTEN. Otherwise LISTEN could end up between the protocol messages of
       // another statement.
       const unlisten = await connections.withClient(() =>
         pglite.listen(channel, (payload) => notifySafely(() => onPayload(payload), logger)),

@@ -14,8 +14,8 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 
 /**
- * Returns the location of the file that `scripts/write-empty-database.js` writes. Its name contains a hash of PGlite's
- * WebAssembly file, so that no other version of PGlite reads it.
+ * Returns the location of the file that `scripts/write-empty-database.js` writes. The file name contains a hash of
+ * PGlite's WebAssembly, so a different version of PGlite never picks it up.
  */
 export async function emptyDatabaseFile(): Promise<URL> {
   const program = join(dirname(createRequire(import.meta.url).resolve('@electric-sql/pglite')), 'pglite.wasm');

@@ -41,14 +41,11 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   const subscriptions = new Set<Subscription>();
   let client: pg.Client | null = null;
   let closed = false;
-  /** Subscriptions that may have missed notifications, so we still have to call their `onReconnect`. */
+  /** Subscriptions that may have missed notifications. We still owe them a call of `onReconnect`. */
   const awaitingReconnect = new Set<Subscription>();
   let lastStatement: Promise<unknown> = Promise.resolve();
   const ownId = randomUUID();
-  /**
-   * We regularly send a notification to ourselves, to test whether notifications arrive. This counts those that have
-   * got lost in a row.
-   */
+  /** How many of the notifications that we send to ourselves have gone missing in a row. */
   let missed = 0;
 
   /**
@@ -115,7 +112,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     // Don't await this. The other connection can hang for a long time, and in the meantime we wouldn't notice if this
     // one is lost.
     options.notify(checkChannel, ownId).catch(() => {
-      // The database is unavailable, which other statements are going to report.
+      // The database is unavailable. Other statements will report that, and it says nothing about lost notifications.
       missed = 0;
     });
   };
@@ -137,13 +134,14 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (closed) throw new Error('Cannot use a pool after it was closed');
       const subscription: Subscription = { channel, onPayload, onReconnect };
       subscriptions.add(subscription);
-      // A connection attempt in progress may have read the list of channels without this one.
+      // If we're connecting right now, the list of channels may already have been read without this one, so wait until
+      // that's done.
       await loop.idle();
       if (client) {
         await execute(client, `listen ${pg.escapeIdentifier(channel)}`);
       } else if (!loop.isFailing) {
         loop.start();
-        // If this fails, the background loop logs the error and tries again, so we can ignore it.
+        // The background loop logs the error and tries again, so there's nothing left to do here.
         await loop.runNow().catch(() => undefined);
       }
       if (!client) awaitingReconnect.add(subscription);
@@ -171,7 +169,7 @@ function closeQuietly(client: pg.Client): void {
   client.end().catch(() => undefined);
 }
 
-/** Calls a listener and logs its errors, so that they can't close the connection or crash the process. */
+/** Calls a listener, and logs its errors so that they can't close the connection or crash the process. */
 export function notifySafely(call: () => void, logger: DatabaseLogger | undefined): void {
   try {
     call();

@@ -23,7 +23,7 @@ interface Migration {
   readonly sql: string;
   readonly oldestServer: number;
   readonly checksum: string;
-  /** The indexes to build concurrently. Null if the migration runs as a single transaction. */
+  /** The indexes to build concurrently, or null if the migration runs as a single transaction. */
   readonly indexes: readonly IndexDefinition[] | null;
 }
 
@@ -111,19 +111,16 @@ interface AppliedRow {
   readonly name: string;
   readonly checksum: string;
   readonly oldestServer: number;
-  /** The release that applied the migration. Null for migrations that were applied before we stored this. */
+  /** The release that applied the migration. Null for old rows, because we didn't always store this. */
   readonly release: string | null;
 }
 
-/**
- * Applies the next missing migration, in a transaction unless it has to build indexes concurrently. If it couldn't
- * apply one, it returns the reason.
- */
+/** Applies the next missing migration. It runs in a transaction, unless it has to build indexes concurrently. */
 async function applyNext(database: Database, tx: Queries, migrations: readonly Migration[]): Promise<'applied' | 'done' | 'locked'> {
   // We poll for the lock, because a statement that waits for it would time out while another process builds a large
   // index.
   if (!(await tryLockGlobal(tx, 'migrate'))) return 'locked';
-  // It's idle while the indexes are built on another connection, so turn its timeouts off.
+  // This transaction sits idle while the indexes are built on another connection, so turn off its timeouts.
   await tx.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
   await tx.query(
     `create table if not exists schema_migrations (
@@ -141,7 +138,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   const next = migrations.find((migration) => !applied.has(migration.version));
   if (!next) return 'done';
   try {
-    // Meanwhile, `tx` keeps the lock. The indexes are built on another connection.
+    // Indexes are built on another connection. Meanwhile `tx` holds the lock.
     if (next.indexes && database.kind === 'server') {
       const { signal } = new AbortController();
       await buildIndexes({ tx, run: (statement) => database.runWithoutTimeout(statement, signal) }, next.indexes);
@@ -149,7 +146,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   } catch (cause) {
     throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, { cause });
   }
-  // Only fills the columns that the table has at this point. Later migrations add more.
+  // At this point the table may lack columns that a later migration adds, so only fill the ones that it has.
   await tx.query(
     `insert into schema_migrations
      select * from jsonb_populate_record(null::schema_migrations, jsonb_build_object(
@@ -170,8 +167,8 @@ function rejectUnsupportedSchema(rows: readonly AppliedRow[], migrations: readon
   const version = migrations.at(-1)?.version ?? 0;
   const oldestSupported = Math.max(0, ...rows.map((row) => row.oldestServer));
   if (version >= oldestSupported) return;
-  // Name the release that first applied a sufficient migration. If that isn't recorded, name the latest release that
-  // is.
+  // Recommend the first release whose schema is new enough. If we don't know its name, recommend the latest release
+  // that we do know.
   const needed = rows.find((row) => row.version >= oldestSupported)?.release ?? rows.findLast((row) => row.release !== null)?.release;
   throw new SchemaError(
     `the database needs ${needed ? `gateway ${needed}, ` : ''}schema ${oldestSupported} or newer; this is gateway ${readVersion()}, schema ${version}: install a newer gateway, or restore a backup from before the upgrade`,

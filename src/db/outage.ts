@@ -1,18 +1,18 @@
 /**
  * Tracks whether the PostgreSQL server responds, and keeps an outage from flooding the log.
  *
- * Everything that uses a connection reports to this monitor. An outage begins with the first connection error. It ends
- * once the server has responded and there hasn't been a connection error for `quietMs`. With this delay, a lock that
- * blocks only some statements counts as a single outage. We log one line at the beginning and one at the end. Other
- * modules log the same errors for every call, so we only count their log lines.
+ * Everything that uses a connection reports to this monitor. An outage begins with the first connection error, and ends
+ * once the server has responded and there hasn't been another connection error for `quietMs`. Without this delay, a
+ * lock that blocks only some of the statements would be logged as many short outages. We log one line when an outage
+ * begins and one when it ends. Meanwhile other modules would log the same error for every call, so we suppress their
+ * log lines and only count them.
  */
 import { errorMessage, errorSummary } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import type { Logger } from '../observability/logger.ts';
 
-/** The state of the database connection, as far as other modules need it. */
 export interface DatabaseOutage {
-  /** True after a connection error, until there's a response again. */
+  /** True from the first connection error until the server responds again. */
   readonly isDown: boolean;
   /**
    * Reports a connection error that didn't come from the database module, e.g. because the caller's own timeout
@@ -33,7 +33,7 @@ export interface OutageMonitor extends DatabaseOutage {
 }
 
 const defaultQuietMs = 5_000;
-/** A lost connection may be the start of an outage. We wait this long to find out. */
+/** We wait this long to see whether a lost connection is the start of an outage. */
 const lostConnectionMs = 1_000;
 /** Limits the recursion, because an error can be its own (indirect) cause. */
 const maxCauses = 8;
@@ -42,8 +42,8 @@ export function createOutageMonitor(logger: Logger | undefined, quietMs = defaul
   const reported = new WeakSet();
   let isDown = false;
   /**
-   * Before the server's first response there's no outage to report. The schema check already logs why the database
-   * can't be reached.
+   * Until the server has responded for the first time we don't report an outage, because the schema check already logs
+   * why the database can't be reached.
    */
   let hasResponded = false;
   /** `startedAt` and `respondedAt` are monotonic (`performance.now()`). */

@@ -8,7 +8,7 @@ import type { Database, Queries } from './database.ts';
 import { batchSize } from './row-batches.ts';
 
 export interface OutboxEntry {
-  /** See `workflows/contract.ts`. */
+  /** The name of the workflow, as in `workflows/contract.ts`. */
   readonly workflow: string;
   /** The Temporal workflow id. Starting a workflow that is already running has no effect. */
   readonly workflowId: string;
@@ -20,7 +20,8 @@ export interface OutboxEntry {
    */
   readonly projectId?: string;
   /**
-   * The trace context (W3C `traceparent`) of whatever caused this row, if it was sampled. Defaults to the active span.
+   * The trace context (W3C `traceparent`) of whatever caused this row, if that was sampled. Defaults to the active
+   * span.
    */
   readonly trace?: string | undefined;
   /**
@@ -52,8 +53,8 @@ export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Pro
 }
 
 /**
- * Enqueues an entry for each row of a query, one page per transaction. The query has to select at most $2 rows whose id
- * is greater than $1, ordered by id.
+ * Enqueues an entry for each row that a query returns, with one transaction per page. The query has to order its rows
+ * by id, and return at most $2 rows whose id is greater than $1.
  */
 export async function enqueueInPages<Row extends { readonly id: string }>(
   database: Database,

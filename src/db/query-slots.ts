@@ -1,7 +1,4 @@
-/**
- * Semaphores for queries. Each kind of query gets a limited number of connections, so that some are always left for the
- * others.
- */
+/** Limits how many connections each kind of query can use at a time, so that one kind can't starve the others. */
 import type { Database } from './database.ts';
 
 export interface QuerySlots {
@@ -14,7 +11,6 @@ export interface QuerySlots {
 
 export function createQuerySlots(limit: number): QuerySlots {
   let free = limit;
-  /** Waiting queries, first come, first served. */
   const waiting = new Set<() => void>();
 
   const waitForSlot = (signal?: AbortSignal): Promise<void> =>
@@ -54,7 +50,7 @@ export function createQuerySlots(limit: number): QuerySlots {
   };
 }
 
-/** Creates separate slots for each key, and removes them when they're no longer used. */
+/** Gives each key its own slots, and discards them once they're no longer in use. */
 export function createSlotsByKey(limit: number) {
   const byKey = new Map<string, { readonly slots: QuerySlots; users: number }>();
   return {
@@ -77,9 +73,10 @@ const connectionsPerProject = 4;
 const slotsOf = new WeakMap<Database, ReturnType<typeof createSlotsByKey>>();
 
 /**
- * Returns the database for one project, limited to four connections at a time. A project that sends a flood of requests
- * waits for its own connections and doesn't take those of others. Don't use this inside one of its own transactions. If
- * the project's other connections are all in use, the inner query would wait for the outer transaction forever.
+ * Returns the database for use by one project, which gets at most four connections at a time. If a project sends a
+ * flood of requests, they wait for each other instead of taking connections away from other projects. Don't call this
+ * inside a transaction that it has started: if the project's other connections are all busy, the inner query would wait
+ * for the outer transaction forever.
  */
 export function databaseOf(database: Database, projectId: string): Pick<Database, 'query' | 'transaction'> {
   const slots = slotsOf.get(database) ?? createSlotsByKey(connectionsPerProject);

@@ -30,11 +30,11 @@ export interface RowCache<Row> {
    * Loads all of these rows, except those that were loaded within the last five minutes. Rejects if `loadMany` fails.
    */
   warm(keys: readonly string[], loadMany: LoadMany<Row>): Promise<void>;
-  /** Counts the rows that we could still serve if the database became unavailable now. */
+  /** How many rows we could still serve if the database went down now. */
   countRows(): number;
 }
 
-/** Loads several rows and returns them by key. Rows that don't exist are missing from the result. */
+/** Loads several rows and returns them by key. The map has no entry for a row that doesn't exist. */
 export type LoadMany<Row> = (keys: readonly string[]) => Promise<ReadonlyMap<string, Row>>;
 
 export interface RowCacheOptions<Row> {
@@ -44,7 +44,10 @@ export interface RowCacheOptions<Row> {
   readonly onLoadError?: (error: unknown) => void;
   readonly maxAgeMs?: number;
   readonly staleIfErrorMs?: number;
-  /** Maximum number of rows, and of keys that are known not to exist. Beyond that, the least recently used one goes. */
+  /**
+   * How many rows we cache at most. The same limit applies to the keys that we know don't exist. When a cache is full,
+   * we evict the least recently used entry.
+   */
   readonly maxRows?: number;
 }
 
@@ -60,7 +63,7 @@ interface Load<Row> {
   isSuperseded: boolean;
 }
 
-/** How long we wait after a failed background reload, so that an outage doesn't cause a query per call. */
+/** How long we wait after a failed background reload. Without this, an outage would cause a query for every call. */
 const retryIntervalMs = 1_000;
 
 const warmMs = 300_000;
@@ -69,7 +72,7 @@ const warmChunk = 500;
 export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row> {
   const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
   const entries = new LRUCache<string, Entry<Row>>({ max: maxRows });
-  /** Keys without a row, and when we found that out. */
+  /** Keys for which there's no row, with the time when we looked. */
   const missing = new LRUCache<string, number>({ max: maxRows });
   const loads = new Map<string, Load<Row>>();
   /**
@@ -93,7 +96,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
   const loadOnce = async (key: string, isSuperseded: () => boolean): Promise<Row | null> => {
     const loadedAt = clock.now();
     const row = await load(key);
-    // Somebody changed the row in the meantime. Our result may be outdated, so load it again.
+    // Somebody changed the row while we were loading it, so our copy may be outdated. Load it again.
     if (isSuperseded()) return loadShared(key);
     if (row === null) {
       entries.delete(key);
