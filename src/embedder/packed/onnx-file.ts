@@ -5,7 +5,7 @@ export type Parts = readonly Uint8Array[];
 
 export interface Node {
   readonly operator: string;
-  /** Undefined for the operators of ONNX itself. */
+  /** Not set for the operators of ONNX itself. */
   readonly domain?: string;
   readonly inputs: readonly string[];
   readonly output: string;
@@ -23,9 +23,7 @@ export interface Tensor {
   readonly data: Uint8Array;
 }
 
-/**
- * An input or output of the graph. Each dimension is either a fixed number, or a name if its size depends on the input.
- */
+/** An input or output of the graph. A dimension is a number if it's fixed, or a name if it depends on the input. */
 export interface Value {
   readonly name: string;
   readonly type: ElementType;

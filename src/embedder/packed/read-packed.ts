@@ -59,7 +59,7 @@ export function readPacked(file: Buffer): PackedModel {
 
 function skipPieces(read: Cursor): void {
   const count = read.uint32();
-  // Skip the ids of the special tokens, such as the ones for the start and the end of a text.
+  // Skip the ids of special tokens, such as the markers for the start and the end of a text.
   read.skip(16);
   const bytes = read.uint64();
   read.skip(4 * (count + 1) + 4 * count + bytes);

@@ -13,13 +13,13 @@ interface Pieces {
   readonly start: number;
   readonly end: number;
   readonly unknown: number;
-  /** Maps code points to the text that the model's normalizer replaces them with. */
+  /** Maps each code point to its replacement, according to the model's normalizer. */
   readonly replacements: ReadonlyMap<number, string>;
 }
 
 /** SentencePiece puts this character in front of each word. */
 const wordMark = '\u2581';
-/** An unknown character scores this much less than the least likely piece. */
+/** How far an unknown character's score is below that of the least likely piece. */
 const unknownPenalty = 10;
 
 export function createTokenizer(file: Buffer): Tokenize {
