@@ -1,4 +1,7 @@
-/** Stores the prompt and response of every call as parts that calls of the same project share. */
+/**
+ * Stores the prompt and response of every call. They're split into parts, so that calls of a project can share the
+ * parts that they have in common.
+ */
 import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
@@ -15,7 +18,7 @@ export interface CallText extends CallChains {
   readonly parameters: string | null;
 }
 
-/** Finds out which of these calls have a stored text. */
+/** Returns those of the given calls whose text is stored. */
 export async function findStoredCallIds(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [
     toArrayLiteral(callIds, (id) => id),
@@ -24,7 +27,8 @@ export async function findStoredCallIds(tx: Queries, callIds: readonly string[])
 }
 
 /**
- * Skips calls whose text is already stored. `conversationIds` maps the calls that are part of a conversation to its id.
+ * Stores these texts, except for those that are already stored. `conversationIds` maps a call to its conversation, if
+ * it's part of one.
  */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);

@@ -13,7 +13,7 @@ export type Sha256 = string;
 
 export interface HashedMessage {
   readonly role: NormalMessage['role'];
-  /** Hash of the message itself, wherever it occurs. */
+  /** Hash of the message on its own, so it's the same wherever the message occurs. */
   readonly messageHash: Sha256;
   /** The number of characters in the text and tool calls. */
   readonly length: number;
@@ -45,10 +45,7 @@ export interface HashedExtra {
   readonly text: string;
 }
 
-/**
- * Metadata of an extra, i.e. of a part of the prompt that isn't a message. We store it together with the extra's
- * position.
- */
+/** What we store about an extra (a part of the prompt that isn't a message), together with its position. */
 export interface ExtraDetails {
   readonly type: string;
   readonly bytes?: number;
@@ -62,8 +59,8 @@ export interface ExtraPart extends HashedExtra, Link {
 }
 
 /**
- * Links `messages` into a chain. The first one follows the part whose hash is `after`, or starts a new chain if that's
- * null.
+ * Links `messages` into a chain. If `after` is the hash of a part, the chain continues from there. If it's null, a new
+ * chain begins.
  */
 export function chainMessages(messages: readonly NormalMessage[], after: Sha256 | null = null): ChainPart[] {
   const parts: ChainPart[] = [];
@@ -117,7 +114,10 @@ export class LinkedMessage implements ChainPart {
   readonly #read: (index: number) => HashedMessage | undefined;
   readonly #index: number;
 
-  /** Calls `read` with `index`. That way, all parts of a prompt can use the same function. */
+  /**
+   * The message is read lazily, by calling `read` with `index`. We pass the index so that all parts of a prompt can
+   * share one function.
+   */
   constructor(
     { role, messageHash, length }: Omit<HashedMessage, 'message'>,
     { hash, parentHash }: Link,
@@ -146,7 +146,7 @@ export function toHashedExtra(extra: PromptExtra): HashedExtra {
   return { role: kind, details, textHash: null, text: '' };
 }
 
-/** Does the same as `linkMessages`, but for extras. */
+/** Links extras in the same way as `linkMessages` links messages. */
 export function linkExtras(
   extras: readonly { readonly position: number; readonly extra: HashedExtra }[],
   after: Sha256 | null = null,
@@ -163,7 +163,7 @@ export function linkExtras(
   return parts;
 }
 
-/** The counterpart of `LinkedMessage` for extras. */
+/** Does for extras what `LinkedMessage` does for messages. */
 export class LinkedExtra implements ExtraPart {
   readonly role;
   readonly details;
@@ -195,12 +195,12 @@ export class LinkedExtra implements ExtraPart {
   }
 }
 
-/** Hashes the scope of a conversation, which consists of its project, source and subject (may be null). */
+/** Hashes the scope of a conversation, i.e. its project, its source and its subject, which may be null. */
 export function hashScope(projectId: string, source: string, subject: string | null): Sha256 {
   return hashText(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
 }
 
-/** Mixes the scope into a hash. A lookup with the result can't find anything outside of the scope. */
+/** Combines a hash with a scope, so that a lookup can only find what belongs to that scope. */
 export function toScopedKey(scope: Sha256, messageOrPart: Sha256): Sha256 {
   return hashBytes(scope + messageOrPart);
 }
@@ -240,7 +240,7 @@ export function hashText(text: string): Sha256 {
 const oneHash = Buffer.alloc(32);
 const twoHashes = Buffer.alloc(64);
 
-/** Hashes one or two hashes, given as hexadecimal digits. The hash is over the bytes, not the digits. */
+/** Hashes one or two hashes, which are given in hexadecimal. We hash the bytes rather than the digits. */
 function hashBytes(hex: Sha256): Sha256 {
   const bytes = hex.length === 64 ? oneHash : twoHashes;
   bytes.write(hex, 'hex');

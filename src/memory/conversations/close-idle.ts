@@ -1,7 +1,6 @@
 /**
  * Closes idle conversations. When a conversation is closed, it gets a title and a transcript, and memory may learn from
- * it. PostgreSQL decides which conversations are due, and the Temporal workflow `idleConversations` decides when to
- * check.
+ * it. The workflow `idleConversations` decides when to check, and PostgreSQL decides which conversations are due.
  */
 import type { CloseIdleResult } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -13,7 +12,7 @@ import { triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface CloseIdleRequest {
   readonly projectId: string;
-  /** The number of the run that asks. */
+  /** The number of the workflow run that is checking. */
   readonly run: number;
   readonly idleMs: number;
 }
@@ -22,16 +21,19 @@ export type CloseIdle = ReturnType<typeof createCloseIdle>;
 
 interface CloseIdleOptions {
   readonly database: Database;
-  /** How long one check can take. After that the run waits a second, so that other projects get their turn. */
+  /**
+   * How long one check may take. If it isn't done by then, the run waits a second so that other projects get their
+   * turn.
+   */
   readonly sliceMs?: number;
 }
 
-/** Limits the conversations and messages of one transaction. */
+/** How many conversations and messages we process in a single transaction. */
 const maxConversations = 100;
 const maxMessages = 2_000;
 /**
- * The minimum wait before the next check, as a fraction of the idle time, but at most a minute. This lets one check
- * close several conversations.
+ * How long we wait at least before the next check, as a share of the idle time (but never more than a minute). Waiting
+ * a little lets one check close several conversations.
  */
 const gatherShare = 0.1;
 const maxGatherMs = 60_000;
@@ -85,7 +87,8 @@ export function createCloseIdle({ database, sliceMs = 2_000 }: CloseIdleOptions)
 }
 
 /**
- * Returns false if this run shouldn't go on, because it's finished, a newer run has taken over or the project is gone.
+ * Checks whether this run should continue. It shouldn't if it's finished, if a newer run has taken over, or if the
+ * project is gone.
  */
 async function isCurrent(queries: Queries, projectId: string, run: number): Promise<boolean> {
   const rows = await queries.query(`select 1 from idle_timers where project_id = $1::uuid and run = $2::integer and active`, [

@@ -1,7 +1,9 @@
 /**
- * Converts prompts that an older release stored. That release kept system prompts and tool results with each call, and
- * we move them into parts that calls share. We wait a day before converting anything, so that you can still go back to
- * the older release, which can't show converted prompts.
+ * Converts prompts that an older release stored. That release kept system prompts and tool results with each call,
+ * while we store them as parts that calls share.
+ *
+ * We only start a day after the upgrade. Until then you can still go back to the older release, which couldn't show
+ * converted prompts.
  */
 import { type Clock, dayMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -37,8 +39,8 @@ export function createPromptConverter({
 }) {
   let converted = 0;
   /**
-   * Converts one batch and returns the number of prompts in it. Returns 0 if there's nothing left to convert, or if the
-   * database was upgraded less than a day ago.
+   * Converts one batch and returns the number of prompts in it. Returns 0 if there's nothing left to convert, or if it
+   * hasn't been a day since the upgrade.
    */
   return async (): Promise<number> => {
     if (!(await isDue(database, clock.now()))) return 0;

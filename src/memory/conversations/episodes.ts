@@ -15,7 +15,8 @@ export interface Episode {
   readonly lastTurnAt: Date;
   readonly readAt: Date | null;
   /**
-   * The transcript from the time when the conversation was closed. If it's still open, this is the current transcript.
+   * The transcript. It was written when the conversation was closed, or is derived from the current messages if it's
+   * still open.
    */
   readonly text: string;
   readonly messages: readonly StoredMessage[];

@@ -1,4 +1,4 @@
-/** Finds out which end users the hashes in calls stand for. */
+/** Calls only contain hashes of end users. This finds out who they belong to. */
 import type { Queries } from '../../db/database.ts';
 
 /**
@@ -8,8 +8,8 @@ import type { Queries } from '../../db/database.ts';
 const latestCalls = 20;
 
 /**
- * Looks up the end users that the given hashes stand for (SHA-256 in hex). If none of an end user's latest calls has
- * stored text, the hash is missing from the result.
+ * Looks up end users by the SHA-256 of their name (in hex). A hash is missing from the result if none of that end
+ * user's latest calls has stored text.
  */
 export async function findSubjects(queries: Queries, projectId: string, hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (hashes.length === 0) return new Map();

@@ -25,7 +25,10 @@ export type HashedStep =
  */
 const maxTypeLength = 200;
 
-/** Thrown if the prompt has to be read as a whole, because we don't store all of it or can't cache all of it. */
+/**
+ * Thrown if we can't read a prompt piece by piece, because it's too long to be stored or cached completely. The caller
+ * then reads it as a whole.
+ */
 export class UnusualPromptError extends Error {}
 
 export function isHashed(step: HashedStep | Step): step is HashedStep {
@@ -70,7 +73,7 @@ export function withText(step: HashedStep, read: () => HashedStep | undefined): 
   return { kind: 'extra', extra: withExtra(step.extra, readExtra) };
 }
 
-/** Makes a message lazy: its text isn't read from the prompt until somebody needs it. */
+/** Makes a message lazy, so that its text isn't read from the prompt until somebody needs it. */
 function withMessage(hashed: HashedMessage, read: () => HashedMessage | undefined): HashedMessage {
   return {
     ...hashed,

@@ -24,14 +24,14 @@ import { findBeginning, type ListBeginning, type ScannedMessages } from './promp
 
 /** The maximum number of messages and extras in all cached histories. Each takes about 500 bytes. */
 const maxLinks = 60_000;
-/** Lists take about two kilobytes each. */
+/** A list takes about two kilobytes. */
 const maxLists = 5_000;
-/** Values take about 300 bytes each. */
+/** A value takes about 300 bytes. */
 const maxValues = 10_000;
 /** The minimum size of the values that we cache. Scanning a smaller value is faster than looking it up. */
 const minValueBytes = 1_024;
 const minBodyBytes = 8_192;
-/** How many bytes at the beginning of a value form its lookup key. */
+/** We look up values by this many bytes of their beginning. */
 const headBytes = 64;
 /**
  * The maximum number of cached values that begin with the same bytes. For example, different versions of an agent may
@@ -46,53 +46,59 @@ const sampleBytes = 256;
  */
 const maxEnds = 8;
 /**
- * We compute the fingerprint of a whole prefix only once every so many bytes. The prefixes after it are compared by what
- * was added, which is much shorter.
+ * Hashing the whole prefix for every message would be slow. So we hash it once, as an anchor, and identify longer
+ * prefixes by the anchor plus the fingerprint of the bytes that follow. After this many bytes we start a new anchor.
  */
 const maxAddedBytes = 32_768;
 
-/** We don't keep the ends of more messages, because they could take up more memory than the body. */
+/**
+ * If a list has more messages than this, we don't remember where they end, because that could take up more memory than
+ * the body itself.
+ */
 const maxMessageEnds = 1_500;
 
-/** The first messages of a list, without any leading system messages. Identified by their length and fingerprint. */
+/**
+ * The first messages of a list, not counting any leading system messages. We identify them by their length and
+ * fingerprint.
+ */
 export interface ListEnd {
   readonly bytes: number;
   readonly fingerprint: string;
 }
 
-/** The images and references that we found in a part of a request body. */
 interface Found {
   readonly images: number;
   readonly references: References;
   readonly hidesAscii: boolean;
 }
 
-/** A prefix of a list, by the fingerprint of its bytes. */
+/** A prefix of a list, identified by its length and fingerprint. */
 interface Anchor {
   readonly bytes: number;
   readonly fingerprint: string;
 }
 
 interface SearchedEnd extends ListEnd {
-  /** A prefix of this one. */
+  /** A shorter prefix, which this one extends. */
   readonly anchor: Anchor;
   /** The fingerprint of the bytes between the anchor and the end. */
   readonly added: string;
   /**
-   * Null until we see this prefix a second time. Most prefixes never come back, so we don't search them the first time.
+   * Null until we see this prefix a second time. Most prefixes never come back, so it isn't worth searching them right
+   * away.
    */
   found: Found | null;
 }
 
 interface MessageList {
-  /** The same for all requests of a session, so it tells which session the list is from. */
+  /** Identifies the session that the list is from. It's the same for all requests of the session. */
   readonly key: string;
   /** Shortest first. */
   readonly ends: readonly SearchedEnd[];
   readonly scanned: ScannedMessages;
 }
 
-/** The end of a history's prefix, with the number of messages, parts, extras and context entries before it. */
+/** A point in a history, and how many messages, parts, extras and context entries come before it. */
 export interface HistoryEnd extends ListEnd {
   readonly messages: number;
   readonly parts: number;
@@ -110,9 +116,9 @@ export interface History {
   readonly ends: readonly HistoryEnd[];
 }
 
-/** Information from earlier requests about the list of messages in a body. */
+/** What we know from earlier requests about the list of messages in a body. */
 export interface Recognized {
-  /** Cache key of this list's history. Null if the list is too short for one. */
+  /** The list's key in the cache of histories. Null if the list is too short to be cached. */
   readonly key: string | null;
   readonly ends: readonly ListEnd[];
   readonly known: { readonly history: History; readonly end: HistoryEnd } | null;
@@ -124,10 +130,16 @@ export const nothingKnown: Recognized = { key: null, ends: [], known: null, scan
 /** A long value that we've seen in a prompt, e.g. a list of tools, a system prompt or a message. */
 interface KnownValue {
   readonly bytes: number;
-  /** Checksum of a few bytes in the middle, which rules out most values that only share the beginning. */
+  /**
+   * Checksum of a few bytes in the middle. It rules out most values that have the same beginning but are otherwise
+   * different.
+   */
   readonly sample: number;
   readonly fingerprint: string;
-  /** Null until we see the value a second time. Most values never come back, so we don't search them the first time. */
+  /**
+   * Null until we see the value a second time. Most values never come back, so it isn't worth searching them right
+   * away.
+   */
   found: Found | null;
 }
 
@@ -143,8 +155,8 @@ export function createKnownPrompts() {
   const listOf = new WeakMap<Buffer, MessageList>();
 
   /**
-   * Returns the offset at which the value at `at` ends. If the cache contains the value, its position is added to
-   * `regions`. If it's long, its position is added to `parts`.
+   * Returns the offset at which the value at `at` ends. If we know the value, we skip it and add it to `regions` and
+   * `parts`. If it's new but long, we add it to `parts` and remember it for the next request.
    */
   const skipKnown = (projectId: string, body: Buffer, at: number, regions: KnownRegion[], parts: RepeatedPart[] = []): number => {
     if (!isDelimited(body, at)) return skipValue(body, at);
@@ -185,7 +197,8 @@ export function createKnownPrompts() {
     const isNearAnchor = known && known.bytes - known.anchor.bytes <= maxAddedBytes;
     const base = isNearAnchor ? known.anchor : anchorAt(body, start, known?.bytes ?? (added[0] ?? start) - start);
     const knownTo = start + (known?.bytes ?? 0);
-    // We search what was added now, because it's known when the next request repeats it.
+    // If we've searched the prefix before, also search what was added to it. The next request is going to repeat all of
+    // this, and then doesn't have to search it.
     let found = known && searchUntil(body, start, before, known);
     let searchedTo = knownTo;
     for (const at of added) {
@@ -259,7 +272,7 @@ export function createKnownPrompts() {
 }
 
 interface ScannedList extends MessageList {
-  /** The part of the list that we've searched. Null if we don't know any of its prefixes. */
+  /** The beginning of the list, as far as we've searched it. Null if we don't know any of its prefixes. */
   readonly searched: (Span & Found & { readonly newBytes: number }) | null;
   readonly listEnd: number;
 }

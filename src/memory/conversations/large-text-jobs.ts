@@ -44,10 +44,10 @@ export function inspectLargeBody({ bytes, isCompletion, ...use }: LargeBody): In
   }
 }
 
-/** One per thread, because a masker has a cache. */
+/** We keep the masker for later jobs of this thread, because it has a cache. */
 let masker: ReturnType<typeof createCredentialMasker> | undefined;
 
-/** Reads the prompt of a call in the journal. */
+/** Reads the prompt of a large call from the journal. */
 export function readLargePrompt({ route, bytes }: { readonly route: PromptRoute; readonly bytes: Uint8Array }): MaskedPrompt {
   masker ??= createCredentialMasker();
   return toPlainPrompt(readPrompt(route, parseJson(toBuffer(bytes).toString('utf8')), masker));

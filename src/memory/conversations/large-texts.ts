@@ -31,7 +31,8 @@ export async function receiveLargeBody(
   body: Buffer,
   use: Omit<LargeBody, 'bytes'>,
 ): Promise<{ readonly body: Buffer; readonly spans: BodySpans }> {
-  // Copy the body if it shares its memory with other data, which is the case when it arrived in one piece.
+  // The buffer is transferred to the thread, so it must not share its memory with anything else. If the body arrived in
+  // one piece it does, and we have to copy it.
   const bytes = body.buffer.byteLength === body.length ? body : await joinInTurns([body], body.length);
   const inspected = await inspectInThread(owner, { ...use, bytes });
   if ('refused' in inspected) throw gatewayError(inspected.refused.code, { message: inspected.refused.message });
@@ -50,7 +51,8 @@ export async function readLargePrompts(calls: readonly SettledCall[]): Promise<v
   for (const call of calls) {
     if (!hasText(call) || call.content.request.length < largeBytes || known.has(call.content.request)) continue;
     const { request } = call.content;
-    // Copy it. The call may not be finished with the body, and the quarantine may need the record.
+    // Make a copy for the thread. We still need the original, because the call may be using it and it may have to go to
+    // the quarantine.
     const bytes = await joinInTurns([request], request.length);
     known.set(request, await readInThread(call.metadata.projectId, { route: call.metadata.route, bytes }));
   }

@@ -21,7 +21,7 @@ export interface ConversationSummary {
   readonly startedAt: Date;
   readonly lastTurnAt: Date;
   readonly readAt: Date | null;
-  /** Cursor for the next page, to pass as `before`. */
+  /** Pass this as `before` to get the next page. */
   readonly cursor: string;
 }
 
@@ -91,9 +91,7 @@ export interface ConversationMessage {
   readonly createdAt: Date;
 }
 
-/**
- * Lists the messages starting at position `from`. Doesn't check that the conversation belongs to the caller's project.
- */
+/** Lists the messages from position `from` on. The caller has to check that the conversation belongs to its project. */
 export async function listMessages(
   queries: Queries,
   conversationId: string,

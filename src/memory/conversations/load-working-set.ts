@@ -53,8 +53,8 @@ const firstTips = 3;
 const maxHashes = 200_000;
 
 /**
- * Returns conversation ids by tip, i.e. by the hash of a conversation up to its last message. If a call continues a tip
- * in `batchTips`, which another call of this batch is about to create, we don't look it up.
+ * Finds conversations by their tip, i.e. by the hash of everything up to the last message. We skip the lookup if a call
+ * continues one of `batchTips`, because another call of the same batch is about to create that tip.
  */
 async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: ReadonlySet<Sha256>): Promise<Map<Sha256, string[]>> {
   const likely = calls.map((call) => [...getTipKeys(call).take(firstTips)]);
@@ -87,9 +87,9 @@ async function readTips(tx: Queries, keys: readonly Sha256[]): Promise<Map<Sha25
 }
 
 /**
- * Finds places in stored conversations where the last message of a call occurs. Messages that aren't attributed to a
- * call yet come first, followed by the newest ones. A call without history can't be a repeat, so for such a call we
- * only return unattributed messages.
+ * Finds places in stored conversations where the last message of a call occurs. We prefer messages that haven't been
+ * attributed to a call yet, and then the newest ones. A call without history can't be a repeat of an earlier call, so
+ * we only look for unattributed messages in that case.
  */
 async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
   const requested = countKeys(calls.flatMap((call) => call.keyAt(-1) ?? []));
@@ -113,8 +113,8 @@ async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Pro
 }
 
 /**
- * Looks for calls without history that name a subject, and finds the newest open conversation of each of these
- * subjects.
+ * If a call has a subject but no history, it joins the subject's newest open conversation. This finds those
+ * conversations.
  */
 async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const subjects = calls.filter((call) => call.subject !== null && call.firstAssistant < 0);
@@ -136,8 +136,8 @@ async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]
 }
 
 /**
- * Finds conversations whose last message occurs in a request, in case the client has trimmed the history before it. If
- * there are too many for a call, we prefer conversations that end with the newest messages of the request.
+ * Clients may trim the history, so this looks for conversations whose last message occurs anywhere in a request. If a
+ * call has too many matches, we prefer those that end with one of the newest messages of the request.
  */
 async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const keys = calls.map(getTipMessageKeys);
@@ -228,7 +228,7 @@ const keyColumns: readonly Column<RequestedKey>[] = [
   ['copies', 'integer', ({ copies }) => copies],
 ];
 
-/** Removes duplicates, and counts how often each key occurred. */
+/** Removes duplicates, and counts how often each key occurs. */
 function countKeys(keys: readonly Sha256[]): RequestedKey[] {
   const counts = new Map<Sha256, number>();
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);

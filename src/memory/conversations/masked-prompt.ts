@@ -14,17 +14,17 @@ export function hasText(call: SettledCall): call is CallWithText {
 
 export type MaskedText = Pick<CallText, 'context' | 'extras' | 'parts' | 'promptLength'> & Pick<MaskedPrompt, 'parameters'>;
 
-/** A call's prompt with credentials masked. `addResponse` adds the response to it. */
+/** The prompt of a call, with its credentials masked. Use `addResponse` to add the response. */
 export interface MaskedPrompt {
   readonly context: readonly ExtraPart[];
   readonly extras: readonly ExtraPart[];
   readonly parts: readonly ChainPart[];
   /**
-   * The prefill, i.e. the last message of the prompt if the response continues it. Not masked yet, unlike the last
-   * element of `parts`.
+   * The prefill, i.e. the last message of the prompt if the response continues it. Unlike the same message in `parts`,
+   * it isn't masked yet.
    */
   readonly prefill: NormalMessage | null;
-  /** The request's parameters as JSON (see `readPlainParameters`), if we have parsed all of the request. */
+  /** The request's parameters as JSON (see `readPlainParameters`). Only set if we've parsed the whole request. */
   readonly parameters?: string | null | undefined;
 }
 
@@ -58,9 +58,9 @@ export interface PlacedExtra {
 }
 
 /**
- * Links the tools and the leading system prompts into one chain. All other extras go into a second chain, so that a
- * system prompt with the current date doesn't change the second one. We sort the tools, because their order has no
- * meaning and some clients change it with each call.
+ * Links the tools and the leading system prompts into a chain. All other extras are in a chain of their own, which
+ * stays the same even if a system prompt contains the current date. We sort the tools because their order doesn't
+ * matter, and some clients change it with each call.
  */
 export function linkContext(extras: readonly PlacedExtra[]): ExtraPart[] {
   const tools = extras.filter(({ extra }) => extra.role === 'tool');
@@ -76,7 +76,7 @@ export function toExtraParts(extras: readonly PlacedExtra[]): Pick<MaskedPrompt,
 /** All prompts without extras share this object. */
 const noExtras: Pick<MaskedPrompt, 'context' | 'extras'> = { context: [], extras: [] };
 
-/** Returns true if an extra belongs to the context, i.e. whether it's a tool or a leading system prompt. */
+/** Checks whether an extra is part of the context, i.e. whether it's a tool or a leading system prompt. */
 export function isContext({ position, extra }: PlacedExtra): boolean {
   return extra.role === 'tool' || (position === 0 && extra.role === 'system');
 }

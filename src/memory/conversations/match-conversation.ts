@@ -41,8 +41,8 @@ export function matchConversation(call: RecordedCall, workingSet: ConversationWo
 }
 
 /**
- * Yields the keys of conversations that the call may continue, likeliest first. The conversation may have ended after
- * any message of the request, but not before the first assistant message.
+ * Yields the keys of the conversations that a call may continue, likeliest first. A conversation may end with any
+ * message of the request, as long as that isn't before the first assistant message.
  */
 export function* getTipKeys(call: RecordedCall): Generator<Sha256, void> {
   if (call.firstAssistant < 0) return;
@@ -56,8 +56,9 @@ export function* getTipKeys(call: RecordedCall): Generator<Sha256, void> {
 export const maxComparedConversations = 10;
 
 /**
- * If a client has trimmed the history, we look for the conversation by its last message. Returns the lookup keys of the
- * assistant messages in the request, newest first. Each key costs a lookup, so we only try the newest hundred.
+ * Returns the lookup keys of the assistant messages in a request, newest first. If a client has trimmed the history, we
+ * look for a conversation that ends with one of these messages. Each key costs a lookup, so we only use the newest
+ * hundred.
  */
 export function getTipMessageKeys(call: RecordedCall): Sha256[] {
   const prompt = call.parts.slice(0, call.promptLength).filter((part) => part.role === 'assistant');
@@ -75,9 +76,10 @@ function occurrencesAtEnd(call: RecordedCall, workingSet: ConversationWorkingSet
 }
 
 /**
- * Returns true if a call arrives late, i.e. if a later request has already added its messages to the conversation. A
- * call without history is only late if it started before the conversation did. Otherwise it's an identical request that
- * opens another conversation.
+ * Checks whether a call arrives late, i.e. whether a later request has already added its messages to the conversation.
+ *
+ * Calls without history are different, because it's common to start several conversations with the same message. Such a
+ * call is only late if it started before the conversation did. Otherwise we take it for a new conversation.
  */
 function isLate(call: RecordedCall, { callId, conversation }: MessageOccurrence): boolean {
   if (callId !== null || call.parts.length === call.promptLength) return false;
@@ -102,10 +104,11 @@ function matchTip(call: RecordedCall, workingSet: ConversationWorkingSet): (Conv
 }
 
 /**
- * Finds the conversation whose end has the longest run of messages in common with the request. If the request also has
- * messages before this run, a message was edited, so it doesn't match. Callers without a subject may be different
- * users. For these, the whole history of the request has to match, with at least one message of each role, and there
- * can't be any other conversation that matches.
+ * Finds the conversation whose end has the most messages in common with the request. If the request has other messages
+ * before those, one of them must have been edited, so it's not a match.
+ *
+ * Calls without a subject may come from different users. So they only match if the whole history of the request is part
+ * of the conversation, if that includes at least one message of each role, and if no other conversation matches.
  */
 function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (ConversationMatch & { kind: 'continues' }) | null {
   const candidates = new Set<Conversation>();
@@ -127,8 +130,8 @@ function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (
 }
 
 /**
- * Looks for the longest run of messages that the request and the end of the conversation have in common. Returns its
- * length, and the index of the first message after it.
+ * Finds the longest run of messages that the request shares with the end of the conversation. Returns the run's length,
+ * and the index of the first message after it.
  */
 function findSharedRun(call: RecordedCall, conversation: Conversation): { from: number; length: number } | null {
   const { messages } = conversation;

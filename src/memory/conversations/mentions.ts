@@ -8,20 +8,23 @@ import type { Queries } from '../../db/database.ts';
 import { isUnspaced, splitIntoTokens } from '../text/lexemes.ts';
 import { type RecalledMemory, readCallText } from './read-call-text.ts';
 
-/** Shorter words are mostly function words. For scripts without spaces, we compare pairs of letters instead. */
+/**
+ * Shorter words are mostly function words, so we ignore them. For scripts without spaces, we compare pairs of letters
+ * instead.
+ */
 const minLength = 5;
 /**
- * How many words of a memory the response has to contain. A single word may be there by chance. That's unlikely for a
- * name or a number, so one of those is enough.
+ * How many words of a memory the response has to contain, because a single one may be there by chance. For names and
+ * numbers that's unlikely, so one of those is enough.
  */
 const minWords = 2;
 const maxTerms = 5;
-/** Words that occur in more than this share of the project's passages are too common to tell that a memory was used. */
+/** Words are too common to tell us anything if they occur in more than this share of the project's passages. */
 const commonShare = 0.1;
 
 /**
- * Limits how much of the prompt we read. A word that only occurs in the rest of the prompt would wrongly count as new
- * in the response.
+ * How much of the prompt we read. If a word of the response only occurs in the rest of the prompt, we mistake it for a
+ * new one.
  */
 const limits = { maxMessages: 100, maxText: 24_000 };
 
@@ -47,11 +50,11 @@ export interface MentionSources {
   readonly response: string;
   /** The text of the whole prompt, except for the recalled memories. */
   readonly prompt: string;
-  /** The project's frequent words. */
+  /** Words that are frequent in this project, so we don't count them. */
   readonly common: ReadonlySet<string>;
 }
 
-/** Returns up to `maxTerms` terms of the memory that the response mentions. */
+/** Returns terms of the memory that the response mentions, up to `maxTerms` of them. */
 export function findMentions({ memory, response, prompt, common }: MentionSources): string[] {
   const answered = toTerms(response);
   const known = toTerms(prompt);
@@ -65,8 +68,8 @@ export function findMentions({ memory, response, prompt, common }: MentionSource
 }
 
 /**
- * Finds the words in `texts` that are too common in this project to be distinctive. We only have statistics for larger
- * projects. For small ones the result is empty.
+ * Returns those words in `texts` that are so common in this project that they aren't distinctive. Smaller projects
+ * don't have statistics, so for them there are none.
  */
 async function findCommonWords(queries: Queries, projectId: string, texts: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await queries.query<{ word: string }>(

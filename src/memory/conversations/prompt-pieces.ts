@@ -1,4 +1,4 @@
-/** Finds the pieces of a prompt in the bytes of a request: tools, system prompt and messages. */
+/** Finds the pieces of a prompt (its tools, system prompt and messages) in the bytes of a request. */
 import type { PromptRoute } from '../../core/call.ts';
 import { characters } from '../../core/json/characters.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -11,7 +11,6 @@ import { fingerprintOf } from './fingerprint.ts';
 export interface Piece {
   readonly kind: PieceKind;
   readonly span: Span;
-  /** Returns a fingerprint of the piece's bytes. */
   readonly fingerprint: () => string;
   readonly parse: () => readonly Step[];
 }
@@ -23,26 +22,26 @@ export interface PromptPieces {
   readonly contextFingerprints: () => readonly string[];
   /** The offset of the first message that isn't a system message. */
   readonly start: number;
-  /** Messages after the offset that `skip` returned. */
+  /** The messages that come after the offset that `skip` returned. */
   readonly messages: readonly Piece[];
 }
 
-/** Where the messages after the offset `from` end. */
+/** Where messages end, for all messages after the offset `from`. */
 export interface ScannedMessages {
   readonly from: number;
   readonly ends: readonly number[];
 }
 
-/** Where to start in a list of messages, and where the messages end that have been scanned before. */
+/** Where we start to read a list of messages, and which message boundaries we already know from scanning it earlier. */
 interface ListPosition {
-  /** An offset at which a message ends. */
+  /** The offset at which a message ends. We start after it. */
   readonly at: number;
   readonly scanned: ScannedMessages;
 }
 
 /**
- * Returns null if the body has to be read as a whole. `skip` returns where we should start to read the list. Only call
- * this with valid JSON. It may still throw a JsonSyntaxError.
+ * Only call this with valid JSON, but be prepared for a JsonSyntaxError anyway. `skip` decides where in the list of
+ * messages we start. Returns null if the body has to be read as a whole.
  */
 export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBeginning) => ListPosition): PromptPieces | null {
   const { system, list } = promptMembers[route];
@@ -93,11 +92,11 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
 type EndOfValue = (start: number) => number;
 
 interface MessagePieces extends Pick<PromptPieces, 'start' | 'messages'> {
-  /** System messages with which the list starts. */
+  /** System messages at the beginning of the list. */
   readonly systems: readonly Span[];
 }
 
-/** Returns each block of a system prompt. If the prompt is a string, that's the only one. */
+/** Returns the blocks of a system prompt. If the prompt is a string, we treat it as a single block. */
 function blocksOf(body: Buffer, prompt: Span): readonly { readonly span: Span; readonly isBlock: boolean }[] {
   const isBlock = kindAt(body, prompt.start) === 'array';
   return (isBlock ? elementsOf(body, prompt.start) : [prompt]).map((span) => ({ span, isBlock }));
@@ -106,25 +105,21 @@ function blocksOf(body: Buffer, prompt: Span): readonly { readonly span: Span; r
 const { closeBracket, comma, openBracket, quote } = characters;
 const roleKey: ReadonlySet<string> = new Set(['role']);
 
-/**
- * The beginning of a list of messages. It consists of the leading system messages and the first two messages after
- * them.
- */
+/** The beginning of a list of messages, i.e. the leading system messages and the first two messages after them. */
 export interface ListBeginning {
   readonly systems: readonly Span[];
   readonly first: readonly Span[];
   /** The offset of the first message that isn't a system message. */
   readonly start: number;
   /**
-   * The position of the first two messages that aren't system messages. Different sessions of a client usually start
-   * with different messages. Null if there are fewer than two.
+   * Covers the first two messages after the system messages. They're usually different in each session of a client, so
+   * they tell sessions apart. Null if there are fewer than two.
    */
   readonly anchor: Span | null;
-  /** The offset at which this beginning ends. */
   readonly end: number;
 }
 
-/** Reads the beginning of the list at `at`. Returns null if the value isn't a list, is empty, or isn't valid JSON. */
+/** Reads the beginning of the list at `at`. Returns null if there isn't a list, or if it's empty or malformed. */
 export function findBeginning(body: Buffer, at: number, endOf: EndOfValue): ListBeginning | null {
   if (body[at] !== openBracket) return null;
   const systems: Span[] = [];
@@ -174,7 +169,10 @@ function readList(
   }
 }
 
-/** Call the result with the offsets of messages in ascending order. We only scan messages that haven't been scanned yet. */
+/**
+ * Returns a function that finds the end of the message at an offset. It has to be called with ascending offsets. It
+ * only scans messages whose end isn't known yet.
+ */
 function createEndOfMessage(body: Buffer, { from, ends }: ScannedMessages): EndOfValue {
   let index = 0;
   return (start) => {
@@ -198,8 +196,8 @@ function elementsOf(body: Buffer, start: number): readonly Span[] {
 }
 
 /**
- * Creates a piece of a prompt. Set `isBlock` if it's a block of a system prompt. It's then parsed as if there were no
- * other blocks.
+ * Creates a piece of a prompt. If it's one block of a system prompt, set `isBlock`, and the block is then parsed as if
+ * it were the only one.
  */
 function createPiece(body: Buffer, span: Span, route: PromptRoute, kind: PieceKind, isBlock = false): Piece {
   const parse = once(() => {

@@ -31,11 +31,11 @@ import { createKnownPrompts, type History, type HistoryEnd, nothingKnown, type R
 import { addResponse, isContext, linkContext, type MaskedPrompt, type MaskedText, type PlacedExtra, readPrompt } from './masked-prompt.ts';
 import { findPieces, once, type Piece, type PromptPieces, roleOf } from './prompt-pieces.ts';
 
-/** Total number of steps that the cache of pieces may hold. Each takes about 400 bytes. */
+/** How many steps the cache of pieces may hold in total. A step takes about 400 bytes. */
 const maxRemembered = 30_000;
-/** The maximum number of parts in the cache of contexts, all contexts together. A part takes about 500 bytes. */
+/** How many parts all cached contexts may have in total. A part takes about 500 bytes. */
 const maxContextParts = 20_000;
-/** Pieces with more steps aren't cached. */
+/** A piece with more steps than this isn't cached. */
 const maxSteps = 64;
 /**
  * Prompts with more messages are read as a whole, because we don't store all of their messages (see
@@ -56,13 +56,13 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
   });
 
   /**
-   * Hashes a piece of a prompt, or takes the hashes from the cache. Returns null if the piece is only a part of a
-   * response, because the parts of a response have to be joined before they're hashed.
+   * Hashes a piece of a prompt, or takes the hashes from the cache. Returns null if a response is split into several
+   * pieces and this is one of them, because we have to join them before hashing.
    */
   const readPiece = (scope: string, route: PromptRoute, piece: Piece, budget: { steps: number }): readonly HashedStep[] | null => {
     const key = `${scope} ${piece.kind} ${piece.fingerprint()}`;
     const known = pieces.get(key);
-    // Stop before hashing anything if the budget is used up.
+    // Count the steps before hashing anything, so that we can stop early if they exceed the budget.
     budget.steps -= known?.length ?? piece.parse().length;
     if (budget.steps < 0) throw new UnusualPromptError();
     const read = once(() => hashSteps(piece.parse(), masker));
@@ -93,7 +93,8 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
   };
 
   /**
-   * Reads a prompt piece by piece, which lets us use the cache. Returns null if the prompt has to be read as a whole.
+   * Reads a prompt piece by piece so that we can use the cache. Returns null if that's not possible and the prompt has
+   * to be read as a whole.
    */
   const readInPieces = (projectId: string, route: PromptRoute, body: Buffer): MaskedPrompt | null => {
     if (body.length < minBytesInPieces || body.length >= largeBytes) return null;
@@ -128,7 +129,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
         ends: history.ends,
       });
     }
-    // The cached links are still right if the list of messages adds no context.
+    // We can reuse the cached links, unless the list of messages adds something to the context.
     const isSame = knownContext !== undefined && history.context.length === 0;
     const linked = isSame
       ? knownContext
@@ -170,8 +171,8 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       const steps = read(piece);
       open.push(...steps);
       count += 1;
-      // In the Responses API, a response can consist of several items, which we join. The history can only end after
-      // the last one of these items.
+      // In the Responses API, a response can consist of several items, which we join. So the history can't end in
+      // between these items.
       const isEnd = route !== 'responses' || steps.some((step) => step.kind === 'pause' || (step.kind === 'message' && 'message' in step));
       if (!isEnd && index < messages.length - 1) continue;
       for (const step of route === 'responses' ? joinItems(open) : open) {

@@ -12,9 +12,9 @@ import type { Sha256 } from './chain.ts';
 import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
-  /** Null for calls outside of a conversation, and after it was deleted. */
+  /** Null if the call isn't part of a conversation, or if that conversation has been deleted. */
   readonly conversationId: string | null;
-  /** The memories that recall inserted into the prompt, in that order. */
+  /** The memories that recall inserted into the prompt, in the order in which they appear there. */
   readonly recalled: readonly RecalledMemory[];
   /** Estimates how many tokens the memories added to the prompt. Null if we don't know. */
   readonly recalledTokens: number | null;
@@ -44,17 +44,17 @@ export async function readCallMemory(queries: Queries, projectId: string, callId
 }
 
 export interface CallText {
-  /** The newest messages of the call, oldest first. If `answered` is true, the last one is the response. */
+  /** The newest messages of the call, in chronological order. If `answered` is true, the last one is the response. */
   readonly messages: readonly CallMessage[];
   readonly answered: boolean;
   /** True if the prompt has older messages that we left out. */
   readonly hasOlder: boolean;
   /**
-   * The parts of the prompt that aren't messages, such as system prompts, tools and tool results. For binary content
-   * such as images, we don't store the bytes.
+   * Parts of the prompt that aren't messages, e.g. system prompts, tools and tool results. We don't store the bytes of
+   * images and other binary content.
    */
   readonly extras: readonly CallExtra[];
-  /** True if there were more extras than we return. */
+  /** True if there were too many extras to return them all. */
   readonly hasMoreExtras: boolean;
   /** The parameters of the request, such as the temperature. Null if we don't know them. */
   readonly parameters: Readonly<Record<string, unknown>> | null;
@@ -71,10 +71,10 @@ export interface CallExtra {
   readonly kind: string;
   readonly type: string;
   readonly text: string | null;
-  /** True if the text is longer than `maxText`. */
+  /** True if the text was longer than `maxText`, so that we had to truncate it. */
   readonly isCut: boolean;
   readonly bytes: number | null;
-  /** How many messages precede this part in the prompt. Null if unknown. */
+  /** The number of messages before this part of the prompt. Null if we don't know. */
   readonly position: number | null;
 }
 
@@ -149,8 +149,8 @@ export async function readCallText(
 }
 
 /**
- * Reads the newest extras of a chain and returns them in the order of the prompt. If there are more than `maxMessages`,
- * it returns one more.
+ * Reads the newest extras of a chain, in the order in which they appear in the prompt. This may return `maxMessages` +
+ * 1 extras, which tells the caller that there are more.
  */
 async function readExtras(
   queries: Queries,

@@ -29,8 +29,8 @@ import { createTextReader } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
 /**
- * Stores the masked text of `calls` and assigns recorded calls to conversations. The rows of the calls have to be new
- * in this transaction.
+ * Stores the masked text of `calls` and assigns recorded calls to conversations. Call this in the transaction that
+ * inserts the rows of the calls.
  */
 export async function recordCalls(
   tx: Queries,
@@ -42,8 +42,7 @@ export async function recordCalls(
   const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
   await lockConversations(tx, projectIds);
   const recordable = await findRecordable(tx, candidates);
-  // Storing a call twice does no harm if it isn't part of a conversation, so we only check the calls that can become
-  // part of one.
+  // We only check calls that can become part of a conversation. Storing any other call twice does no harm.
   const stored = recordable.size === 0 ? recordable : await findStoredCallIds(tx, [...recordable]);
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
@@ -85,8 +84,8 @@ function toCallText({ metadata, content }: CallWithText, text: MaskedText): Call
 }
 
 /**
- * Returns the ids of calls that become part of a conversation if they have messages
- * (docs/api/reference.md#memory-rules). The project's settings apply to calls that don't say what they want.
+ * Returns the ids of calls that become part of a conversation, provided that they have messages
+ * (docs/api/reference.md#memory-rules). If a call doesn't say whether to record it, the project's settings decide.
  */
 async function findRecordable(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
   const possible = calls.filter(
@@ -123,8 +122,8 @@ function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength
 }
 
 /**
- * Returns a function that computes the key of a part. Keys are computed on demand, because we usually only need the
- * last few keys of a long history.
+ * Returns a function that computes the key of a part on demand. We usually need only the last few keys of a long
+ * history.
  */
 function createKeys(scope: Sha256, parts: readonly ChainPart[]): RecordedCall['keyAt'] {
   const keys: Sha256[] = [];
@@ -137,7 +136,7 @@ function createKeys(scope: Sha256, parts: readonly ChainPart[]): RecordedCall['k
   };
 }
 
-/** Adds the call to its conversation in the working set and returns the conversation. */
+/** Finds the conversation that the call belongs to, or creates one, and adds the call to it. */
 function assignConversation(call: RecordedCall, workingSet: ConversationWorkingSet): Conversation {
   const match = matchConversation(call, workingSet);
   if (match.kind === 'opens') return countCall(openConversation(call, workingSet), call);
@@ -193,7 +192,10 @@ function requestIdleTimer(conversation: Conversation, { trace }: RecordedCall): 
   conversation.trace = trace;
 }
 
-/** Counts a recorded call. From its second call on, or after an explicit write, a conversation is learnable. */
+/**
+ * Adds a call to the conversation's count. A conversation becomes learnable with its second call or with an explicit
+ * write, unless it has a subject, because then it's learnable from the start.
+ */
 function countCall(conversation: Conversation, call: RecordedCall): Conversation {
   conversation.calls += 1;
   conversation.startedAt = Math.min(conversation.startedAt, call.startedAt);
@@ -211,8 +213,8 @@ function markLearnable(conversation: Conversation, call: RecordedCall): Conversa
 }
 
 /**
- * If a conversation is still open this long after its last turn, its idle timer may have got lost, so we enqueue it
- * again. This has no effect if the timer exists.
+ * If a conversation is still open this long after its last turn, we may have lost its idle timer, so we enqueue it
+ * again. If the timer does exist, this has no effect.
  */
 const idleTimerOverdueMs = 60 * 60_000;
 

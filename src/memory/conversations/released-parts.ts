@@ -8,13 +8,13 @@ import { batchSize } from '../../db/row-batches.ts';
 import type { Sha256 } from './chain.ts';
 
 /**
- * Chain ends per statement, and parts per end. PGlite blocks the event loop, so one statement should delete at most 500
- * rows.
+ * How many chain ends we process per statement, and how many parts per end. PGlite blocks the event loop, so a
+ * statement should delete at most 500 rows.
  */
 const endsPerStatement = 10;
 const maxRunLength = 50;
 
-/** Deletes the parts and returns how many messages were among them. */
+/** Deletes these parts and returns how many messages were among them. */
 export async function deleteReleasedParts(tx: Queries, projectId: string): Promise<number> {
   let messages = 0;
   for (;;) {
@@ -60,14 +60,14 @@ interface DeletedPart {
   readonly isMessage: boolean;
 }
 
-/** An SQL condition on a row `part`. It's true if one of a call's chains ends with this part. */
+/** SQL that's true for a row `part` if it's the last part of one of a call's chains. */
 const isEnd = `exists (select 1 from call_texts text where text.project_id = $1::uuid and text.last_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.context_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.extras_hash = part.hash)`;
 
 /**
- * Returns those hashes whose part can be deleted, because no other part follows it and no call ends with it. Most
- * prompts end in the middle of a longer chain, so their last part is still needed.
+ * Returns the hashes of those parts that can be deleted, because no other part follows them and no call ends with them.
+ * Most prompts are the beginning of a longer chain, so usually their last part has to stay.
  */
 async function selectUnused(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<Sha256[]> {
   const rows = await tx.query<{ hash: Sha256 }>(

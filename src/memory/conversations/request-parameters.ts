@@ -1,6 +1,6 @@
 /**
- * Reads those parameters of a request that change the response, such as the temperature, so that we can show them with
- * its text. All other fields are left out, because they could contain anything.
+ * Reads the parameters of a request that influence the response, such as the temperature, so that we can show them next
+ * to its text. We leave out all other fields, because they could contain anything.
  */
 import { isObject } from '../../core/json/narrow.ts';
 import { scanMembers } from '../../core/json/spans.ts';
@@ -16,20 +16,21 @@ const names = [
   ...['truncation', 'store'],
 ];
 const wanted: ReadonlySet<string> = new Set(names);
-/** In a long request, we skip the members that take up most of it. */
+/** When a request is long, it's nearly always because of these members, so we skip them. */
 const wantedOrLong: ReadonlySet<string> = new Set([...names, 'messages', 'input', 'system', 'instructions', 'tools']);
 
 /**
- * If a request is larger than this, we only store its parameters if we remember where its messages end. Otherwise we
- * would have to scan all of them.
+ * We don't scan the messages of a request that's larger than this just to find its parameters. So we can only store its
+ * parameters if we already know where its messages end.
  */
 const maxBodyBytes = 262_144;
 /** The maximum size of the stored parameters. A parameter such as a JSON schema can be long. */
 const maxParametersBytes = 16_384;
 
 /**
- * Returns the JSON of the parameters of a parsed request. Returns undefined if one of them isn't a number, a boolean or
- * null. `readParameters` then has to find them in the body, which takes longer but also works for deeply nested values.
+ * Returns the parameters of a parsed request as JSON. If any of them isn't a number, a boolean or null, returns
+ * undefined, and you have to use `readParameters` instead. It's slower because it searches the body, but it can handle
+ * deeply nested values.
  */
 export function readPlainParameters(request: unknown): string | null | undefined {
   if (!isObject(request)) return null;
@@ -44,8 +45,8 @@ export function readPlainParameters(request: unknown): string | null | undefined
 }
 
 /**
- * Returns the JSON of the parameters, which is `{}` if the request sets none. Returns null if they or the request are
- * too long, or if the request isn't a JSON object.
+ * Returns the parameters as JSON, or `{}` if the request doesn't set any. Returns null if the request isn't a JSON
+ * object, or if it or its parameters are too long.
  */
 export function readParameters(body: Buffer): string | null {
   const skip = skipRemembered(body);

@@ -12,7 +12,10 @@ import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
 import { type ChainPart, type ExtraPart, hashText, type Sha256 } from './chain.ts';
 import { type PackedText, packText } from './packed-text.ts';
 
-/** A call's text, as chains of parts. Storing the hash of the last part of each chain is enough to find the rest. */
+/**
+ * A call's text as chains of parts. We only have to store the hash of each chain's last part, from which we can find
+ * all the others.
+ */
 export interface CallChains {
   readonly projectId: string;
   readonly startedAt: number;
@@ -43,14 +46,14 @@ interface Chain {
  */
 const maxUncheckedLength = 4_096;
 /**
- * How many messages of a prompt we insert without looking them up first. There has to be a limit, because a history
- * could consist entirely of user messages.
+ * How many messages at the end of a prompt we insert without looking them up first. This has to be limited, because a
+ * history could consist of nothing but user messages.
  */
 const maxUnchecked = 4;
 
 /**
- * The keys of parts that we've recently stored or found. They're only hints where to look first, because another
- * process may have deleted the parts since then.
+ * Keys of parts that we've recently stored or found. This only tells us where to look first, because another process
+ * may have deleted the parts in the meantime.
  */
 const hints = new LRUCache<string, true>({ max: 50_000 });
 
@@ -59,7 +62,7 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
   const chains: Chain[] = [];
   for (const call of calls) {
     for (const chain of toChains(call)) {
-      // Most likely all of it is new, so insert it without a lookup.
+      // This is most likely all new, so insert it without a lookup.
       if (chain.uncheckedFrom === 0) added.addFrom(0, chain);
       else chains.push(chain);
     }
@@ -68,7 +71,7 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
   await insertParts(tx, added.list());
 }
 
-/** Adds the parts of these chains that aren't stored. */
+/** Adds those parts of the chains that aren't stored yet. */
 async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts): Promise<void> {
   const hinted = chains.map(findHint);
   const confirmed = await findParts(
@@ -76,7 +79,7 @@ async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts
     chains,
     hinted.map((at) => (at < 0 ? [] : [at])),
   );
-  /** Parts of each chain that are stored already. Null if there's no valid hint, so we have to look them up. */
+  /** How many parts of each chain are already stored. Null if we have no valid hint, so we have to look them up. */
   const known = chains.map((chain, index) => {
     const at = hinted[index] ?? -1;
     return at >= 0 && confirmed.has(keyOf(chain, at)) ? at + 1 : null;
@@ -94,12 +97,12 @@ async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts
 
 const none: ReadonlySet<string> = new Set();
 
-/** Collects parts to store. Several calls of a batch may have the same ones. */
+/** Collects the parts to store, without duplicates, because calls of the same batch may share parts. */
 class NewParts {
   readonly #parts: NewPart[] = [];
   readonly #hashes = new Map<string, Set<Sha256>>();
 
-  /** Collects the hashes of a chain's parts, starting at index `from`. Skips parts whose key is in `stored`. */
+  /** Adds a chain's parts from index `from` on, except for those whose key is in `stored`. */
   addFrom(from: number, chain: Chain, stored = none): void {
     const { projectId, createdAt, parts } = chain;
     let hashes = this.#hashes.get(projectId);
@@ -121,8 +124,8 @@ class NewParts {
 }
 
 /**
- * Finds the last part of the chain that we have a hint for, not counting the parts that we insert without a lookup.
- * Returns its index, or -1.
+ * Returns the index of the last part that we have a hint for, or -1 if there's none. Parts that we insert without a
+ * lookup don't count.
  */
 function findHint(chain: Chain): number {
   let at = chain.uncheckedFrom - 1;
@@ -131,15 +134,15 @@ function findHint(chain: Chain): number {
 }
 
 interface StoredBeginning {
-  /** How many parts, from the start of the chain on, are known to be stored. */
+  /** How many parts at the beginning of the chain are stored for certain. */
   readonly from: number;
-  /** Keys of parts after `from` that are stored already. */
+  /** Keys of later parts that are stored, too. */
   readonly stored: ReadonlySet<string>;
 }
 
 /**
- * Finds out how much of each chain is stored. We first probe a few parts, and then look up all parts between the last
- * one that was found and the next one that wasn't.
+ * Finds out how much of each chain is stored. We probe a few parts first. Between the last one that exists and the
+ * first one that doesn't, we then look up every part.
  */
 async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<ReadonlyMap<Chain, StoredBeginning>> {
   const probes = chains.map(toProbes);
@@ -158,7 +161,7 @@ async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<Read
   return new Map(chains.map((chain, index) => [chain, { from: gaps[index]?.from ?? 0, stored }]));
 }
 
-/** Leaves out empty chains. */
+/** Returns the chains of a call that aren't empty. */
 function toChains({ projectId, startedAt: createdAt, context, extras, parts, promptLength }: CallChains): Chain[] {
   const chains: Chain[] = [];
   if (context.length > 0) chains.push({ projectId, createdAt, parts: context, uncheckedFrom: context.length });
@@ -168,8 +171,8 @@ function toChains({ projectId, startedAt: createdAt, context, extras, parts, pro
 }
 
 /**
- * Returns the index from which parts are inserted without a lookup. Usually that's the first message after the last
- * response. It's higher if there are many of these messages, or if they're long.
+ * Returns the index from which on we insert parts without a lookup. That's usually the first message after the last
+ * response, or a later one if there are many messages after it, or long ones.
  */
 function findUnchecked(parts: readonly ChainPart[], promptLength: number): number {
   let uncheckedFrom = promptLength;
@@ -180,8 +183,8 @@ function findUnchecked(parts: readonly ChainPart[], promptLength: number): numbe
 }
 
 /**
- * Returns the indexes to look up: first the last part that we don't insert blindly, then earlier ones at exponentially
- * growing distances.
+ * Returns the indexes to look up. We start at the last part that isn't inserted blindly, and go back in steps that get
+ * exponentially longer.
  */
 function toProbes({ uncheckedFrom }: Chain): number[] {
   const probes: number[] = [];

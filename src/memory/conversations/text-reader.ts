@@ -4,13 +4,13 @@ import type { CallWithText, MaskedText } from './masked-prompt.ts';
 import type { PromptReader } from './prompt-reader.ts';
 
 /**
- * Returns a function that reads the text of the calls in a batch. Cache hits repeat a request and its response, so we
- * only read identical ones once.
+ * Returns a function that reads the text of a call in a batch. Several calls may have been answered from the same cache
+ * entry. If they're identical, we read their text only once.
  */
 export function createTextReader(reader: PromptReader): (call: CallWithText) => MaskedText {
   /**
-   * Cache hits by the text of their response, which is the same for all hits of a cache entry. Building a key from
-   * everything that we compare would take 5 µs per call.
+   * The cache hits so far, by the text of their response, which all hits of a cache entry have in common. We compare
+   * everything else one by one, because a key that covers it would take 5 µs per call.
    */
   const hits = new Map<string, { readonly call: CallWithText; readonly text: MaskedText }[]>();
   return (call) => {
@@ -25,7 +25,7 @@ export function createTextReader(reader: PromptReader): (call: CallWithText) => 
   };
 }
 
-/** Two calls with equal response texts count as the same if their route, request and tool calls are equal, too. */
+/** Checks whether two calls with the same response text also have the same route, request and tool calls. */
 function isSameText(one: CallWithText, other: CallWithText): boolean {
   if (one.metadata.route !== other.metadata.route || !one.content.request.equals(other.content.request)) return false;
   const [oneCalls, otherCalls] = [one.content.response?.toolCalls, other.content.response?.toolCalls];

@@ -4,7 +4,7 @@
  */
 import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
 
-/** A recorded call that has yet to be assigned to a conversation. */
+/** A recorded call that we still have to assign to a conversation. */
 export interface RecordedCall {
   readonly callId: string;
   readonly projectId: string;
@@ -23,7 +23,7 @@ export interface RecordedCall {
    */
   readonly keyAt: (index: number) => Sha256 | undefined;
   readonly promptLength: number;
-  /** Index of the request's first assistant message. -1 if there's no history. */
+  /** Index of the first assistant message in the request, or -1 if there's no history. */
   readonly firstAssistant: number;
 }
 
@@ -52,7 +52,7 @@ export interface Conversation {
   lastTurnAt: number;
   tipKey: Sha256;
   tipMessageKey: Sha256;
-  /** Message hashes that we've loaded, by position. */
+  /** The hashes of the messages that we've loaded, by position. */
   readonly messageHashes: Map<number, Sha256>;
   /** True if the conversation's row has to be saved. */
   changed: boolean;
@@ -63,7 +63,7 @@ export interface Conversation {
   readonly added: AppendedMessage[];
 }
 
-/** A place in a conversation where a message occurs. `callId` is the call that produced the message, if we know it. */
+/** A place in a conversation where a message occurs. If we know which call produced the message, `callId` is set. */
 export interface MessageOccurrence {
   readonly conversation: Conversation;
   readonly position: number;
@@ -95,8 +95,8 @@ export function createConversationWorkingSet() {
 
   return {
     /**
-     * Adds a conversation that was loaded from the database. `occurrences` lists the places in it where the last
-     * message of a call in the batch occurs.
+     * Adds a conversation from the database. `occurrences` are the places in it where the last message of one of the
+     * batch's calls occurs.
      */
     add(conversation: Conversation, occurrences: readonly { key: Sha256; position: number; callId: string | null }[]): void {
       index(conversation);
@@ -129,7 +129,9 @@ export function createConversationWorkingSet() {
       if (tipMessageHash !== null) conversation.tipMessageKey = toScopedKey(call.scope, tipMessageHash);
       index(conversation);
     },
-    /** Links a response to the call that produced it. Before, we knew it only from the history of another request. */
+    /**
+     * Records which call a response came from. Until now we only knew the response from the history of another request.
+     */
     attributeResponse(occurrence: MessageOccurrence, call: RecordedCall): void {
       occurrence.callId = call.callId;
       const added = occurrence.conversation.added.find((part) => part.position === occurrence.position);
@@ -137,7 +139,9 @@ export function createConversationWorkingSet() {
       else attributedResponses.push(occurrence);
     },
     all: () => conversations.values(),
-    /** Responses that got their call only after they had been stored. Their rows need an update. */
+    /**
+     * Responses that were already stored when we found out which call they came from. Their rows have to be updated.
+     */
     attributedResponses: (): readonly MessageOccurrence[] => attributedResponses,
   };
 }
