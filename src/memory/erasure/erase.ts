@@ -30,11 +30,11 @@ export interface Erasure {
 export interface EraseRequest {
   readonly projectId: string;
   readonly subject: string;
-  /** Has the form `key:<prefix>` or `person:<id>`. */
+  /** Who asked for the erasure, as `key:<prefix>` or `person:<id>`. */
   readonly askedBy: string;
 }
 
-/** The NOTIFY channel. The payload is the erasure id. */
+/** The NOTIFY channel. Its payload is the id of the erasure. */
 export const erasuresChannel = 'gateway_erasures';
 
 /**
@@ -61,7 +61,7 @@ export function toErasureEntry({ id, projectId }: { readonly id: string; readonl
 
 async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: EraseRequest): Promise<Erasure> {
   await lockProject(tx, projectId, 'exclusive');
-  // Take the conversations lock too, because retention doesn't take the project lock.
+  // Retention doesn't take the project lock, so we need the conversations lock too.
   await lockConversations(tx, projectId);
   const sha256 = hashSubject(subject);
   const [tombstone] = await tx.query<{ erasedAt: Date }>(
@@ -91,8 +91,8 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
 }
 
 /**
- * Records the workflow runs that older versions started for each opening of a conversation, because Temporal may still
- * have them.
+ * Older versions started a workflow run each time a conversation was opened. Record these runs, because Temporal may
+ * still have them.
  */
 async function recordRuns(tx: Queries, erasureId: string, projectId: string, subject: string): Promise<void> {
   await tx.query(
@@ -132,8 +132,8 @@ async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable,
 }
 
 /**
- * Subtracts the votes of the subject's calls from the ratings of project-wide memories. The votes themselves are
- * deleted, so without this, a key that votes again would be counted twice.
+ * Takes back the votes that the subject's calls cast on project-wide memories. We delete the votes themselves too, so
+ * if we didn't correct the ratings, a key that votes again would be counted twice.
  */
 async function takeBackVotes(tx: Queries, projectId: string, subject: string): Promise<void> {
   await tx.query(
@@ -148,7 +148,7 @@ async function takeBackVotes(tx: Queries, projectId: string, subject: string): P
   );
 }
 
-/** Returns the ids of the entities that occur in the subject's facts. */
+/** Returns the ids of all entities that the subject's facts mention. */
 async function findEntities(tx: Queries, projectId: string, subject: string): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     `select source_id as id from memory_facts where project_id = $1::uuid and subject = $2::text
@@ -161,7 +161,7 @@ async function findEntities(tx: Queries, projectId: string, subject: string): Pr
 /** Deletes the entities that no fact refers to any more. */
 async function deleteOrphans(tx: Queries, entityIds: readonly string[]): Promise<void> {
   await tx.query(
-    // Don't merge these into one OR condition, because PostgreSQL would then scan the whole facts table.
+    // Don't merge these into one condition with OR, because PostgreSQL would then scan the whole facts table.
     `delete from memory_entities entity
       where entity.id = any($1::uuid[])
         and not exists (select 1 from memory_facts fact where fact.source_id = entity.id)

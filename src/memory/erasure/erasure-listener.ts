@@ -1,8 +1,8 @@
 /**
- * Applies erasures in one process. It immediately purges the caches and redacts calls in flight. After that it drains
- * the journals and reports this in `erasure_processes`, where the workflow waits for it.
+ * Applies erasures in one process. We immediately purge the caches and redact calls in flight. After that we drain the
+ * journals and report it in `erasure_processes`, where the workflow waits for it.
  *
- * NOTIFY tells us about new erasures. At startup we load all unfinished ones. After a notification or a lost
+ * NOTIFY tells us about new erasures, and at startup we load all that are unfinished. After a notification or a lost
  * connection, we also load finished erasures that began since the last load, because an erasure doesn't wait for a
  * process that was cut off for a minute. Failed steps are retried, so each step can run twice.
  */
@@ -33,17 +33,16 @@ export interface ErasureListenerOptions {
 }
 
 /**
- * The longest time that the transaction of an erasure can take. The id of an erasure contains the time when it began,
- * but we can't see the row before the commit. So each reload has to look back this far.
+ * How long the transaction of an erasure can take at most. Its id contains the time when it began, but we only see the
+ * row after the commit, so every reload has to look back this far.
  */
 const longestErasureMs = 3_600_000;
 
 export function createErasureListener(options: ErasureListenerOptions) {
   const { database, process, purgeCache, redactInFlight, drainJournals, logger, retryMs = 1_000 } = options;
-  /** Erasures that this process hasn't finished yet. */
   const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
   let mustReload = true;
-  /** When we last reloaded, by the database's clock. Everything that was visible then has been loaded. */
+  /** The database's time of our last reload. We've loaded everything that was visible by then. */
   let readAt: Date | null = null;
   let subscription: { stop(): Promise<void> } | null = null;
 
@@ -138,7 +137,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
   };
 }
 
-/** Returns a predicate for calls about the subject from before the erasure. */
+/** Returns a function that recognizes calls about the subject from before its erasure. */
 function isBeforeTombstone({ projectId, sha256, erasedAt }: Tombstone): (call: CallMetadata) => boolean {
   return ({ projectId: callProjectId, memory: { subject }, startedAt }) =>
     callProjectId === projectId && subject !== null && startedAt <= erasedAt.getTime() && hashSubject(subject).equals(sha256);

@@ -1,17 +1,16 @@
 /**
- * Counts what an erasure of a subject would delete right now, with the names that the receipt uses. Doesn't lock
- * anything.
+ * Counts what an erasure of a subject would delete right now. The counts have the same names as in the receipt. This
+ * doesn't lock anything.
  */
 import { hashSubject } from '../../core/subject.ts';
 import type { Queries } from '../../db/database.ts';
 import { bySubject, type ErasedCount, subjectTables } from './subject-tables.ts';
 
 /**
- * Predicts what an erasure deletes. The count of `call_parts` is missing, because we'd have to find out which parts
- * other calls use, and only the erasure does.
+ * What an erasure would delete. `call_parts` is missing, because counting them means finding out which parts other
+ * calls still use, and only the erasure itself does that.
  */
 export type ErasurePreview = Readonly<Record<Exclude<ErasedCount, 'call_parts'>, number>> & {
-  /** Stored prompts and responses of calls. */
   readonly prompts: number;
 };
 

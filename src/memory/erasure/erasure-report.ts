@@ -2,10 +2,10 @@
 import type { Queries } from '../../db/database.ts';
 import type { ErasedCounts, Erasure } from './erase.ts';
 
-/** What one process has purged from its memory and its journals. */
+/** What one process has purged from memory and from its journals. */
 export interface LocalPurge {
   readonly cacheEntries: number;
-  /** The number of the subject's calls that are in flight. They continue, but we don't record their text. */
+  /** How many calls of the subject are in flight. They can finish, but we don't record their text. */
   readonly openCalls: number;
 }
 
@@ -24,13 +24,13 @@ export interface ErasureSummary {
 export interface ErasureReport extends ErasureSummary {
   readonly askedBy: string;
   readonly doneAt: Date | null;
-  /** When an import restored data from before the erasure, or null if that hasn't happened. */
+  /** The time of an import that has restored data from before the erasure. Null if there was none. */
   readonly restoredAt: Date | null;
   readonly processes: number;
   readonly drained: number;
 }
 
-/** Creates a receipt that only covers this process so far. */
+/** Creates a receipt at a point when only this process has been purged. */
 export function createReceipt(erasure: Erasure, { cacheEntries, openCalls }: LocalPurge): ErasureSummary {
   return { ...erasure, cacheEntries, queued: openCalls, state: 'queued', purged: 0 };
 }

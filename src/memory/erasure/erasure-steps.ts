@@ -60,7 +60,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       for (const { workflowId } of rows) {
         signal.throwIfAborted();
         await deleteRuns(workflowId, async (count) => {
-          // A retry after a crash finds fewer runs than the first try did, so keep the higher count.
+          // If we crashed and try again, there are fewer runs left to count, so keep the higher number.
           await database.query(
             `update erasure_runs set runs = greatest(runs, $3::bigint) where erasure_id = $1::uuid and workflow_id = $2::text`,
             [erasureId, workflowId, count],
@@ -75,10 +75,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       return { kind: rows.length === runsPerStep ? 'more' : 'done' };
     },
 
-    /**
-     * Completes the erasure. Throws if there's any data of the subject left, except for data that was restored by an
-     * import.
-     */
+    /** Completes the erasure. Throws if we still find data of the subject, unless an import has restored some. */
     async finish(erasureId: string): Promise<void> {
       const residue = await findResidue(database, erasureId);
       if (residue.length > 0) throw new Error(`data of the erased subject is left in ${residue.join(', ')}`);
@@ -98,7 +95,7 @@ export async function reenqueueErasures(database: Database): Promise<void> {
 type ErasedSubject = Pick<Tombstone, 'id' | 'projectId' | 'sha256'>;
 
 /**
- * Returns the tables that still hold rows of the subject from before the tombstone. Doesn't check anything once an
+ * Returns the names of tables that still have rows of the subject from before the tombstone. We skip this check if an
  * import has restored data of the subject.
  */
 async function findResidue(queries: Queries, erasureId: string): Promise<string[]> {
@@ -130,8 +127,8 @@ async function hasResidue(queries: Queries, table: SubjectTable, erasure: Erased
 const subjectsPerStatement = 5_000;
 
 /**
- * Returns the subject with this hash, or null if the table doesn't have it. It hops through the index on (project_id,
- * subject), visiting each subject once instead of each row.
+ * Returns the subject with this hash, or null if the table doesn't contain it. The query jumps from one subject to the
+ * next in the index on (project_id, subject), so it doesn't have to read every row.
  */
 async function findSubject(queries: Queries, table: string, { projectId, sha256 }: ErasedSubject): Promise<string | null> {
   const next = (after: string): string =>

@@ -20,23 +20,25 @@ import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { isDueSql } from '../records/deletion-rule.ts';
 import { applyPendingDeletions } from '../records/settings.ts';
 
-/** How many conversations we delete at once. With conversations of a typical length, this takes a few milliseconds. */
+/** How many conversations we delete at once, which takes a few milliseconds if they have a typical length. */
 const conversationBatchSize = 100;
 const rowBatchSize = 500;
 
 export type Retention = ReturnType<typeof createRetention>;
 
 /**
- * Each function here deletes one batch, from the first project with anything to delete, and returns the number of
- * deleted rows. 0 means that nothing is left.
+ * Each function deletes a single batch, from the first project in which there's anything to delete. It returns the
+ * number of deleted rows, or 0 if there's nothing left.
  */
 export function createRetention({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const inFirstDueProject = (deleteBatch: (tx: Queries, period: RetentionPeriod) => Promise<number>) => async (): Promise<number> => {
     for (const period of await findRetentionPeriods(database, clock.now())) {
       const deleted = await database.transaction(async (tx) => {
-        // A call needs this lock to add a turn. So a concurrent turn either updates last_turn_at before the deletion,
-        // or finds that the conversation is gone and opens a new one. The lock also keeps out erasures. Their deletion
-        // loop ends with the first empty batch, so we must not delete the rows of a batch before they do.
+        // Calls need this lock to add a turn. So a concurrent turn either updates last_turn_at before we look, or finds
+        // that the conversation is gone and opens a new one.
+        //
+        // The lock also keeps out erasures. An erasure deletes in batches until it finds an empty one, so it would stop
+        // too early if we deleted the rows of a batch first.
         await lockConversations(tx, period.projectId);
         return deleteBatch(tx, period);
       });
@@ -50,10 +52,9 @@ export function createRetention({ database, clock }: { readonly database: Databa
     conversations: inFirstDueProject(deleteConversations),
     /** Deletes prompts that don't belong to a conversation. */
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
-    /** Deletes parts whose prompts were deleted by an older release, which left them behind. */
+    /** Deletes parts that an older release left behind when it deleted their prompts. */
     releasedParts: () => deleteReleased(database),
     closedItems: inFirstDueProject(deleteClosedItems),
-    /** Deletes finished learning batches. */
     batches: inFirstDueProject(deleteBatches),
   };
 }
@@ -71,11 +72,11 @@ async function deleteReleased(database: Database): Promise<number> {
 export interface RetentionPeriod {
   readonly projectId: string;
   readonly before: Date;
-  /** True if conversations are deleted even if memory hasn't learned from them yet. */
+  /** True if we also delete conversations that memory hasn't learned from yet. */
   readonly unlearned: boolean;
 }
 
-/** Returns all projects with a retention period. The cutoff date is computed for the time `now`. */
+/** Returns all projects with a retention period, and their cutoff dates as of `now`. */
 export async function findRetentionPeriods(queries: Queries, now: number): Promise<RetentionPeriod[]> {
   const rows = await queries.query<{ projectId: string; days: number; unlearned: boolean }>(
     `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days,

@@ -8,49 +8,50 @@
  * the erasure has to be one transaction.
  */
 
-/** The counts in an erasure's receipt that come from its own transaction. */
+/** Counts in the receipt of an erasure that the erasure's own transaction determines. */
 export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 'call_parts' | 'graph_facts';
 
 export interface SubjectTable {
   readonly table: string;
   /**
-   * Columns that identify a row, so that we can delete in batches. `project_id` is one of them if the others are only
-   * unique within a project.
+   * The columns that identify a row, which we need in order to delete in batches. If they're only unique within a
+   * project, `project_id` has to be one of them.
    */
   readonly key: string;
   /**
-   * $1 is the project (uuid). $2 is the subject for `bySubject`. If `bySha256` is set, $2 is the subject's SHA-256
-   * (bytea). Every condition uses both parameters.
+   * A condition that uses both of its parameters. $1 is the project (uuid). $2 is the subject for `bySubject`, or the
+   * subject's SHA-256 (bytea) if `bySha256` is set.
    */
   readonly where: (condition: string) => string;
   readonly bySha256?: true;
-  /** For tables in which we don't delete rows but change them: the SET clause. */
+  /** The SET clause, for tables in which we update rows instead of deleting them. */
   readonly set?: string;
   readonly count?: ErasedCount;
   /**
-   * The time when a row was created. It has to come from the database clock or from the clock that tombstones are
-   * compared with. The final check fails if a row is older than the tombstone. Tables whose rows are deleted together
-   * with those of another table don't need this.
+   * When a row was created, according to the database's clock or whatever clock the tombstone is compared with. The
+   * final check fails if it finds a row that's older than the tombstone. Not needed if the rows are deleted together
+   * with those of another table.
    */
   readonly since?: string;
   /**
-   * True if no subject can have more than one row here, so the final check can simply compare hashes. For the other
-   * tables, it looks up the subject in the index on project and subject first.
+   * True if a subject can have only one row in this table. The final check can then simply compare hashes. For all
+   * other tables, it first looks up the subject in the index on project and subject.
    */
   readonly oneRowPerSubject?: true;
 }
 
 export const bySubject = 'subject = $2::text';
 /**
- * The final check uses this condition, because by then we only know the subject's hash. PostgreSQL has no index for it.
+ * Used by the final check, because by then we only know the hash of the subject. PostgreSQL has no index for this
+ * condition.
  */
 export const bySubjectSha256 = `sha256(convert_to(subject, 'UTF8')) = $2::bytea`;
 
 export const ofSubject = (condition: string): string => `project_id = $1::uuid and ${condition}`;
 
 export const subjectTables: readonly SubjectTable[] = [
-  // Only for the final check. By the time that `erase.ts` goes through this list, it has deleted these rows and their
-  // parts.
+  // This is only here for the final check. By the time `erase.ts` goes through this list, these rows and their parts
+  // are already gone.
   { table: 'call_texts', key: 'call_id', where: ofSubject, since: 'created_at' },
   {
     table: 'outbox',
@@ -77,7 +78,7 @@ export const subjectTables: readonly SubjectTable[] = [
     where: (condition) => `conversation_id in (select id from conversations where ${ofSubject(condition)})`,
   },
   { table: 'conversations', key: 'id', where: ofSubject, count: 'episodes', since: 'started_at' },
-  // Keep this after the conversations. A batch that starts locks conversations first, too.
+  // This has to come after the conversations, because a batch that starts also locks conversations first.
   {
     table: 'memory_batch_groups',
     key: 'batch_id, position',

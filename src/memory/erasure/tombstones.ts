@@ -12,8 +12,8 @@ import { hashSubject } from '../../core/subject.ts';
 import type { Queries } from '../../db/database.ts';
 
 /**
- * Returns the calls to store. If a tombstone rejects a call, we remove its text and subject, and the erasure counts it
- * as rejected.
+ * Returns the calls that we should store. If a tombstone rejects a call, we remove its text and subject, and add it to
+ * the erasure's count of rejected calls.
  */
 export async function redactErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   const subjects = calls.flatMap(({ metadata: { projectId, memory } }) =>
@@ -35,13 +35,13 @@ export async function redactErased(tx: Queries, calls: readonly SettledCall[]): 
   return redacted;
 }
 
-/** Checks whether the subject of any of these calls was erased after the call had started. */
+/** Checks whether any of these calls started before its subject was erased. */
 export async function isAnyErased(queries: Queries, calls: readonly (ProjectSubject & { readonly startedAt: number })[]): Promise<boolean> {
   const tombstones = await findTombstones(queries, calls);
   return calls.some((call) => call.startedAt <= (tombstones.get(subjectKey(call))?.erasedAt.getTime() ?? -1));
 }
 
-/** Returns when each subject was last erased. Subjects that were never erased are left out. */
+/** Returns when each of the subjects was last erased, if it ever was. */
 export async function findErasureTimes(tx: Queries, projectId: string, subjects: readonly string[]): Promise<ReadonlyMap<string, Date>> {
   const tombstones = await findTombstones(
     tx,
@@ -80,7 +80,7 @@ interface ProjectSubject {
   readonly subject: string;
 }
 
-/** Maps `subjectKey` to the newest tombstone of each subject. Subjects that were never erased are left out. */
+/** Returns the newest tombstone of each subject that was ever erased, keyed by `subjectKey`. */
 async function findTombstones(tx: Queries, subjects: readonly ProjectSubject[]): Promise<ReadonlyMap<string, Tombstone>> {
   if (subjects.length === 0) return new Map();
   const distinct = [...new Map(subjects.map((subject) => [subjectKey(subject), subject]))];
