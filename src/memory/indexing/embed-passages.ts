@@ -16,27 +16,27 @@ import { refreshWordStatistics } from './word-statistics.ts';
 export interface EmbedPassagesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Returns the model that computes the project's vectors, or null if there's no route for embeddings. */
+  /** Returns the model for the project's vectors, or null if it has no route for embeddings. */
   readonly getModel: (projectId: string) => Promise<string | null>;
-  /** Returns a vector for each text, in the same order. Null for texts that can't be embedded. */
+  /** Returns a vector for each text, in the same order, with null for texts that can't be embedded. */
   readonly embed: (
     projectId: string,
     texts: readonly string[],
   ) => Promise<{ model: string; vectors: readonly (readonly number[] | null)[] }>;
-  /** Returns true if `embed` failed because the vendor rejected a text. */
+  /** Checks whether `embed` failed because the vendor rejected one of the texts. */
   readonly isTextRejected: (error: unknown) => boolean;
 }
 
 /**
- * How many texts and characters fit into a request. This is far below the limits of vendors, but the local embedder
- * needs up to 0.2 s for 2,000 characters (three times as long on a busy machine), and it processes one text at a time.
- * If requests were larger, ten projects at the same time would all run into timeouts.
+ * How many texts and characters we put into a request. Vendors would accept far more. But the local embedder processes
+ * one text at a time and needs up to 0.2 s for 2,000 characters, or three times as long on a busy machine. With larger
+ * requests, ten projects at the same time would all run into timeouts.
  */
 const batchSize = 32;
 const maxBatchCharacters = 8_000;
 /**
- * How many requests an activity makes. If there's more to do we return `more`, and the workflow schedules another
- * activity.
+ * How many requests an activity makes. If there's more to do, the activity returns `more` and the workflow schedules
+ * another one.
  */
 const maxBatchesPerRun = 20;
 
@@ -47,8 +47,8 @@ interface PendingPassage {
 
 export function createPassageEmbedder({ database, clock, getModel, embed, isTextRejected }: EmbedPassagesOptions) {
   /**
-   * Embeds the project's pending passages. If `signal` aborts, we stop before the next request. Errors of `embed` are
-   * rethrown. In both cases, the batches that we've already stored are kept.
+   * Embeds the project's pending passages. Stops before the next request if `signal` aborts, and rethrows errors of
+   * `embed`. Either way, the batches that have been stored so far are kept.
    */
   return async (projectId: string, run: number, signal: AbortSignal): Promise<EmbedProgress> => {
     let passages = 0;
@@ -71,8 +71,8 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
   };
 
   /**
-   * Finds passages without a vector of the current model. We read two ranges of the index, one on each side of the
-   * model, so that PostgreSQL skips all rows that have it.
+   * Finds passages without a vector of the current model. We read the index range before the model and the one after
+   * it. That way PostgreSQL skips all rows that already have it.
    */
   function findPending(projectId: string, model: string): Promise<PendingPassage[]> {
     return database.query<PendingPassage>(
@@ -115,15 +115,15 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
   }
 
   /**
-   * Ends the run, or returns `more` if there are new passages. Writers hold a shared lock on the row until they commit
-   * (see `embedding-runs.ts`).
+   * Ends the run, or returns `more` if there are new passages. No passage can slip through, because writers hold a
+   * shared lock on the row until they commit (see `embedding-runs.ts`).
    */
   async function finish(projectId: string, run: number, model: string | null): Promise<EmbedProgress['reason'] | 'more'> {
     const end = await database.transaction(async (tx) => {
       const [row] = await tx.query<{ run: number }>(`select run from memory_embeddings where project_id = $1::uuid for update`, [
         projectId,
       ]);
-      // If the row has another run number, a newer run has taken over. If it's missing, the project was deleted.
+      // If the run number has changed, a newer run has taken over. If the row is gone, the project was deleted.
       if (row?.run !== run) return 'superseded';
       const [waiting] = await tx.query(
         `select 1 from memory_passages where project_id = $1::uuid and embedding_model is null and $2::text is not null limit 1`,
@@ -136,8 +136,8 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
       );
       return model === null ? 'no_route' : undefined;
     });
-    // A route may have been added since we read `model`. Nobody has started a run for it, because this one was still
-    // active, so do it here.
+    // Somebody may have added a route since we read `model`. That didn't start a run, because this one was still
+    // active, so we have to do it.
     if (end === 'no_route' && (await getModel(projectId)) !== null)
       await database.transaction((tx) => requestEmbedding(tx, projectId, { force: true }));
     if (end !== 'more') await refreshWordStatistics(database, projectId, clock.now());

@@ -1,10 +1,10 @@
 /**
- * Maintains vector indexes for projects that have so many vectors that an exact scan becomes slow. Smaller projects
- * don't get an index, because for them an exact scan is faster and has better recall.
+ * Maintains vector indexes for projects with so many vectors that an exact scan would be slow. Smaller projects don't
+ * get an index, because an exact scan is faster for them and has better recall.
  *
- * Each project has two indexes per dimension, one for memories and one for conversations. If an index covered more than
- * a single search reads, most of the neighbours that it visits wouldn't match the filter. It would find too little for
- * a small project next to a large one, or too few memories among recorded conversations.
+ * Each project has two indexes per dimension, one for memories and one for conversations. An index only covers what a
+ * single search reads, because otherwise most of the neighbours that it visits wouldn't match the filter. Then we'd
+ * find too little in a small project next to a large one, or too few memories among lots of recorded conversations.
  *
  * We never build indexes on PGlite, because that would block its only session.
  */
@@ -17,16 +17,17 @@ const maxDimensions = 4_000;
 const namePrefix = 'memory_passages_vectors_';
 
 /**
- * Three times pgvector's default. It takes two to three times as long to build the index and to add a memory to it, but
- * a search then finds more of the nearest memories although it visits only half as many (`efSearch` in search.ts).
- * Conversations have the default, because recording adds to them all the time and recall doesn't search them.
+ * About three times pgvector's default. Building the index and adding a memory take two to three times as long. In
+ * return, a search has to visit only half as many nodes and still finds more of the nearest memories (`efSearch` in
+ * search.ts). Conversations keep the default, because recording adds to them all the time and recall doesn't search
+ * them.
  */
 const efConstructionOfMemories = 200;
 
 /**
- * Concurrently builds one missing index or drops one that's no longer used, e.g. because the project has shrunk to half
- * of `minVectors` or an older version built it. Returns the number of indexes it built or dropped, so 0 means that
- * everything is done.
+ * Builds one missing index, or drops one that's no longer used, e.g. because an older version built it or because the
+ * project has shrunk to half of `minVectors`. Doesn't block writers. Returns the number of indexes that were built or
+ * dropped, which is 0 once everything is in place.
  */
 export async function buildVectorIndex(database: Database, signal: AbortSignal, minVectors = defaultMinVectors): Promise<number> {
   if (database.kind === 'embedded') return 0;
@@ -40,7 +41,7 @@ export async function buildVectorIndex(database: Database, signal: AbortSignal, 
   const missing = (await findNeededIndexes(database, minVectors)).find(({ name }) => !valid.has(name));
   if (missing) {
     const { name, projectId, dims, owner, options } = missing;
-    // An interrupted build leaves an invalid index behind, which PostgreSQL doesn't use.
+    // If a build was interrupted, it left an invalid index behind. PostgreSQL doesn't use it, so drop it first.
     if (existing.length > valid.size) await database.runWithoutTimeout(`drop index concurrently if exists ${name}`, signal);
     await database.runWithoutTimeout(
       `create index concurrently ${name} on memory_passages
@@ -63,11 +64,13 @@ interface LargeProject {
 }
 
 interface NeededIndex extends LargeProject {
-  /** The name of the index. It has to fit into 63 characters, because PostgreSQL truncates longer names. */
+  /** The name of the index. Use at most 63 characters, because PostgreSQL would truncate a longer name. */
   readonly name: string;
-  /** Column with the owner's id, i.e. the memory's or the conversation's. */
+  /** The column with the id of the memory or conversation that a passage belongs to. */
   readonly owner: string;
-  /** A WITH clause. If you change it, change the name, too, so that the cleanup replaces existing indexes. */
+  /**
+   * A WITH clause. If you change it you have to change the name as well, so that the cleanup replaces existing indexes.
+   */
   readonly options: string;
 }
 
@@ -85,8 +88,8 @@ async function findNeededIndexes(database: Database, minVectors: number): Promis
 }
 
 /**
- * Finds projects that have more than `minVectors` vectors of their current model. This reads that many index entries
- * per project, but none of the vectors.
+ * Finds projects with more than `minVectors` vectors of their current model. For each project this reads that many
+ * index entries, but none of the vectors.
  */
 function findLargeProjects(database: Database, minVectors: number): Promise<LargeProject[]> {
   return database.query<LargeProject>(

@@ -10,8 +10,8 @@ import { sampleWords } from '../records/word-sample.ts';
 
 const minPassages = 1_000;
 /**
- * The minimum time between two refreshes. It's shorter than a day, so that it has always passed when the daily cleanup
- * runs.
+ * How long to wait at least between two refreshes. It's less than a day, so that it's always over when the daily
+ * cleanup runs again.
  */
 const minIntervalMs = 20 * 3_600_000;
 
@@ -27,7 +27,7 @@ export async function refreshWordStatistics(database: Database, projectId: strin
   );
   if (!due || due.count < minPassages) return;
   await database.transaction(async (tx) => {
-    // The shared lock makes sure that we don't sample texts that an erasure is deleting.
+    // Take the shared lock, so that we don't sample texts that an erasure is just deleting.
     await lockProject(tx, projectId, 'shared');
     await sampleWords(tx, projectId, { passages: due.count, memories: due.memories });
     await tx.query(
@@ -40,8 +40,8 @@ export async function refreshWordStatistics(database: Database, projectId: strin
 }
 
 /**
- * Refreshes the statistics of every project that's due, including those that never embed anything new and so wouldn't
- * do it themselves. Everything happens in one call, so it returns 0.
+ * Refreshes the statistics of every project that's due. This also reaches projects that never embed anything new and
+ * therefore don't trigger a refresh themselves. A single call does everything, so it always returns 0.
  */
 export async function refreshAllWordStatistics(database: Database, clock: Clock, signal: AbortSignal): Promise<number> {
   const rows = await database.query<{ projectId: string }>(`select project_id as "projectId" from memory_embeddings order by project_id`);
