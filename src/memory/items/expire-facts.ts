@@ -1,6 +1,6 @@
 import type { Queries } from '../../db/database.ts';
 
-/** Ends facts that have lost their last live memory. */
+/** Ends facts whose last live memory has been closed. */
 export async function expireOrphanedFacts(tx: Queries, closedIds: readonly string[]): Promise<void> {
   if (closedIds.length === 0) return;
   await tx.query(

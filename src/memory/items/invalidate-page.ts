@@ -8,12 +8,12 @@ import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { signalBatch } from '../triggers/learning-triggers.ts';
 
-/** Several memories are often removed in a row, so we wait and rebuild the page only once. */
+/** People often remove several memories in a row, so we wait a bit and rebuild the page only once. */
 const rebuildDelayMs = 30_000;
 
 interface PageScope {
   readonly projectId: string;
-  /** Null for the page of the whole project. */
+  /** Null for the knowledge page, which is about the whole project. */
   readonly subject: string | null;
 }
 
@@ -22,13 +22,13 @@ export async function invalidatePage(tx: Queries, scope: PageScope, clock: Clock
     `delete from memory_pages where project_id = $1::uuid and subject is not distinct from $2::text returning 1`,
     [scope.projectId, scope.subject],
   );
-  // No page means that it hasn't been published yet, or that a rebuild is already scheduled.
+  // If there's no page, it either hasn't been published yet or is already going to be rebuilt.
   if (deleted.length > 0) await schedulePageRebuild(tx, scope, clock);
 }
 
 /**
- * Schedules a rebuild of the page. Unnecessary if there's one that hasn't started yet, because that one will see the
- * current memories anyway.
+ * Schedules a rebuild of the page, unless there's one that hasn't started yet. That one is going to see the current
+ * memories anyway.
  */
 export async function schedulePageRebuild(tx: Queries, { projectId, subject }: PageScope, clock: Clock): Promise<void> {
   const [pending] = await tx.query(

@@ -9,28 +9,28 @@ import { listVotes, type StoredVote } from './votes.ts';
 
 export interface ItemDetails {
   readonly item: Item;
-  /** The memory with everything that corrections and merges connect it to, oldest first. */
+  /** This memory and all others that it's connected to by corrections or merges, oldest first. */
   readonly history: readonly Item[];
-  /** Where the memory comes from. Null unless it was learned from messages. */
+  /** Where the memory was learned from. Null if it wasn't learned from messages. */
   readonly source: ItemSource | null;
-  /** Up to `maxVotes` of the newest votes on the memory. */
+  /** The newest votes on the memory, up to `maxVotes`. */
   readonly votes: readonly StoredVote[];
 }
 
 export interface ItemSource {
   readonly batchId: string | null;
-  /** Quotation that the memory was derived from. */
+  /** The quotation from which the memory was derived. */
   readonly evidence: string | null;
-  /** Null if the conversation was deleted or doesn't have a title. */
+  /** Null if the conversation has no title or was deleted. */
   readonly conversationTitle: string | null;
-  /** Up to `maxMessages` of the newest messages that the batch read and that contain the evidence. */
+  /** The newest messages that the batch has read and that contain the evidence, up to `maxMessages`. */
   readonly messages: readonly EvidenceMessage[];
 }
 
 export interface EvidenceMessage {
   readonly position: number;
   readonly role: 'user' | 'assistant';
-  /** The text around the evidence, with white space collapsed and up to `maxExcerptLength` characters. */
+  /** The text around the evidence, at most `maxExcerptLength` characters, with white space collapsed. */
   readonly excerpt: string;
   readonly createdAt: Date;
 }
@@ -63,10 +63,7 @@ interface SourceColumns {
   readonly conversationTitle: string | null;
 }
 
-/**
- * Returns the memory's history, i.e. all memories that it's connected to through corrections and merges, both earlier
- * and later ones.
- */
+/** Follows corrections and merges in both directions and returns all memories that are connected in this way. */
 function readHistory(queries: Queries, projectId: string, id: string): Promise<Item[]> {
   return queries.query<Item>(
     `with recursive chain as (

@@ -1,7 +1,9 @@
 /**
- * Schemas for the request bodies of the item routes. Unknown fields are ignored. The maximum length of a text is
- * counted in code points after trimming. The API description is generated from these schemas, too. `meta` adds what it
- * can't derive from a `refine`.
+ * Schemas for the request bodies of the item routes. They ignore unknown fields. The maximum length of a text is in
+ * code points, and doesn't count white space at the ends.
+ *
+ * We also generate the API description from these schemas. It can't see what a `refine` checks, so describe that with
+ * `meta`.
  */
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -18,8 +20,8 @@ const visibleCharacter = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u;
 export const storableText = z.string().transform((value) => toPostgresText(value).trim());
 
 export function hasAtMost(text: string, maxLength: number): boolean {
-  // Compare the number of UTF-16 code units first, so that we never split a text of several megabytes. A code point has
-  // at most two of them.
+  // Check the number of UTF-16 code units first, so that we don't have to split a text of several megabytes. A code
+  // point has one or two of them.
   return text.length <= maxLength || (text.length <= 2 * maxLength && [...text].length <= maxLength);
 }
 
@@ -53,7 +55,7 @@ export const optionalSubject = z
   .transform((value) => value ?? null)
   .describe('the end user; if you omit it, the whole project');
 
-/** Null falls back as well, because many clients send it for fields that they don't set. */
+/** Makes a field optional. Null counts as missing, because many clients send it for fields that they don't set. */
 export function withDefault<Schema extends z.ZodType>(schema: Schema, fallback: z.output<Schema>) {
   return schema.nullish().transform((value) => value ?? fallback);
 }
@@ -70,7 +72,7 @@ export const itemBody = z.object({
 
 export type NewItem = z.output<typeof itemBody>;
 
-/** A correction can't pin a memory. We only parse `pinned` so that we can reject corrections that try to. */
+/** A correction can't pin a memory. We parse `pinned` anyway, so that we can reject requests that contain it. */
 export const correctionBody = z.object({ text: itemText, pinned });
 
 const rating = z.enum(['useful', 'wrong']);
@@ -80,8 +82,8 @@ const maxRated = 100;
 const id = z.uuid('must be a UUID').transform((value) => value.toLowerCase());
 
 /**
- * With `call_id`, the rating is about a memory that recall put into this call. `memories` rates more memories of the
- * same call.
+ * If `call_id` is set, the rating is about a memory that recall inserted into this call, and `memories` can rate other
+ * memories of the same call.
  */
 export const ratingBody = z
   .object({
@@ -102,7 +104,7 @@ export type RatingRequest = z.output<typeof ratingBody>;
 
 export const wakeUpBody = z.preprocess(toOptionalBody, z.object({ subject: optionalSubject }));
 
-/** The body of a request to learn from a conversation. `focus` is null if it's missing or empty. */
+/** The body of a request to learn from a conversation. A missing or empty `focus` becomes null. */
 export const rememberBody = z.preprocess(
   toOptionalBody,
   z.object({

@@ -1,4 +1,4 @@
-/** Reads the beginnings of memories, so that other lists can name them. */
+/** Reads the first characters of memories, for lists that refer to them. */
 import type { Queries } from '../../db/database.ts';
 
 export interface ItemBeginning {
@@ -9,7 +9,9 @@ export interface ItemBeginning {
 
 const maxLength = 200;
 
-/** Finds memories of any project by id, live or closed. Deleted ones are missing from the result. */
+/**
+ * Finds memories by id in any project, whether they're live or closed. Deleted memories are missing from the result.
+ */
 export function findItemBeginnings(queries: Queries, ids: readonly string[]): Promise<ItemBeginning[]> {
   if (ids.length === 0) return Promise.resolve([]);
   return queries.query<ItemBeginning>(

@@ -25,7 +25,7 @@ import type { NewItem, Rating } from './item-schemas.ts';
 import { overruleVotes, saveVotes } from './votes.ts';
 
 /**
- * Who makes a change. A virtual key writes as an agent. Agents can't pin memories or change the ones that a person
+ * The author of a change. A virtual key counts as an agent, which can't pin memories or change those that a person
  * wrote.
  */
 export interface Writer {
@@ -34,7 +34,7 @@ export interface Writer {
   readonly author: string;
 }
 
-/** All functions with an `id` throw `not_found` if the project has no live memory with this id. */
+/** Functions that take an `id` throw `not_found` if the project has no live memory with that id. */
 export function createItems({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const withProjectLock = <Result>(projectId: string, work: (tx: Queries) => Promise<Result>): Promise<Result> =>
     databaseOf(database, projectId).transaction(async (tx) => {
@@ -119,7 +119,8 @@ export function createItems({ database, clock }: { readonly database: Database; 
         const old = await lockLive(tx, projectId, id);
         assertMayChange(old, writer);
         const { kind, importance, subject } = old;
-        // Keep the pin only if a person made the correction. If a key did, nobody has reviewed the new text.
+        // A person's correction keeps the pin. If a key made the correction, nobody has reviewed the new text, so it
+        // loses the pin.
         const pinned = old.pinned && writer.origin === 'person';
         const corrected = await insert(tx, projectId, { text: sanitized, kind, importance, subject, pinned, ...writer, supersedes: id });
         await close(tx, { projectId, id, supersededBy: corrected.id, author: writer.author });
@@ -134,9 +135,11 @@ export function createItems({ database, clock }: { readonly database: Database; 
         return close(tx, { projectId, id, supersededBy: null, author: writer.author });
       }),
     /**
-     * Undoes `remove` by writing the item again as a new live one, with the same text, subject, kind, importance and pin.
-     * The removed item stays closed, and its history leads to the new one. Throws `forbidden` unless the writer is a
-     * person, `not_found` unless the item is closed, `conflict` if another item has taken its place, and like `write`.
+     * Undoes `remove` by writing a new live item with the same text, subject, kind, importance and pin. The removed
+     * item stays closed, and its history leads to the new one.
+     *
+     * Throws `forbidden` unless the writer is a person, `not_found` unless the item is closed, and `conflict` if
+     * another item has taken its place. It can also throw whatever `write` throws.
      */
     async restore(projectId: string, id: string, writer: Writer): Promise<Item> {
       assertPerson(writer, 'restore');
@@ -161,21 +164,21 @@ export function createItems({ database, clock }: { readonly database: Database; 
       return updateLive(databaseOf(database, projectId), { projectId, id, set: 'pinned = $4::boolean', values: [pinned] });
     },
     /**
-     * Overrules all `wrong` ratings so far, so that recall uses the memory again. Throws `forbidden` unless the writer
-     * is a person.
+     * Overrules all `wrong` ratings that the memory has so far, so that recall uses it again. Throws `forbidden` unless
+     * the writer is a person.
      */
     async confirm(projectId: string, id: string, writer: Writer): Promise<Item> {
       assertPerson(writer, 'confirm');
       return withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         const { inRecall, subject } = await lockLive(tx, projectId, id);
-        // The page was built without this memory while recall excluded it.
+        // Recall has been ignoring this memory, so the page was built without it.
         if (!inRecall) await invalidatePage(tx, { projectId, subject }, clock);
         await overruleVotes(tx, id);
         return updateLive(tx, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
       });
     },
-    /** Counts a rating. If `voter` isn't null, this also records the vote of this voter. */
+    /** Counts a rating. If we know the voter, it's also recorded as their vote. */
     async rate(projectId: string, id: string, rating: Rating, voter: string | null = null): Promise<Item> {
       const vote = async (tx: Queries): Promise<void> => {
         const votes = [{ itemId: id, rating }];
@@ -214,8 +217,8 @@ interface InsertRow extends NewItem {
 }
 
 /**
- * Masks credentials. Throws `guardrail_blocked` if the text contains an injection. The error message has the rule and
- * the class, but doesn't quote the text.
+ * Masks credentials. Throws `guardrail_blocked` if the text contains an injection. The message names the rule and the
+ * class, but doesn't quote the text.
  */
 function sanitizeText(text: string): string {
   const kind = findInjection(text);
@@ -227,7 +230,10 @@ async function assertMemoryEnabled(tx: Queries, projectId: string): Promise<void
   if (!(await readProjectMemorySettings(tx, projectId)).enabled) throw gatewayError('memory_off');
 }
 
-/** Locks a live item. If two changes are concurrent, the second one waits here and then finds the item closed. */
+/**
+ * Locks a live item. If somebody else is changing it at the same time, we wait here until they're done and then find
+ * that the item is closed.
+ */
 async function lockLive(tx: Queries, projectId: string, id: string): Promise<Item> {
   const [row] = await tx.query<Item>(
     `select ${itemColumns} from memory_items as item
@@ -239,8 +245,8 @@ async function lockLive(tx: Queries, projectId: string, id: string): Promise<Ite
 }
 
 /**
- * If there are two concurrent restorations, the second one waits for this lock and then finds that the first one has
- * succeeded.
+ * Locks a removed item. If two people restore it at the same time, the second one waits here and then finds that the
+ * first one has succeeded.
  */
 async function lockRemoved(tx: Queries, projectId: string, id: string): Promise<Item> {
   const [row] = await tx.query<Item>(

@@ -2,23 +2,22 @@
 import type { Queries } from '../../db/database.ts';
 import { type Item, type ItemKind, type ItemOrigin, itemColumns } from '../records/item-record.ts';
 
-/** Filter values. `left_out` means live memories that recall ignores because of `wrong` ratings. */
+/** `left_out` means live memories that recall ignores because of their `wrong` ratings. */
 export const itemStates = ['live', 'left_out', 'closed', 'all'] as const;
 export type ItemStateFilter = (typeof itemStates)[number];
 
 export interface ItemFilter {
-  /** Null to match all subjects. */
   readonly subject: string | null;
   readonly kind: ItemKind | null;
   readonly origin: ItemOrigin | null;
   readonly state: ItemStateFilter;
   readonly pinnedOnly: boolean;
-  /** The conversation that the memory was learned from. Null matches any conversation. */
+  /** The conversation that the memory was learned from. */
   readonly conversationId: string | null;
 }
 
 export interface IdPage {
-  /** Cursor: the page starts with the rows older than this id. Null for the first page. */
+  /** Return rows that are older than this id. Null for the first page. */
   readonly before: string | null;
   readonly limit: number;
 }
@@ -48,7 +47,7 @@ export function listItems(queries: Queries, projectId: string, filter: ItemFilte
   );
 }
 
-/** Returns true if a memory passes the filter. We use this to filter search results. */
+/** Checks whether a memory passes the filter. We use this for search results. */
 export function matchesFilter(item: Item, { subject, kind, origin, state, pinnedOnly, conversationId }: ItemFilter): boolean {
   return (
     (subject === null || item.subject === subject) &&

@@ -23,13 +23,13 @@ export interface RecalledRating {
   readonly id: string;
   readonly rating: Rating;
   /**
-   * Ratings of other memories recalled by the same call. Memories that were closed in the meantime are skipped. The
-   * last rating of a memory wins, but none of these can override `rating` for the memory `id`.
+   * Ratings of other memories that the same call recalled. Memories that were closed in the meantime are skipped. If a
+   * memory occurs more than once, its last rating counts, except that nothing overrides `rating` for the memory `id`.
    */
   readonly others: readonly Vote[];
 }
 
-/** Records ratings and returns the memory `id`. Throws `not_found`. */
+/** Records the ratings. Returns the memory `id`, or throws `not_found`. */
 export function createRateRecalled({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return ({ projectId, callId, voter, id, rating, others }: RecalledRating): Promise<Item> =>
     databaseOf(database, projectId).transaction(async (tx) => {
@@ -58,7 +58,7 @@ function notRecalled(): Error {
   return gatewayError('not_found', { message: 'no call of this project with this id recalled these memories, or they are no longer live' });
 }
 
-/** Locks those of the given memories that are live and that the call's end user may see. */
+/** Locks these memories, as far as they're live and the call's end user is allowed to see them. */
 function lockItems(tx: Queries, projectId: string, subject: string | null, ids: readonly string[]): Promise<Item[]> {
   return tx.query<Item>(
     `select ${itemColumns} from memory_items as item
@@ -71,7 +71,8 @@ function lockItems(tx: Queries, projectId: string, subject: string | null, ids: 
 }
 
 /**
- * Adds the votes to the counts, and subtracts earlier votes by the same key. Returns the memories that have changed.
+ * Adds the votes to the ratings of the memories, after subtracting earlier votes by the same key. Returns the memories
+ * that this has changed.
  */
 function countVotes(tx: Queries, voter: string, votes: readonly Vote[], now: Date): Promise<Item[]> {
   const useful = 'greatest(0, item.ratings_useful + changed.useful)';

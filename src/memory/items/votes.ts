@@ -13,9 +13,9 @@ export interface Vote {
 
 export interface Ballot {
   readonly projectId: string;
-  /** `key:<id>`, where the id of a rotated key is that of the first key in its chain. */
+  /** Has the form `key:<id>`. After a rotation, it's still the id of the first key. */
   readonly voter: string;
-  /** The end user of the call. If this is null, the vote counts for all end users who can see the memory. */
+  /** The end user of the call. If it's null, the vote counts for everybody who can see the memory. */
   readonly subject: string | null;
   readonly callId: string | null;
   readonly votes: readonly Vote[];
