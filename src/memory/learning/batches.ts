@@ -21,7 +21,7 @@ export interface BatchProgress {
   readonly messages: number;
   readonly attempts: number;
   readonly nextTryAt: Date | null;
-  /** Code of the last failure. */
+  /** Error code of the last failure. */
   readonly error: string | null;
   readonly errorMessage: string | null;
   readonly written: number;
@@ -29,7 +29,7 @@ export interface BatchProgress {
   readonly dropped: number;
   readonly merged: number;
   readonly facts: number;
-  /** Known cost of the batch's calls, in nano-dollars. */
+  /** What the batch's calls have cost, as far as we know, in nano-dollars. */
   readonly costNanos: number;
 }
 
@@ -63,13 +63,12 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
-/** Only these states occur in the table. The others are stored as `running`. */
 const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
 
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;
 const runFailed = { error: 'run_failed', errorMessage: 'its Temporal run failed' } as const;
 
-/** The time of the next attempt. Only a running batch has one. */
+/** When the next attempt starts. Only a running batch has one. */
 const nextTrySql = `case when batch.state = 'running' then part.next_try_at end`;
 
 const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
@@ -78,11 +77,11 @@ export type Batches = ReturnType<typeof createBatches>;
 
 export interface BatchesOptions {
   readonly database: Database;
-  /** Returns the URL of the list of workflows in Temporal's web UI. Null if we don't know it. */
+  /** Returns the URL of the workflow list in Temporal's web UI, or null if we don't know it. */
   readonly uiUrl: () => Promise<string | null>;
 }
 
-/** For all of these functions, a `projectId` of null stands for all projects. */
+/** In all of these functions, pass null as `projectId` to include all projects. */
 export function createBatches({ database, uiUrl }: BatchesOptions) {
   /** Throws `not_found`. */
   const findWithGroups = async (projectId: string | null, id: string): Promise<BatchWithGroups> => {
@@ -108,11 +107,15 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     /** Returns one page of batches. `before` is the id of the last batch on the previous page. */
     listPage: (projectId: string, page: BatchPage) => findBatches(projectId, page),
     /**
-     * Counts the project's running, failing, failed and stopped batches. Waiting and retrying batches count as running.
+     * Counts the project's running, failing, failed and stopped batches. Those that are waiting or retrying count as
+     * running.
      */
     count: (projectId: string) => countOpenBatches(database, projectId),
     show: findWithGroups,
-    /** Immediately retries groups that have failed or are waiting. Finished groups don't change. Throws `not_found`. */
+    /**
+     * Retries groups right away if they have failed or are waiting. Groups that are finished don't change. Throws
+     * `not_found`.
+     */
     async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
         const [batch] = await tx.query<LockedBatch & { state: string }>(
@@ -131,8 +134,8 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
      */
     async stop(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
-        // If the batch still has a run, clear the run id. Otherwise that run could conclude that it was reset after the
-        // stop, and would reopen the batch.
+        // Clear the run id if the batch still has a run. Otherwise that run would look as if somebody had reset it
+        // after the stop, and would reopen the batch.
         const [stopped] = await tx.query<LockedBatch & { hasRun: boolean }>(
           `update memory_batches batch
               set state = 'stopped', run_id = case state when 'running' then null else run_id end, finished_at = now()
@@ -156,7 +159,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
         throw gatewayError('conflict', { message: `only failed and waiting batches can be stopped, and this one is ${batch.state}` });
       return batch;
     },
-    /** Replays every batch of the project that's in this state. Returns their ids. */
+    /** Replays all of the project's batches in this state. Returns their ids. */
     replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, state),
   };
 
@@ -196,8 +199,8 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     return rows.map(({ projectId, isPending, ...row }) => {
       const workflowId = batchWorkflowId({ id: row.id, projectId });
       const runUrl = runsUrl === null ? null : `${runsUrl}/${encodeURIComponent(workflowId)}`;
-      // If the run gave up the batch itself, none of its groups is pending, and each failed group has its own error. So
-      // only report a failed run if a group is still pending.
+      // If the run itself gave up the batch, each failed group has its own error and none is pending. So we only report
+      // a failed run if a group is still pending.
       const end = row.state === 'stopped' ? stoppedByOperator : row.state === 'failed' && isPending ? runFailed : {};
       return { ...row, ...end, workflowId, runUrl };
     });

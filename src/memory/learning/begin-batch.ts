@@ -20,15 +20,15 @@ import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.t
 import { isFailingSql } from './replay.ts';
 
 /**
- * If a project has this many failing batches we don't start another one, because each of them makes paid calls every
- * day. Messages wait until there are fewer.
+ * If a project has this many failing batches, we don't start another one until there are fewer, because each of them
+ * makes paid calls every day. Meanwhile, messages have to wait.
  */
 export const maxFailingBatches = 3;
 
 export interface RememberReceipt {
   readonly conversationId: string;
   readonly batchId: string;
-  /** The request's focus, with masked credentials. */
+  /** What the request wants us to focus on, with credentials masked. */
   readonly focus: string | null;
 }
 
@@ -60,7 +60,7 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
     remember: (projectId: string, conversationId: string, focus: string | null) =>
       database.transaction(async (tx): Promise<RememberReceipt> => {
         await lockProject(tx, projectId, 'shared');
-        // Somebody has explicitly asked us to learn from this conversation, so mark it as learnable.
+        // Somebody has explicitly asked us to learn from this conversation, so make it learnable.
         const [conversation] = await tx.query<{ subject: string | null }>(
           `update conversations set learnable = true where id = $1::uuid and project_id = $2::uuid returning subject`,
           [conversationId, projectId],
@@ -77,9 +77,10 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
   };
 
   /**
-   * Returns the id of the normal batch that the next one has to wait for, or null if it can start. Batches that aren't
-   * waiting for a retry are enqueued again, because a run that somebody terminated in Temporal would block the project
-   * forever. This has no effect on runs that still exist.
+   * Returns the id of the normal batch that the next one has to wait for, or null if the next one can start.
+   *
+   * If a running batch isn't waiting for a retry, we enqueue it again. Somebody may have terminated its run in
+   * Temporal, and it would then block the project forever. If the run still exists, this has no effect.
    */
   async function restartIdleBatches(tx: Queries, projectId: string): Promise<string | null> {
     const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean; failing: boolean }>(
@@ -158,7 +159,7 @@ interface WaitingConversation {
   readonly from: number;
 }
 
-/** An SQL condition for conversations that have messages waiting for a batch. */
+/** SQL that's true for conversations with messages that are waiting for a batch. */
 const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
 
 interface BatchCounts {
@@ -168,7 +169,7 @@ interface BatchCounts {
   readonly blocked: number;
 }
 
-/** Counts the batches that won't make progress until an operator replays them or changes a model or a setting. */
+/** Counts the batches that need an operator, who has to replay them or change a model or a setting. */
 async function countBatches(tx: Queries, projectId: string): Promise<BatchCounts> {
   const [row] = await tx.query<BatchCounts>(
     `select count(*) filter (where state = 'failed')::integer as failed, count(*) filter (where state = 'stopped')::integer as stopped,
@@ -184,8 +185,8 @@ async function countBatches(tx: Queries, projectId: string): Promise<BatchCounts
 }
 
 /**
- * Returns the number of waiting messages and the age of the oldest one, for the settings `batch_of` and
- * `at_least_every_minutes`.
+ * Returns how many messages are waiting, and how old the oldest one is. The settings `batch_of` and
+ * `at_least_every_minutes` are compared with these.
  */
 export async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {
   const [row] = await tx.query<{ messages: number; oldestMs: number | null }>(

@@ -50,16 +50,14 @@ export interface NewFact {
   readonly relation: string;
   readonly target: string;
   readonly fact: string;
-  /**
-   * Id of the invalid fact that this one replaces, i.e. one with the same source and relation. Null if there's none.
-   */
+  /** Id of a fact with the same source and relation, which this one replaces. Null if there's none. */
   readonly replaces: string | null;
 }
 
 export interface Consolidation {
   readonly merges: readonly Merge[];
   readonly facts: readonly NewFact[];
-  /** The page's new text, or null to keep the old one. */
+  /** The new text of the page. Null if it doesn't change. */
   readonly page: string | null;
 }
 
@@ -96,8 +94,8 @@ const maxNameLength = 200;
 const maxFactLength = 1_000;
 const maxPageLength = 8_000;
 /**
- * The most facts that we accept in a response. A group can't learn more memories than this (`extraction.ts`), so
- * there's room for one fact per memory.
+ * The maximum number of facts in a response. A group can't learn more memories than this (`extraction.ts`), so every
+ * memory can have a fact.
  */
 const maxFacts = 500;
 
@@ -113,7 +111,7 @@ export function parseConsolidation(response: string, context: ConsolidationConte
   };
 }
 
-/** Makes sure that each memory is part of at most one merge, and that a protected memory is the one that we keep. */
+/** Drops a merge if it shares a memory with an earlier one. Also makes sure that we keep a memory that's protected. */
 function parseMerges(merges: readonly unknown[], { added, known }: ConsolidationContext): Merge[] {
   const items = new Map([...added, ...known].map((item) => [item.id, item]));
   const addedIds = new Set(added.map(({ id }) => id));
@@ -147,17 +145,17 @@ function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFa
   return { itemId: item.id, source, relation, target, fact: sentence, replaces: isSame ? old.id : null };
 }
 
-/** Matches the number of a list item, such as `1.`. */
+/** The number in front of a list item, such as `1.`. */
 const listNumber = /^\s*\d{1,3}[.)]\s/;
 /**
- * Where a sentence ends and the next one begins. There have to be three letters before the period, because anything
- * shorter could be an abbreviation.
+ * The end of a sentence. There have to be at least three letters before the period, because `Dr.` and the like are
+ * abbreviations.
  */
 const sentenceEnd = /(?<=[\p{L}\p{N}]{3}[.!?] )|(?<=[。！？])/u;
 
 /**
- * Cuts each line before its first sentence that memories don't support. We drop the rest of the line too, because later
- * sentences may refer to this one.
+ * If a sentence isn't supported by the memories, we drop it together with the rest of its line, because later sentences
+ * may refer to it.
  */
 function keepSupportedLines(page: string, { added, known }: ConsolidationContext): string {
   const isGrounded = createNameCheck([...added, ...known].map((item) => item.text));
@@ -173,7 +171,7 @@ function keepSupportedLines(page: string, { added, known }: ConsolidationContext
     .trim();
 }
 
-/** Returns the text in a form that we can store. Empty if we reject it. */
+/** Prepares a text for storage. Returns an empty string if we can't accept it. */
 function sanitizeText(value: unknown, maxLength: number): string {
   const sanitized = toPostgresText(asString(value) ?? '', maxLength).trim();
   return sanitized === '' || findInjection(sanitized) !== null ? '' : maskCredentials(sanitized);

@@ -18,7 +18,7 @@ import type { GroupMessage, RecalledTexts } from './group-messages.ts';
 /** A prompt for a JSON response that matches a schema. */
 export interface StructuredPrompt {
   readonly system: string;
-  /** The prompt's input. As JSON, it's less likely to be taken for instructions. */
+  /** The input, as JSON so that the model is less likely to take it for instructions. */
   readonly text: string;
   readonly schema: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
 }
@@ -93,14 +93,14 @@ function formatDay(date: Date): string {
 const maxTextLength = 4_000;
 const maxEvidenceLength = 2_000;
 /**
- * We ignore the rest of a response with more statements than this. No group has more user messages, so even one
- * statement per message fits.
+ * The maximum number of statements in a response. We ignore the rest. No group has more user messages than this, so
+ * there's room for one statement per message.
  */
 const maxStatements = 500;
-/** How many messages we search when the evidence occurs in more than one. */
+/** If several messages contain the evidence, we try at most this many of them. */
 const maxSources = 5;
 
-/** Why a statement was dropped. `form` means that it doesn't match the schema or is too long. */
+/** Why we dropped a statement. `form` means that it doesn't match the schema or is too long. */
 export type Refusal = GroundingRefusal | 'form' | 'quotation' | 'injection' | 'recalled';
 
 export interface Extraction {
@@ -139,7 +139,7 @@ export function parseResponse(response: string): unknown {
 
 interface Context {
   readonly messages: readonly GroupMessage[];
-  /** For each conversation, a function that recognizes the memories that were recalled in it. */
+  /** Functions that recognize recalled memories, by the id of the conversation that they were recalled in. */
   readonly recalledMatchers: ReadonlyMap<string, ReturnType<typeof createOverlapMatcher>>;
   readonly checkGrounding: ReturnType<typeof createGroundingCheck>;
 }
@@ -149,8 +149,8 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
   const text = maskCredentials(toPostgresText(asString(entry['text']) ?? '').trim());
   const evidence = collapseSpaces(toPostgresText(asString(entry['evidence']) ?? ''));
   if (text === '' || [...text].length > maxTextLength || evidence.length > maxEvidenceLength) return 'form';
-  // Reject statements without a list of names. Some languages don't capitalize names, and there we couldn't find them
-  // without this list.
+  // Without a list of names, we reject the statement. In languages that don't capitalize names, we couldn't find them
+  // any other way.
   if (!Array.isArray(entry['names'])) return 'form';
   if (findInjection(text) !== null) return 'injection';
   const strings = (list: unknown): string[] => asArray(list).flatMap((value) => asString(value) ?? []);
@@ -173,8 +173,8 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
 }
 
 /**
- * Finds the message that supports a claim. If several messages contain the evidence, we prefer messages of the user,
- * and then the latest one.
+ * Finds the message that supports a claim. If several messages contain the evidence, we prefer those of the user, and
+ * among them the latest.
  */
 function findSource(
   claim: Omit<Claim, 'index'>,
@@ -185,7 +185,8 @@ function findSource(
     .flatMap((message, index) => (message.text.includes(claim.evidence) ? [{ message, index }] : []))
     .sort((left, right) => Number(right.message.role === 'user') - Number(left.message.role === 'user') || right.index - left.index);
   if (quoted.length === 0) return 'quotation';
-  // The assistant may just be repeating a memory that recall inserted. Learning it again would reinforce it.
+  // If the assistant said it, it may only be repeating a memory that recall inserted. Don't learn that again, because
+  // it would reinforce itself.
   const isRecalled = ({ role, conversationId }: GroupMessage): boolean =>
     role === 'assistant' && Boolean(recalledMatchers.get(conversationId)?.(splitWords(claim.evidence)));
   const refusals: Refusal[] = [];

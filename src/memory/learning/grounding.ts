@@ -1,7 +1,7 @@
 /**
- * Checks that the messages really say what a statement claims. A verbatim quotation only proves that somebody said its
- * words, so we also look for the statement's names, numbers and dates. For things that depend on the language, we rely
- * on lists from the model. The rules are in docs/architecture/learning.md#evidence.
+ * Checks that a statement says no more than the messages do. If its quotation is verbatim, that only proves that
+ * somebody said these words, so we also look for the statement's names, numbers and dates. Where this depends on the
+ * language, we rely on lists from the model. The rules are in docs/architecture/learning.md#evidence.
  */
 import { foldName, splitIntoTokens } from '../text/lexemes.ts';
 import { normalizeWords } from '../text/normalized-text.ts';
@@ -11,19 +11,19 @@ import { findNumbers, type RelativeDate, resolveOffset } from './numbers.ts';
 /**
  * Why a statement isn't grounded.
  *
- * - `evidence`: the evidence is too short, or the assistant said it and the user didn't reply
+ * - `evidence`: the evidence is too short, or it's something that the assistant said and the user didn't respond to
  * - `content`: the evidence is about something else
- * - `names`, `numbers`: nobody said one of them
+ * - `names`, `numbers`: the statement has a name or number that nobody mentioned
  */
 export type GroundingRefusal = 'evidence' | 'content' | 'names' | 'numbers';
 
 export interface Claim {
   readonly text: string;
-  /** Proper names that the model says are in the text. */
+  /** The proper names in the text, according to the model. */
   readonly names: readonly string[];
-  /** Numbers that the model says are in the text. */
+  /** The numbers in the text, according to the model. */
   readonly numbers: readonly string[];
-  /** Relative dates for which the model wrote absolute ones. */
+  /** Relative dates that the model has converted to absolute ones. */
   readonly dates: readonly RelativeDate[];
   readonly evidence: string;
   /** Index of the message that we found the evidence in. */
@@ -32,35 +32,35 @@ export interface Claim {
 
 export interface Grounding {
   readonly refusal: GroundingRefusal | null;
-  /** What to store as evidence. In front of a short answer, this includes the question. */
+  /** The evidence to store. If it's a short answer, this includes the question. */
   readonly evidence: string;
 }
 
 /**
- * The evidence needs at least this many letters and digits, so that `yes`, `the` or `はい` isn't enough. Letters of
- * scripts without spaces count twice. We accept shorter evidence at the beginning of a reply to a question.
+ * How many letters and digits the evidence needs at least, because `yes`, `the` or `はい` wouldn't be enough. Letters of
+ * scripts without spaces count twice. If the user is answering a question, shorter evidence will do.
  */
 const minEvidenceWeight = 6;
 /**
- * How many messages before and after the evidence we search for the names in a memory. A user may write `my sister` and
- * only mention two turns later that her name is `Ana`.
+ * How far from the evidence we look for the names in a memory, in messages. A user may write `my sister`, and only
+ * mention two turns later that she's called `Ana`.
  */
 const contextMessages = 4;
-/** A statement counts as unsupported if no more than this share of its words occurs in the messages. */
+/** If the messages contain no more than this share of a statement's words, it isn't supported. */
 const minSaidShare = 1 / 3;
-/** Parts of compounds need this many letters, e.g. `Laktose` in `laktoseintolerant`. */
+/** We look inside compounds for parts with at least this many letters, e.g. `Laktose` in `laktoseintolerant`. */
 const minCompoundPart = 5;
 /** The maximum length of a question that we store in front of a short answer. If it's longer, we only store its end. */
 const maxQuestionLength = 500;
 /**
- * How many dates we try as the origin of a relative date. We try the day of the message and all dates that the message
- * mentions, such as `2026-11-20`.
+ * A relative date counts from the day of the message, or from any date that the message mentions, such as `2026-11-20`.
+ * We try at most this many of them.
  */
 const maxOrigins = 10;
 
 /**
- * Returns a function that checks whether the messages support a claim. The messages have to be in order, with their
- * white space collapsed.
+ * Returns a function that checks whether the messages support a claim. Pass the messages in order, with their white
+ * space collapsed.
  */
 export function createGroundingCheck(messages: readonly GroupMessage[]): (claim: Claim) => Grounding {
   const contexts = new Map<number, Context>();
@@ -80,7 +80,9 @@ export function createGroundingCheck(messages: readonly GroupMessage[]): (claim:
   };
 }
 
-/** Creates a check for sentences or single names. It returns true if all names and numbers in them occur in `texts`. */
+/**
+ * Returns a function that checks whether all names and numbers in a sentence (or in a single name) occur in `texts`.
+ */
 export function createNameCheck(texts: readonly string[]): (said: string, form: 'sentence' | 'name') => boolean {
   const context = toContext(texts.join('\n'));
   return (text, form) =>
@@ -94,7 +96,7 @@ function weigh(evidence: string): number {
   return letters.length + unspaced.length;
 }
 
-/** Returns the last question in the assistant's message that the user replies to. */
+/** Returns the last question in the assistant's message directly before the user's, or null if there is none. */
 function findQuestion(messages: readonly GroupMessage[], index: number): string | null {
   const before = previousMessage(messages, index);
   if (before?.role !== 'assistant') return null;
@@ -116,17 +118,17 @@ function previousMessage(messages: readonly GroupMessage[], index: number): Grou
 }
 
 /**
- * The text in which we look for the names and numbers of a statement. It consists of the message, what the user said
- * shortly before and after it, and the assistant's message directly before it.
+ * What we know about the text around a message, in which we look for a statement's names and numbers. The text consists
+ * of the message, what the user said shortly before and after it, and the message of the assistant directly before it,
+ * all normalized.
  */
 interface Context {
-  /** Normalized. */
   readonly text: string;
   readonly words: ReadonlySet<string>;
-  /** Words, keyed by their first three letters. */
+  /** The words, grouped by their first three letters. */
   readonly byStart: ReadonlyMap<string, readonly string[]>;
   readonly numbers: ReadonlySet<string>;
-  /** The message together with the assistant's message that it replies to, if any. */
+  /** The message, preceded by the assistant's message that it's a reply to. */
   readonly near: string;
   readonly origins: readonly Date[];
 }
@@ -157,9 +159,8 @@ function readContext(messages: readonly GroupMessage[], index: number): Context 
 }
 
 /**
- * Returns true if the messages mention every number in the statement, or a relative date that the number was computed
- * from. For a date such as `2031-08-04`, we only look for the year and the day, because the user may have written the
- * name of the month.
+ * Checks whether the messages mention every number in the statement, or a relative date that leads to it. In a date
+ * like `2031-08-04` we only check the year and the day, because the user may have written the month as a word.
  */
 function areNumbersGrounded({ text, numbers, dates }: Pick<Claim, 'text' | 'numbers' | 'dates'>, context: Context): boolean {
   const resolved = dates
@@ -180,8 +181,8 @@ function wasSaidExactly(number: string, { text, words }: Context): boolean {
 }
 
 /**
- * Recognizes German by its most common words. German capitalizes all nouns, so in German texts we can't find names by
- * their capital letter and only compare the names that the model lists.
+ * Some very common words, by which we recognize German. German capitalizes all nouns, so we can't tell names by their
+ * capital letter there. We only compare those that the model lists.
  */
 const germanWords = /(?<!\p{L})(?:der|die|das|und|ist|nicht|mit|ein|eine|einen)(?!\p{L})/iu;
 /** Matches capitalized words that aren't at the beginning of a sentence. */
@@ -209,14 +210,14 @@ function isSameName(said: string, name: string): boolean {
 }
 
 /**
- * Checks whether the evidence mentions something from the statement, and whether the messages contain enough of the
- * statement's words. One word can be missing, because few users say "the user". All numbers together count as one word.
+ * Checks whether the evidence mentions something from the statement, and whether the messages contain enough of its
+ * words. We allow one word to be missing, because few users say "the user". All numbers together count as one word.
  */
 function isContentGrounded(text: string, evidence: string, context: Context): boolean {
   const all = splitWords(text);
   const numbers = all.some((word) => /^\p{N}/u.test(word)) ? 1 : 0;
-  // Skip pairs of letters, because they would count twice. Skip short words too, because a statement is rarely about
-  // them.
+  // Skip pairs of letters, because they would count twice, and short words, because they're rarely what a statement is
+  // about.
   const words = all.filter((word) => !/^\p{N}/u.test(word) && (isCased(word) ? word.length > 2 : word.length !== 2));
   const said = words.filter((word) => wasWordSaid(word, context)).length + numbers;
   const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !wasWordSaid(word, context)).length;
@@ -226,8 +227,8 @@ function isContentGrounded(text: string, evidence: string, context: Context): bo
 }
 
 /**
- * Checks whether the messages contain the word, possibly with a different ending or inside a longer word. Some
- * languages also add letters in front of a word.
+ * Checks whether the messages contain the word. It may have a different ending there, or be part of a longer word. In
+ * some languages, letters are also attached to the front of a word.
  */
 function wasWordSaid(word: string, { text, words, byStart }: Context): boolean {
   if (words.has(word)) return true;
@@ -244,8 +245,8 @@ function isCased(text: string): boolean {
 }
 
 /**
- * Returns the distinct words. In scripts without spaces, these are letters and pairs of letters. Hiragana is skipped,
- * because it's mostly used for endings and particles.
+ * Returns the distinct words of a text. In scripts without spaces, we use single letters and pairs of letters, but no
+ * Hiragana, which is mostly used for endings and particles.
  */
 function splitWords(text: string): string[] {
   const words = splitIntoTokens(text).split(' ');

@@ -1,6 +1,4 @@
-/**
- * Reads the messages of a group. The model gets them in this form, and we search them for evidence in the same form.
- */
+/** Reads the messages of a group, in the form in which we show them to the model and search them for evidence. */
 import type { Queries } from '../../db/database.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { formatMessage, type PartContent } from '../records/conversation-messages.ts';
@@ -10,7 +8,7 @@ import { maxMessageLength } from './plan-groups.ts';
 export interface GroupMessage {
   readonly conversationId: string;
   readonly role: 'user' | 'assistant';
-  /** The message after masking credentials and truncation, followed by its tool calls. */
+  /** The message and its tool calls. Credentials are masked, and long messages are truncated. */
   readonly text: string;
   readonly createdAt: Date;
 }
@@ -34,7 +32,7 @@ export async function readGroupMessages(queries: Queries, { batchId, position }:
   }));
 }
 
-/** The texts of recalled memories, by the id of the conversation that they were put into. */
+/** The texts of memories that were recalled in each conversation, by the conversation's id. */
 export type RecalledTexts = ReadonlyMap<string, readonly string[]>;
 
 export async function readRecalledTexts(queries: Queries, { batchId, position }: GroupKey): Promise<RecalledTexts> {

@@ -1,6 +1,6 @@
 /**
- * Maintains the state of a batch's groups. The rows are the only record of progress, so the outcome is the same if a
- * worker dies, a workflow is reset or an activity runs twice.
+ * Maintains the state of a batch's groups. These rows are our only record of progress. That's why it makes no
+ * difference if a worker dies, a workflow is reset, or an activity runs twice.
  *
  * An erasure deletes its subject's groups while it holds the project's exclusive lock. Before we write to a group, we
  * acquire the lock in shared mode and read the group again. If the group is gone, we treat it as settled.
@@ -29,7 +29,6 @@ export interface GroupKey {
 }
 
 export interface Group extends GroupKey {
-  /** The Temporal run that executes the step. */
   readonly runId: string;
   readonly projectId: string;
   readonly subject: string | null;
@@ -40,29 +39,29 @@ export interface Group extends GroupKey {
 /**
  * Why an attempt failed.
  *
- * - `unusable`: The response was unusable or the request was rejected. If this keeps happening to a group, its retries
- *   slow down to once a day, and it no longer holds up the next batch.
+ * - `unusable`: We couldn't use the response, or the request was rejected. If this keeps happening, we only retry the
+ *   group once a day, and no longer let it hold up the next batch.
  * - `blocked`: We didn't make an attempt, because the project's settings don't allow it.
  */
 export interface GroupFailure {
   readonly kind: 'vendor' | 'unusable' | 'blocked';
-  /** An error code of the gateway, or `unusable_answer`. */
+  /** One of the gateway's error codes, or `unusable_answer`. */
   readonly code: string;
   readonly message: string;
 }
 
 const maxErrorMessageLength = 500;
-/** The longest time that a call to the memory model can take, as an SQL interval. */
+/** How long a call to the memory model can take at most, as an SQL interval. */
 const maxCall = `interval '6 minutes'`;
-/** While another run is calling the model, we check this often whether it's done. */
+/** How often we check whether another run's call to the model is done. */
 const callCheckMs = 10_000;
 /**
- * How often we retry blocked groups. Checking the settings is cheap, and the batch gets a signal when they change
+ * How often we retry blocked groups. It's cheap to check the settings, and if they change, the batch gets a signal
  * anyway.
  */
 const blockedRetryMs = 10 * 60_000;
 
-/** What a group's step has done. */
+/** The outcome of a step. */
 export interface GroupProgress {
   readonly state: 'learned' | 'done';
   readonly written?: number;
@@ -75,7 +74,6 @@ export interface GroupProgress {
 export interface GroupsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Backoff for failed attempts. */
   readonly retry: () => BackoffPolicy;
   readonly logger: Logger;
 }
@@ -96,12 +94,12 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           [run.batchId, new Date(clock.now())],
         );
         const [running] = await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running'`, [run.batchId]);
-        // The batch was closed, e.g. because an operator stopped it, so there's nothing left for this run to do.
+        // The batch has been closed, e.g. by an operator who stopped it, so this run has nothing left to do.
         if (!running) return { groups: [], total: groups.length };
         return { groups: groups.filter(({ isPending }) => isPending), total: groups.length };
       }),
 
-    /** Reads the group when a step begins. Null if it has been erased. */
+    /** Reads the group at the beginning of a step. Returns null if it has been erased. */
     find: ({ batchId, position, runId }: GroupKey & BatchRun): Promise<Group | null> =>
       database.transaction(async (tx) => {
         await reopenAfterReset(tx, { batchId, runId });
@@ -114,9 +112,9 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       }),
 
     /**
-     * Records that we're about to call the model. Returns false if the group was erased or settled, if its batch was
-     * closed, or if another run is calling the model for it. An earlier call of the same run doesn't count, because
-     * Temporal has already given up on its activity.
+     * Records that we're about to call the model. Returns false if we shouldn't, because the group was erased or
+     * settled, its batch was closed, or another run is already calling the model for it. If this run has made an
+     * earlier call, that one doesn't count, because Temporal has already given up on its activity.
      */
     async startAttempt({ batchId, position, state, runId }: Group, callId: string): Promise<boolean> {
       const updated = await database.query(
@@ -133,8 +131,8 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
     },
 
     /**
-     * Returns how long to wait while another run is calling the model. The call ends with `fail` or `settle`. If its
-     * worker dies, the call expires.
+     * Returns how long to wait for another run that's calling the model. Its call ends with `fail` or `settle`, or
+     * expires if the worker has died.
      */
     async awaitCall({ batchId, position, state, runId }: Group): Promise<GroupStepResult> {
       const [call] = await database.query<{ attempts: number; remainingMs: number }>(
@@ -149,7 +147,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       return { kind: 'wait', waitMs, attempts: call.attempts, code: callUnderWay, blocked: false };
     },
 
-    /** Checks whether there's a newer call for the group. */
+    /** Checks whether a newer call for the group has started. */
     async isReplaced({ batchId, position }: Group, callId: string): Promise<boolean> {
       const replaced = await database.query(
         `select 1 from memory_batch_groups
@@ -160,9 +158,11 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
     },
 
     /**
-     * Records a failed attempt and returns when to try again. `callId` is the call that failed. Null if we didn't make
-     * one. If the group was settled or its batch was closed during the call, only the end of the call is recorded, so that
-     * a replay doesn't wait for it.
+     * Records a failed attempt and returns when to try again. `callId` is the call that failed, or null if we didn't
+     * make one.
+     *
+     * The group may have been settled, or its batch closed, while we were waiting for the call. In that case we only
+     * record that the call has ended, so that a replay doesn't wait for it.
      */
     fail: ({ batchId, position, projectId }: Group, failure: GroupFailure, callId: string | null = null) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
@@ -207,7 +207,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         );
         if (kind === 'unusable' && unusable === maxUnusableResponses) {
           logger.error({ batch: batchId, project: row.project, code }, 'learning batch failing');
-          // The next batch doesn't have to wait for a failing one, and may be able to start now.
+          // The next batch doesn't have to wait for a failing one, so it may be able to start now.
           await triggerLearning(tx, projectId);
         }
         const wait = { waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
@@ -215,8 +215,8 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       }),
 
     /**
-     * Runs `commit` and stores the state that it returns, both in one transaction. Does nothing unless the group is
-     * still in `state`.
+     * Runs `commit` and stores the state that it returns in the same transaction. Does nothing if the group is no
+     * longer in `state`.
      */
     settle: ({ batchId, position, projectId, state }: Group, commit: (tx: Queries) => Promise<GroupProgress>) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
@@ -226,7 +226,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
           [batchId, position, state],
         );
-        if (!row) return { kind: 'settled' }; // erased, or settled by another worker
+        if (!row) return { kind: 'settled' }; // erased, or settled by another worker in the meantime
         const progress = await commit(tx);
         await tx.query(
           `update memory_batch_groups
@@ -249,7 +249,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         return { kind: 'settled', outcome: progress.state, code: null, written: progress.written ?? 0 };
       }),
 
-    /** Closes the batch if none of its groups is pending. */
+    /** Closes the batch, unless one of its groups is still pending. */
     finish: (run: BatchRun) =>
       database.transaction(async (tx): Promise<BatchFinish> => {
         const { batchId, runId } = run;
@@ -262,8 +262,8 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         const isReopened = await reopenAfterReset(tx, run);
         const { pending, ...summary } = await summarize(tx, batchId);
         if (batch.state === 'stopped' && !isReopened && pending > 0) {
-          // Remember which run has noticed the stop. If an operator resets this run later, the new run has a different
-          // id and knows that it has to reopen the batch.
+          // Remember which run has noticed the stop. If an operator resets this run, the new one can tell by its
+          // different id that it has to reopen the batch.
           await tx.query(`update memory_batches set run_id = $2::text where id = $1::uuid`, [batchId, runId]);
           return { finished: true, stopped: true, batch: { ...summary, parked: summary.parked + pending } };
         }

@@ -1,7 +1,7 @@
 /**
- * Runs the two steps of a group that call the memory model. There's no open transaction during the call. The parsed
- * response and the group's new state are committed together, so we never pay twice for a response that we've already
- * received.
+ * Runs the two steps of a group that call the memory model. We don't keep a transaction open during the call. What we
+ * parse from the response is committed together with the group's new state, so once we've received a response, we never
+ * pay for it again.
  */
 import type { GroupStepResult } from '../../../workflows/contract.ts';
 import { newId } from '../../core/ids.ts';
@@ -17,7 +17,7 @@ import type { BatchRun } from './replay.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 
-/** How often we check whether there's a newer call for the group. */
+/** How often we check whether a newer call for the group has started. */
 const replacedCheckMs = 4_000;
 
 export type MemoryJob = 'extract' | 'consolidate';
@@ -30,15 +30,17 @@ export interface MemoryCall extends StructuredPrompt {
   readonly signal: AbortSignal;
 }
 
-/** The result of a call to the memory model. */
 export type MemoryResponse =
   | { readonly kind: 'response'; readonly text: string }
   | { readonly kind: 'failure'; readonly failure: GroupFailure };
 
 export interface MemoryModel {
-  /** Checks whether one of the job's tiers has a model. */
+  /** Checks whether there's a model for any of the job's tiers. */
   hasRoute(projectId: string, job: MemoryJob): Promise<boolean>;
-  /** Calls the memory model. Only rejects if the signal is aborted, or on internal errors. */
+  /**
+   * Calls the memory model. If the vendor fails, this still resolves. It only rejects if the signal is aborted or
+   * something is wrong internally.
+   */
   complete(call: MemoryCall): Promise<MemoryResponse>;
 }
 
@@ -124,8 +126,8 @@ interface StartedCall {
 }
 
 /**
- * Aborts the call once there's a newer call for the group. If an activity missed its heartbeats, Temporal retries it
- * although it may still be running.
+ * Aborts the call once a newer call for the group has started. That happens if our activity missed its heartbeats:
+ * Temporal then retries it, although we may still be running.
  */
 async function unlessReplaced<Result>(
   { groups, group, id, signal }: StartedCall,
@@ -135,7 +137,7 @@ async function unlessReplaced<Result>(
   const check = async (): Promise<void> => {
     if (await groups.isReplaced(group, id)) replaced.abort();
   };
-  // The next check is soon enough, so ignore errors.
+  // Ignore errors, because the next check is only seconds away.
   const timer = setInterval(() => void check().catch(() => undefined), replacedCheckMs);
   try {
     return await call(AbortSignal.any([signal, replaced.signal]));

@@ -1,6 +1,5 @@
 /**
- * Measures how far learning is behind. Among the messages that should have been learned by now but weren't, we take the
- * one that has been due for the longest time. The lag is how long that is.
+ * Measures how far learning is behind, i.e. how long the most overdue message has been waiting.
  *
  * A message is due as soon as we put it into a batch. Until then, it's due once its conversation has been idle for
  * `idleMs` and the project's `at_least_every_minutes` have passed after that. It doesn't matter if we've closed the
@@ -17,35 +16,32 @@ import type { Queries } from '../../db/database.ts';
 import { defaultMemorySettings } from '../records/settings.ts';
 
 export interface LearningLagOptions {
-  /** Null measures all projects. */
+  /** If this is null, we measure all projects. */
   readonly projectId: string | null;
-  /** Idle conversations are closed after this time. */
+  /** How long a conversation has to be idle before we close it. */
   readonly idleMs: number;
 }
 
 /**
- * How many conversations with waiting messages we look at. Batches take conversations in the order of their ids, so the
- * oldest message is in one of the first. It isn't always in the very first one, because a conversation keeps its old id
- * when it's reopened.
+ * How many conversations with waiting messages we look at. Batches process conversations in the order of their ids, so
+ * the oldest message is in one of the first. That's not necessarily the very first, because a conversation keeps its
+ * old id when it's reopened.
  */
 const maxWaitingConversations = 100;
 /**
- * Limits how many open conversations we look at, starting with the earliest last turn. So the most overdue ones are
- * always among them.
+ * How many open conversations we look at. We start with those whose last turn is the longest ago, so the most overdue
+ * ones are always included.
  */
 const maxOpenConversations = 10_000;
 
-/**
- * An SQL condition on a row `batch`. It's true if the batch can't make progress until somebody changes a model or a
- * setting.
- */
+/** SQL that's true for a row `batch` if somebody has to change a model or a setting before it can make progress. */
 const isBlockedSql = `exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.error in ('no_route', 'memory_off'))`;
 
 /**
- * Returns by how many milliseconds learning is behind, or 0 if no message is due. All queries use indexes. Even if many
- * messages are waiting, they only read a limited number of rows per project and per running batch.
+ * Returns by how many milliseconds learning is behind, or 0 if no message is due. Every query uses an index, and reads
+ * a limited number of rows per project and per running batch, no matter how many messages are waiting.
  */
 export async function measureLearningLag(queries: Queries, { projectId, idleMs }: LearningLagOptions): Promise<number> {
   const [row] = await queries.query<{ ms: number | null }>(

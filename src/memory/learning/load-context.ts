@@ -9,10 +9,10 @@ import { hasSameScope } from '../text/subject-scope.ts';
 import type { ConsolidationContext, ContextFact, ContextItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
-/** Length of the search query, which consists of the new memories. */
+/** Limits the search query, which we make from the texts of the new memories. */
 const maxQueryLength = 8_000;
 const maxRelated = 40;
-/** For the page, the model gets this many important memories on top of the related ones. */
+/** When the model writes the page, we give it this many important memories on top of the related ones. */
 const maxImportant = 40;
 const maxFacts = 60;
 
@@ -20,7 +20,9 @@ const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) 
 const belongsToGroupSql = `item.project_id = $1::uuid and ${hasSameScope('item.subject', '$2')} and ${inRecallSql}`;
 const matchesQuerySql = anyTermSql('$3::text');
 
-/** Returns null if none of the learned memories is live and there's no page to rebuild. */
+/**
+ * Returns null if there's nothing to do, i.e. if none of the learned memories is live and no page has to be rebuilt.
+ */
 export async function loadContext(database: Database, { projectId, subject, batchId }: Group): Promise<ConsolidationContext | null> {
   const added = await database.query<ContextItem>(
     `select ${columns} from memory_items item where ${belongsToGroupSql} and item.batch_id = $3::uuid order by item.id`,

@@ -8,16 +8,14 @@ import { countWaiting, maxFailingBatches } from './begin-batch.ts';
 import { isFailingSql } from './replay.ts';
 
 export type NextBatch =
-  /** There are no waiting messages. */
+  /** No messages are waiting. */
   | { readonly kind: 'none' }
-  /** Messages are waiting for somebody to turn on the project's memory. */
+  /** Messages are waiting, but somebody has to turn on the project's memory first. */
   | { readonly kind: 'off'; readonly messages: number }
-  /**
-   * The batch has to wait until the running one has ended or, if too many are failing, until there are fewer of those.
-   */
+  /** The batch has to wait for the running one to end, or for fewer batches to be failing. */
   | { readonly kind: 'after_running'; readonly messages: number }
   /**
-   * The batch starts after `waitMs`, or as soon as `batchOf` messages are waiting. If `waitMs` is 0, it can start now.
+   * The batch starts after `waitMs`, or earlier if `batchOf` messages are waiting. It can start now if `waitMs` is 0.
    */
   | { readonly kind: 'due'; readonly messages: number; readonly batchOf: number; readonly waitMs: number };
 

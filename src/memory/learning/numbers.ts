@@ -4,10 +4,7 @@ import { limitMarks } from '../../core/combining-marks.ts';
 /** Matches `1,500`, `1 500`, `１５００` and `١٥٠٠` as one number each, and `8:30` and `2026-11-27` as several numbers. */
 const numberPattern = /\d+(?:[.,'’]\d+)*(?: \d{3}(?!\d))*/g;
 
-/**
- * Returns the digits of each number without separators, followed by the parts of the number. For `3.5`, these are `35`,
- * `3` and `5`.
- */
+/** For each number, returns its digits without separators, followed by its parts, e.g. `35`, `3` and `5` for `3.5`. */
 export function findNumbers(text: string): string[][] {
   const plain = foldDigits(limitMarks(text).normalize('NFKC'));
   return (plain.match(numberPattern) ?? []).map((token) => [token.replace(/\D/g, ''), ...token.split(/\D/)].map(trimZeros));
@@ -27,16 +24,19 @@ function foldDigits(text: string): string {
   });
 }
 
-/** A relative date as the model understood it. In a message from a Friday, `next Friday` has the offset `P7D`. */
+/**
+ * A relative date, as the model understood it. If a message was written on a Friday, `next Friday` has the offset
+ * `P7D`.
+ */
 export interface RelativeDate {
   readonly said: string;
-  /** An ISO 8601 duration with a single unit. It's counted from the day of the message. */
+  /** An ISO 8601 duration with a single unit, counted from the day of the message. */
   readonly offset: string;
 }
 
 /**
- * Returns the numbers in the date that an offset like `-P3Y` leads to. A year offset only determines the year, and a
- * month offset (`P1M`) the year and month. Empty for invalid offsets.
+ * Adds an offset like `-P3Y` to a date, and returns the numbers of the result that the offset determines: only the year
+ * for an offset in years, the year and month for one in months. Returns an empty list if the offset is invalid.
  */
 export function resolveOffset(from: Date, offset: string): string[] {
   const { sign, count, unit } = /^(?<sign>-?)P(?<count>\d{1,4})(?<unit>[DWMY])$/.exec(offset)?.groups ?? {};

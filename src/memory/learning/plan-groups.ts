@@ -1,6 +1,6 @@
 /**
- * Groups waiting messages by end user in sizes that fit into one model call. Messages without an end user share one
- * group.
+ * Splits waiting messages into groups, one or more for each end user, that fit into a single model call. Messages
+ * without an end user share a group.
  */
 
 export interface MessageSize {
@@ -22,16 +22,18 @@ export interface PlannedGroup {
   readonly ranges: readonly MessageRange[];
 }
 
-/** How much text fits into a model call. This is about 15,000 tokens. */
+/** How many bytes of text we put into a model call. That's about 15,000 tokens. */
 const maxGroupBytes = 60_000;
 /**
- * The most messages in a group. If it had more short messages, there might not be enough room for everything that we
- * learn from them (`extraction.ts`).
+ * How many messages a group can have. If there were more of them, even short ones, there might not be enough room for
+ * what we learn from them (`extraction.ts`).
  */
 const maxGroupMessages = 1_000;
-/** `group-messages.ts` truncates messages to this length. */
+/** The length to which `group-messages.ts` truncates messages. */
 export const maxMessageLength = 16_000;
-/** The most groups in a batch. The list of groups is sent to Temporal, and we limit payloads to 16 KiB. */
+/**
+ * How many groups a batch can have. We send the list of groups to Temporal, where our payloads are limited to 16 KiB.
+ */
 const maxGroups = 100;
 
 interface OpenGroup {
@@ -42,9 +44,9 @@ interface OpenGroup {
 }
 
 /**
- * Splits the waiting messages into the groups of a batch. `sizes` has to be in reading order. Without `allowMultiple`,
- * each subject gets only one group. If a message doesn't fit, we leave it for another batch, together with all later
- * messages of its conversation. `ends` says how far into each conversation we got.
+ * Distributes the waiting messages to the groups of a batch. `sizes` has to be in reading order. Unless `allowMultiple`
+ * is set, a subject gets only one group. If a message doesn't fit, it waits for another batch, and so do all later
+ * messages of its conversation. `ends` tells how far we got in each conversation.
  */
 export function planGroups(
   sizes: readonly MessageSize[],

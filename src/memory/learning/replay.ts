@@ -1,7 +1,7 @@
 /**
- * Replays failed and stopped batches. An operator can do this through the API or by resetting the run of a batch. The
- * signal `replay` only replays failed batches. Whoever replays a batch locks its row first, so concurrent replays only
- * count once.
+ * Replays failed and stopped batches. An operator can request that through the API, or by resetting the run of a batch.
+ * The signal `replay` only replays failed batches. We lock the row of a batch before we replay it, so two concurrent
+ * replays count as one.
  */
 import { maxUnusableResponses } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
@@ -9,19 +9,18 @@ import type { Database, Queries } from '../../db/database.ts';
 import { toColumns } from '../../db/row-batches.ts';
 import { signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
 
-/** A batch, and the Temporal run that's working on it. */
 export interface BatchRun {
   readonly batchId: string;
   readonly runId: string;
 }
 
-/** A batch that the current transaction has locked. */
+/** A batch whose row is locked by the current transaction. */
 export interface LockedBatch {
   readonly id: string;
   readonly projectId: string;
 }
 
-/** Reopens the batch. All groups that aren't done become due immediately. */
+/** Reopens the batch. Groups that aren't done become due right away. */
 async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
   await tx.query(
     `update memory_batch_groups
@@ -33,16 +32,18 @@ async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
   await tx.query(`update memory_batches set state = 'running', finished_at = null where id = $1::uuid`, [batchId]);
 }
 
-/** Reopens a batch that isn't done, and starts or signals its run. */
+/** Reopens the batch unless it's done, and starts or signals its run. */
 export async function replayBatch(tx: Queries, batch: LockedBatch): Promise<void> {
   await reopenBatch(tx, batch.id);
   await signalBatch(tx, batch, 'replay');
 }
 
 /**
- * Reopens a failed or stopped batch if a different run closed it, because that means that the current run is a reset of
- * the other one. Returns true if the batch was reopened. A batch without a run id stays closed. Either a worker of an
- * older version closed it, maybe for this run, or an operator stopped it and its run hasn't ended yet.
+ * Reopens a failed or stopped batch if it was closed by a different run, because that means that this run is a reset of
+ * the other one. Returns true if it was reopened.
+ *
+ * If the row has no run id, the batch stays closed. Either a worker of an older version closed it, maybe for this very
+ * run, or an operator stopped it and its run hasn't ended yet.
  */
 export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<boolean> {
   const [closed] = await tx.query(
@@ -53,18 +54,21 @@ export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun
   return closed !== undefined;
 }
 
-/** States in which a batch needs a replay. */
+/** The states from which only a replay can restart a batch. */
 export const endedStates = ['failed', 'stopped'] as const;
 export type EndedState = (typeof endedStates)[number];
 
-/** SQL condition on `batch`: it's still running, but one of its groups keeps getting unusable responses. */
+/**
+ * SQL that's true for a row `batch` if it's still running, but one of its groups keeps getting responses that we can't
+ * use.
+ */
 export const isFailingSql = `(batch.state = 'running' and exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.unusable >= ${maxUnusableResponses}))`;
 
 /**
- * Replays the project's batches in this state and returns their ids. `failed` includes batches that are still running
- * but failing.
+ * Replays the project's batches in this state and returns their ids. `failed` also includes batches that are failing
+ * but still running.
  */
 export function replayProject(database: Database, projectId: string, state: EndedState): Promise<string[]> {
   return database.transaction(async (tx) => {
@@ -79,8 +83,8 @@ export function replayProject(database: Database, projectId: string, state: Ende
 }
 
 /**
- * Returns the runs whose batch is open, except if that same run had closed it before. If `runId` is null, any run
- * matches.
+ * Returns those of the runs whose batch is still open. If a run has closed its batch before, we leave it out, because
+ * somebody must have reopened the batch since. A `runId` of null matches any run.
  */
 export function findOpenBatches(
   database: Database,
@@ -95,23 +99,25 @@ export function findOpenBatches(
   );
 }
 
-/** The last run of a batch that has ended in Temporal, i.e. no other run continues it. */
+/** The last run of a batch, after it has ended in Temporal. No other run continues it. */
 export interface EndedRun extends BatchRun {
-  /** `stopped` if an operator terminated or cancelled the run, and `failed` if it ended for any other reason. */
+  /** `stopped` if an operator terminated or cancelled the run, and `failed` in all other cases. */
   readonly state: EndedState;
 }
 
 /**
- * Closes a batch that is still marked as running although its run has ended, so that only a replay can start it again.
- * Leaves batches alone that are being replayed, i.e. if a replay is in the outbox or this run has closed the batch once
- * before. Returns null if there was nothing to close.
+ * Closes a batch whose run has ended although the batch is still marked as running. After that, only a replay can start
+ * it again. Returns null if there was nothing to close.
+ *
+ * We don't touch the batch if somebody is replaying it, i.e. if a replay is in the outbox, or if this run has already
+ * closed the batch once.
  */
 export function closeEndedBatch(
   { database, clock }: { database: Database; clock: Clock },
   { batchId, runId, state }: EndedRun,
 ): Promise<{ readonly project: string } | null> {
   return database.transaction(async (tx) => {
-    // Lock the batch in a separate statement, so that the next statement sees the changes of a concurrent replay.
+    // Lock the batch with a separate statement, so that the next one sees the changes of a concurrent replay.
     await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running' for update`, [batchId]);
     const [closed] = await tx.query<{ projectId: string; project: string }>(
       `update memory_batches batch set state = $3::text, run_id = $2::text, finished_at = $4::timestamptz

@@ -1,8 +1,7 @@
 /**
- * Stores a consolidation, i.e. closes merged memories, writes and supersedes facts, and writes the page.
- *
- * Anything that was closed, ended or erased during the model call stays that way, because each statement names the
- * project and the subject and only matches live rows.
+ * Stores a consolidation, i.e. closes merged memories, writes and supersedes facts, and writes the page. If something
+ * was closed, ended or erased during the model call, it stays that way, because every statement names the project and
+ * the subject and only matches live rows.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -18,7 +17,6 @@ import type { Group } from './groups.ts';
 
 interface ConsolidationWrite {
   readonly group: Group;
-  /** The context that the model was given. */
   readonly context: ConsolidationContext;
   readonly consolidation: Consolidation;
   readonly clock: Clock;
@@ -39,8 +37,8 @@ export async function storeConsolidation(
 }
 
 /**
- * Locks the memories that the model got as context. Returns false if a memory or a fact is no longer valid, because the
- * page that the model wrote might mention it.
+ * Locks the memories that the model was given. Returns false if a memory or fact is no longer valid, because the page
+ * that the model wrote might mention it.
  */
 async function lockAndCompare(tx: Queries, { projectId, subject }: Group, { added, known, facts }: ConsolidationContext): Promise<boolean> {
   const ids = [...added, ...known].map(({ id }) => id);
@@ -72,7 +70,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
      returning id`,
     [live.map(({ id }) => id).filter((id) => id !== keep), keep, now, learningAuthor],
   );
-  // Move the ratings to the memory that we keep.
+  // The memory that we keep gets the `useful` ratings of those that were merged into it, and the highest importance.
   await tx.query(
     `update memory_items kept
         set ratings_useful = kept.ratings_useful + merged.useful, importance = greatest(kept.importance, merged.importance), updated_at = $3::timestamptz
@@ -88,7 +86,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
   );
   for (const { id } of closed) {
     await deleteItemPassage(tx, id);
-    // The memory that we keep becomes the source of the merged memory's facts.
+    // It also becomes the source of the merged memory's facts.
     await tx.query(
       `insert into memory_fact_items (fact_id, item_id) select fact_id, $2::uuid from memory_fact_items where item_id = $1::uuid
        on conflict do nothing`,
@@ -117,8 +115,8 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
   const now = new Date(clock.now());
   if (!existing) {
     await tx.query(
-      // Take the time from the database after locking the project, as we do for memories. An export uses this time to
-      // decide what to include, i.e. everything that's older than its own lock.
+      // As for memories, take the time from the database after locking the project. An export contains everything from
+      // before its own lock, so this time decides whether it includes the fact.
       `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
                                  valid_from, created_at)
        values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesSql('$8::text')}, ${tokenizerVersion}, $9::text,
@@ -154,8 +152,8 @@ async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, nam
 }
 
 /**
- * Closes learned memories of a fact that has ended, provided that all of their facts have ended. They are superseded by
- * `itemId`.
+ * After a fact has ended, closes the learned memories that it was based on, unless they have other facts that are still
+ * valid. They are superseded by `itemId`.
  */
 async function closeOutdatedItems(
   tx: Queries,

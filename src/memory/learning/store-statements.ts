@@ -19,7 +19,7 @@ import type { Statement } from './extraction.ts';
 import type { Group } from './groups.ts';
 
 /**
- * Stores statements, except for those that repeat a live memory. Returns the number of new and of repeated statements.
+ * Stores statements, except those that repeat a live memory, and returns how many were new and how many were repeats.
  */
 export async function storeStatements(
   tx: Queries,
