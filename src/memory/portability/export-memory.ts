@@ -1,10 +1,10 @@
 /**
- * Exports the memory of a project or a single subject as lines of text (docs/memory-export.md). There's never more than
- * one page in memory, and we only read as fast as the caller.
+ * Exports the memory of a project or a single subject as lines of text (docs/memory-export.md).
  *
- * No transaction spans the pages. To export memories and facts as of a single moment, we take the time while we hold
- * the project's exclusive lock, when all earlier changes have been committed. Anything that's written later is left
- * out, and if it supersedes something, we export that as it was before.
+ * We read page by page, only as fast as the caller, and there's never more than one page in memory. No transaction
+ * spans the pages. To export memories and facts as of a single moment, we take the time while we hold the project's
+ * exclusive lock, because all earlier changes have been committed by then. We leave out anything that's written later.
+ * If it supersedes something, we export the old version as if that hadn't happened.
  */
 import { gatewayError } from '../../core/errors.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -29,9 +29,8 @@ export type ExportMemory = (request: ExportRequest) => AsyncGenerator<string, Ex
 export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
 
 /**
- * Yields the lines in pieces. The last line has the number of records, which is also the return value. Throws
- * `budget_unavailable` while another export of the project is running, so that we don't hold the pages of more than one
- * export per project.
+ * Yields the lines in pieces. The last line contains the number of records, which is also the return value. Throws
+ * `budget_unavailable` if another export of the project is running, because each of them keeps a page in memory.
  */
 export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
   const running = new Set<string>();
@@ -39,7 +38,7 @@ export function createExportMemory({ database }: { readonly database: Database }
     const message = 'an export of this project is already running: try again when it has ended';
     if (running.has(projectId)) throw gatewayError('budget_unavailable', { message, retryAfterSeconds: 60 });
   };
-  // The export only counts as running once the caller reads the first line. A caller that never reads would otherwise
+  // Only count the export as running once the caller has read the first line. A caller that never reads would otherwise
   // block all other exports.
   const exportOnce: ExportMemory = async function* (request) {
     assertIdle(request.projectId);
@@ -93,9 +92,7 @@ async function takeCut(database: Database, projectId: string): Promise<string> {
   });
 }
 
-/**
- * Yields records in the order in which an import needs them, i.e. a record comes after all records that it refers to.
- */
+/** Yields records in an order that an import can process, i.e. every record comes after those that it refers to. */
 async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   yield* readConversations(scope);
   yield* readById(scope, itemsSql);
@@ -108,7 +105,7 @@ async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   if (scope.subject !== null) yield* readPrompts(scope, scope.subject);
 }
 
-/** Reads page after page. The parameters include the last id of the previous page. */
+/** Reads page by page. One of the parameters is the last id of the previous page. */
 async function* readById<Row extends ExportedRecord & { readonly key: string }>(
   { queries, projectId, subject, exportedAt }: Scope,
   text: string,
@@ -133,8 +130,8 @@ async function* readVotePages({ queries, projectId, subject, exportedAt }: Scope
 }
 
 /**
- * An SQL condition that is true if a row is part of the export. A row whose time is in the future was imported. Its
- * time doesn't tell us when it was written, so we always include it.
+ * SQL that's true if a row belongs to the export. If its time is in the future, the row was imported and we don't know
+ * when it was written, so we always include it.
  */
 const isIncluded = (row: string): string => `(${row}.created_at <= $3::timestamptz or ${row}.created_at > statement_timestamp())`;
 
@@ -190,7 +187,7 @@ const factSuccessionsSql = `
    where ${ofScope('fact')} and ${isSuperseded}
    order by fact.id limit $5::integer`;
 
-/** Yields the pages, starting with the knowledge page. */
+/** Yields all pages, the knowledge page first. */
 async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
   for (let after: string | null = null; ; ) {
     const rows: readonly (ExportedRecord & { readonly subject: string | null })[] = await queries.query(
@@ -209,7 +206,7 @@ async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerato
 
 interface ConversationRow extends ExportedRecord {
   readonly id: string;
-  /** The number of messages in the conversation. Not exported. */
+  /** How many messages the conversation has. This isn't exported. */
   readonly messages: number;
 }
 
@@ -270,7 +267,7 @@ async function* interleave(
 const maxPageBytes = 4 * 1024 * 1024;
 /**
  * PostgreSQL compresses messages that are larger than this. Most of them shrink to half of their size, but repetitive
- * ones can shrink to an eightieth. We can't find out how much without reading them.
+ * ones can become 80 times smaller. We'd have to read them to find out.
  */
 const minCompressedBytes = 2_000;
 const assumedCompression = 20;
@@ -305,8 +302,8 @@ async function* readMessagePages({ queries, projectId }: Scope, ids: readonly st
 }
 
 /**
- * Reads what we store about a subject's calls in addition to its conversations, i.e. system prompts, tool results, and
- * calls that don't belong to a conversation.
+ * Reads what we store about a subject's calls, except for what's in its conversations. That's system prompts, tool
+ * results, and calls that aren't part of a conversation.
  */
 async function* readPrompts({ queries, projectId }: Scope, subject: string): AsyncGenerator<Page, void> {
   for (let after = firstId; ; ) {
@@ -335,5 +332,5 @@ async function* readPrompts({ queries, projectId }: Scope, subject: string): Asy
   }
 }
 
-/** Limits how much of a request is stored (`dialects/prompt/prompt-limits.ts`). */
+/** How much of a request we store (`dialects/prompt/prompt-limits.ts`). */
 const maxPrompt = { maxMessages: 2_000, maxText: 4 * 1024 * 1024 };

@@ -20,19 +20,19 @@ export type ForeignFormat = 'mem0' | 'list';
 
 export interface ForeignItem {
   readonly line: number;
-  /** The number of characters that the entry has in the file. */
+  /** How many characters the entry takes up in the file. */
   readonly length: number;
   readonly text: string;
   readonly subject: string | null;
   readonly kind: ItemKind;
   readonly importance: number;
   readonly pinned: boolean;
-  /** In RFC 3339. Null stands for the time of the import. */
+  /** In RFC 3339, or null for the time of the import. */
   readonly createdAt: string | null;
   readonly updatedAt: string | null;
 }
 
-/** Accepts a time or a date. A time without an offset is in UTC, and a date stands for midnight in UTC. */
+/** Accepts a time or a date. Times without an offset are in UTC, and a date means midnight in UTC. */
 const time = z
   .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()], {
     error: 'must be a date, or a time in RFC 3339, for example 2027-01-01T00:00:00Z',
@@ -60,12 +60,12 @@ const listEntry = z.object({
 const mem0Entry = z.object({ memory: itemText, user_id: subject, created_at: time, updated_at: time });
 
 /**
- * Matches the beginning of mem0's `results`. The hosted platform puts the number of memories and the URLs of other
- * pages in front of it.
+ * The beginning of mem0's `results`. On the hosted platform, the number of memories and the URLs of other pages come
+ * first.
  */
 const resultsArray = /^\{(?:\s*"\w+"\s*:\s*(?:null|\d+|"[^"\\]*")\s*,)*\s*"results"\s*:\s*\[/;
 
-/** Throws `bad_request` with the number of the line or element. */
+/** Yields the entries. Throws `bad_request` with the number of the line or element if one of them is invalid. */
 export async function* readForeignItems(format: ForeignFormat, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ForeignItem, void> {
   const { start, chunks } = await peekStart(bytes);
   const isArray = /^\[\s*["{\]]/.test(start) || resultsArray.test(start);
@@ -82,7 +82,7 @@ export function parseEntry({ line, text }: Entry): unknown {
   return value;
 }
 
-/** Validates a record. Throws `bad_request` with all of its problems. */
+/** Validates a record. Throws a `bad_request` that lists everything that's wrong with it. */
 export function parseRecord<Schema extends z.ZodType>(schema: Schema, value: unknown, { line }: Entry): z.output<Schema> {
   const parsed = parseWithIssues(schema, value);
   if (parsed.success) return parsed.data;

@@ -15,15 +15,16 @@ export const formatName = 'model-gateway-memory';
 export const formatVersion = 2;
 
 /**
- * Returns SQL for a time in UTC with microseconds. This way an imported row has exactly the same time as the original.
+ * Returns SQL that formats a time in UTC with microseconds, so that an imported row has exactly the same time as the
+ * original.
  */
 export function timeSql(expression: string): string {
   return `to_char(${expression} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
 /**
- * Returns true if we can store the time. UUIDv7 ids can't contain times before 1970, and PostgreSQL only accepts
- * offsets below 16 hours.
+ * Checks whether we can store the time. UUIDv7 ids can't represent times before 1970, and PostgreSQL only accepts
+ * offsets of less than 16 hours.
  */
 export function isStorableTime(text: string): boolean {
   return Date.parse(text) >= 0 && !/[+-](?:1[6-9]|2\d):\d\d$/.test(text);
@@ -150,7 +151,6 @@ const end = z.object({ type: z.literal('end'), records: z.record(z.string(), cou
 export const recordTypes = ['conversation', 'message', 'item', 'vote', 'succession', 'entity', 'fact', 'page', 'prompt'] as const;
 export type RecordType = (typeof recordTypes)[number];
 
-/** Any line of the file except the header. */
 export const line = z.discriminatedUnion('type', [conversation, message, item, vote, succession, entity, fact, page, prompt, end]);
 
 export type ConversationRecord = z.output<typeof conversation>;

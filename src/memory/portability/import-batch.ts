@@ -1,5 +1,5 @@
 /**
- * What all parts of an import need, i.e. the transaction of a batch, the counts, and the rules for ids and erased
+ * What all parts of an import have in common: the transaction of a batch, the counts, and the rules for ids and erased
  * subjects.
  */
 import { v7 } from 'uuid';
@@ -24,12 +24,12 @@ export interface Refusal {
 }
 
 /**
- * How far in the future a time can be. Some lists have local times, and clocks differ. We refuse times after that,
- * because the memory would then count as the newest one for too long.
+ * How far in the future a time may be. We allow some, because a few lists have local times and clocks aren't exact. If
+ * we allowed more, a memory would count as the newest one for a long time.
  */
 const maxFutureMs = 86_400_000;
 
-/** We report details of this many refusals, and only count the rest. */
+/** How many refusals we report in detail. We only count the rest. */
 const maxRefusals = 1_000;
 
 export type Tally = ReturnType<typeof createTally>;
@@ -62,13 +62,13 @@ export interface ImportBatch {
   readonly projectId: string;
   readonly clock: Clock;
   readonly tally: Tally;
-  /** If this is false, we only count what the import would do. */
+  /** If this is false, it's a dry run and we only count. */
   readonly writes: boolean;
-  /** True if the file is an export of this project, so that we can keep its ids. */
+  /** True if this project exported the file, so that we can keep the ids in it. */
   readonly keepsIds: boolean;
   /**
-   * Returns why a record with this subject and time is refused, or null if it can be imported. The time is in RFC 3339.
-   * Null stands for the current time.
+   * Returns the reason why a record with this subject and time is refused, or null if we can import it. The time is in
+   * RFC 3339, or null for the current time.
    */
   readonly refusalOf: (subject: string | null, createdAt: string | null) => string | null;
 }
@@ -77,7 +77,7 @@ export interface BatchOptions extends Omit<ImportBatch, 'refusalOf'> {
   /** All subjects that occur in this batch. */
   readonly subjects: Iterable<string | null>;
   readonly startedAt: Date;
-  /** When the file was created. If this is null, we use the time of each record. */
+  /** When the file was created. If it's null, we go by the time of each record. */
   readonly exportedAt: Date | null;
   readonly restoreErased: boolean;
 }
@@ -118,15 +118,15 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
   if (writes && restored.size > 0) await markRestored(tx, projectId, [...restored]);
 }
 
-/** Returns why memory can't store this text. Null if it can. */
+/** Returns the reason why memory can't store this text, or null if it can. */
 export function injectionIn(text: string): string | null {
   const kind = findInjection(text);
   return kind === null ? null : `prompt_injection (${kind})`;
 }
 
 /**
- * Derives an id for a row whose original id belongs to another project. Each import of the row derives the same id. It
- * contains the same time as the original.
+ * Derives an id for a row whose original id belongs to another project. It contains the time of the original, and is
+ * the same in every import.
  */
 function deriveId(projectId: string, id: string): string {
   return v7({ msecs: timeOf(id), random: sha256(`import 1\n${projectId}\n${id}`).subarray(0, 16) });
@@ -135,7 +135,7 @@ function deriveId(projectId: string, id: string): string {
 type IdTable = 'conversations' | 'memory_items' | 'memory_facts' | 'memory_entities';
 
 export interface IdMap {
-  /** Returns the row's id in this project for an id in the file. Null if there's no such row. */
+  /** Returns the id that the row has in this project, given its id in the file. Null if we don't have that row. */
   find(id: string): string | null;
   newIdFor(id: string): string;
 }

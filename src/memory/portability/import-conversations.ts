@@ -21,10 +21,10 @@ import type { ConversationRecord, MessageRecord } from './format.ts';
 import { type ImportBatch, mapIds } from './import-batch.ts';
 import type { Lined } from './import-items.ts';
 
-/** A conversation that we're still reading messages for. */
+/** A conversation whose messages we haven't read completely. */
 export interface OpenConversation {
   readonly record: Lined<ConversationRecord>;
-  /** Null before the first batch. */
+  /** Null until its first batch. */
   state: ConversationState | null;
 }
 
@@ -33,11 +33,11 @@ type ConversationState =
   | { readonly kind: 'present' }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** A conversation together with those of its messages that are in this batch. */
+/** A conversation and its messages in this batch. */
 export interface ConversationPart {
   readonly open: OpenConversation;
   readonly messages: readonly Lined<MessageRecord>[];
-  /** True if the conversation ends in this batch. */
+  /** True if the last messages of the conversation are in this batch. */
   readonly isLast: boolean;
 }
 
@@ -57,7 +57,7 @@ export async function importConversations(batch: ImportBatch, parts: readonly Co
     const { open, messages } = part;
     const row = stored.get(ids.find(open.record.id) ?? '');
     const id = row?.id ?? ids.newIdFor(open.record.id);
-    // The file could contain two conversations with the same id. We ignore the messages of the second one.
+    // If the file contains two conversations with the same id, ignore the messages of the second one.
     const state: ConversationState = appended.has(id) ? { kind: 'present' } : nextState(batch, open, row, id);
     if (open.state === null && state.kind === 'refused') tally.refuse('conversation', open.record.line, state.reason);
     else if (open.state === null) tally.count('conversation', row || state.kind === 'present' ? 'present' : 'added');
@@ -85,7 +85,7 @@ interface StoredRow {
   readonly tipHash: Sha256 | null;
 }
 
-/** Locks the rows in the order of their ids, like the code that records calls. */
+/** Locks the rows in the order of their ids, just like the code that records calls. */
 async function lockStored(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRow>> {
   const rows = await tx.query<StoredRow>(
     `select conversation.id, conversation.state = 'read' and conversation.read_at is null as "isUnfinished", conversation.messages as count,
@@ -156,9 +156,11 @@ async function store(batch: ImportBatch, appended: readonly AppendedPart[]): Pro
 }
 
 /**
- * Creates prompts that refer to the imported messages. Messages are deleted together with the last prompt that refers
- * to them, so without any prompt they would never be deleted. Each response gets the prompt of its call, and the end of
- * each chain gets a prompt with a new id. If a prompt is still stored, we keep it.
+ * Imported messages need prompts that refer to them. Messages are deleted together with the last prompt that refers to
+ * them, so without any prompt they would stay forever.
+ *
+ * Each response gets the prompt of its call, and the end of each chain gets a prompt with a new id. We keep prompts
+ * that are still stored.
  */
 async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Promise<void> {
   const callIds = appended.flatMap(({ conversation }) => conversation.added.flatMap(({ callId }) => callId ?? []));
@@ -196,7 +198,7 @@ async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Pro
   await storeTexts(tx, texts, conversationIds);
 }
 
-/** Closes the imported conversations in the same way as `conversations/episodes.ts`. */
+/** Closes the imported conversations, just like `conversations/episodes.ts` does. */
 async function finish(tx: Queries, projectId: string, appended: readonly AppendedPart[]): Promise<void> {
   if (appended.length === 0) return;
   const rows: Record<string, unknown>[] = [];

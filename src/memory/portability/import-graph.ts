@@ -11,9 +11,7 @@ import type { EntityRecord, FactRecord, PageRecord, SuccessionRecord } from './f
 import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
 import type { Lined } from './import-items.ts';
 
-/**
- * Links closed rows to their successors, unless they already have one. If a successor wasn't imported, there's no link.
- */
+/** Links closed rows to their successors, unless they have one already, or the successor wasn't imported. */
 export async function importSuccessions(batch: ImportBatch, records: readonly Lined<SuccessionRecord>[]): Promise<void> {
   const { tx, tally, writes } = batch;
   const ofFacts = `set superseded_by = new.superseded_by from new
