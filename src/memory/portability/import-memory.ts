@@ -23,11 +23,11 @@ export interface ImportRequest {
   readonly project: string;
   readonly format: (typeof importFormats)[number];
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** If true, nothing is imported. We only count what an import would do. */
+  /** If true, we only count what an import would do, without importing anything. */
   readonly dryRun: boolean;
-  /** If true, we also import records of subjects that were erased after the record was written or exported. */
+  /** If true, we also import records whose subject was erased after the record was written or exported. */
   readonly restoreErased: boolean;
-  /** Pass a tally to learn what was imported even if the import fails halfway. */
+  /** If you pass a tally, you can see what was imported even if the import fails halfway. */
   readonly tally?: Tally;
 }
 
@@ -39,8 +39,8 @@ export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
 export type ImportMemory = ReturnType<typeof createImportMemory>;
 
 /**
- * The limits of a batch. The characters are counted in the file. We only store 400 passages of a conversation per batch
- * (`records/passages.ts`), so a batch must not contain more text than that.
+ * How many records and characters a batch can have. We count characters as they are in the file. From a conversation we
+ * only store 400 passages per batch (`records/passages.ts`), so with more text we'd lose some.
  */
 const maxRecords = 500;
 const maxCharacters = 200_000;
@@ -51,7 +51,7 @@ export function createImportMemory({ database, clock }: { readonly database: Dat
     const { format, projectId, chunks, dryRun, restoreErased, tally = createTally() } = request;
     const startedAt = await begin(database, projectId);
     const store = async ({ work, ...options }: StoreOptions): Promise<void> => {
-      // Keep a tally per batch, so that it can be thrown away if the transaction fails.
+      // Each batch has a tally of its own, which we throw away if its transaction fails.
       const ofBatch = createTally();
       const ofImport = { projectId, clock, writes: !dryRun, startedAt, restoreErased, tally: ofBatch };
       await database.transaction((tx) => runBatch({ ...ofImport, ...options, tx }, work));
@@ -78,7 +78,7 @@ interface StoreOptions extends Pick<BatchOptions, 'keepsIds' | 'exportedAt' | 's
   readonly work: (batch: ImportBatch) => Promise<void>;
 }
 
-/** Starts an import. Throws if memory is off. Returns the database's time. */
+/** Starts an import and returns the database's time. Throws if memory is off. */
 async function begin(database: Database, projectId: string): Promise<Date> {
   await requireMemory(database, projectId);
   const [row] = await database.query<{ now: Date }>('select clock_timestamp() as now');
@@ -86,7 +86,7 @@ async function begin(database: Database, projectId: string): Promise<Date> {
   return row.now;
 }
 
-/** If a record can't be read, the records before it are still stored. */
+/** If a record can't be read, we still store everything before it. */
 async function inBatches<Value extends { readonly length: number }>(
   values: AsyncIterable<Value>,
   store: (batch: readonly Value[]) => Promise<void>,

@@ -1,7 +1,4 @@
-/**
- * Imports the records of an export in batches. Within a batch, records are imported after the records that they refer
- * to.
- */
+/** Imports the records of an export in batches. Within each batch, we import a record after those that it refers to. */
 import type { MessageRecord } from './format.ts';
 import type { ImportBatch } from './import-batch.ts';
 import { importConversations, type OpenConversation } from './import-conversations.ts';
@@ -15,9 +12,9 @@ export function subjectOf({ record, open }: ExportedLine): string | null {
   return open?.record.subject ?? ('subject' in record && typeof record.subject === 'string' ? record.subject : null);
 }
 
-/** Imports the batches of one file. Call it for each batch, in order. */
+/** Creates a function that imports a file. Call it with one batch after another, in order. */
 export function createRecordImport() {
-  /** The last conversation of the previous batch. The next one may have more of its messages. */
+  /** The last conversation of the previous batch, because the next batch may contain more of its messages. */
   let open: OpenConversation | null = null;
 
   return async (batch: ImportBatch, lines: readonly ExportedLine[]): Promise<void> => {
@@ -37,7 +34,7 @@ export function createRecordImport() {
     await importAll(lines, 'fact', (facts) => importFacts(batch, facts));
     await importAll(lines, 'succession', (successions) => importSuccessions(batch, successions));
     await importAll(lines, 'page', (pages) => importPages(batch, pages));
-    // Prompts belong to calls. We don't import calls, so we don't import prompts either.
+    // We don't import calls, and prompts are useless without their calls.
     await importAll(lines, 'prompt', async (prompts) => batch.tally.count('prompt', 'refused', prompts.length));
   };
 }

@@ -5,7 +5,7 @@ import { takeTurn } from '../../core/turns.ts';
 const pieceLength = 256 * 1_024;
 
 /**
- * A value that PostgreSQL has already formatted as JSON. Formatting a long string again would take four times as long as
+ * JSON that PostgreSQL has already formatted. For a long string, formatting it again would take four times as long as
  * everything else that we do with it.
  */
 export class FormattedJson {
@@ -20,7 +20,9 @@ export class FormattedJson {
   }
 }
 
-/** Yields the lines in pieces, and lets other work run after each full piece. Fields that are null are left out. */
+/**
+ * Yields lines in pieces. After each full piece, other work gets a chance to run. Fields that are null are left out.
+ */
 export async function* toLinePieces(records: readonly object[]): AsyncGenerator<string, void> {
   let piece = '';
   for (const record of records) {
@@ -37,8 +39,8 @@ export async function* toLinePieces(records: readonly object[]): AsyncGenerator<
 }
 
 /**
- * Serializes a value in parts. This takes three times as long as JSON.stringify, so we only split values that contain a
- * long string.
+ * Serializes a value in parts. This is three times as slow as JSON.stringify, so we only do it for values that contain
+ * a long string.
  */
 function* toParts(value: unknown): Generator<string, void> {
   if (!isLong(value)) yield JSON.stringify(value, (_, member: unknown) => (member === null ? undefined : member)) ?? 'null';
@@ -63,7 +65,7 @@ function* toParts(value: unknown): Generator<string, void> {
 }
 
 /**
- * Serializes a string in parts. If a cut separates a surrogate pair, each half becomes an escape sequence, and parsers
+ * Serializes a string in parts. It's fine if a cut separates a surrogate pair, because each half is escaped and parsers
  * join them again.
  */
 function* toStringParts(text: string): Generator<string, void> {
@@ -72,7 +74,7 @@ function* toStringParts(text: string): Generator<string, void> {
   yield '"';
 }
 
-/** Cuts a text into pieces, but not between the two halves of a surrogate pair. */
+/** Cuts a text into pieces, but never between the two halves of a surrogate pair. */
 function* cut(text: string): Generator<string, void> {
   for (let at = 0; at < text.length; ) {
     const isPairCut = /[\ud800-\udbff]/.test(text.charAt(at + pieceLength - 1));
@@ -82,7 +84,7 @@ function* cut(text: string): Generator<string, void> {
   }
 }
 
-/** Reports whether the value contains a string that doesn't fit into one piece. */
+/** Checks whether the value contains a string that's too long for a single piece. */
 function isLong(value: unknown): boolean {
   if (typeof value === 'string') return value.length > pieceLength;
   return typeof value === 'object' && value !== null && Object.values(value).some(isLong);

@@ -6,13 +6,14 @@
 import { gatewayError } from '../../core/errors.ts';
 
 export interface Entry {
-  /** Line, or position in the array. Starts at 1. */
+  /** The number of the line, or the position in the array, starting at 1. */
   readonly line: number;
   readonly text: string;
 }
 
 /**
- * The maximum size of a line or an array element. Even a message of 4 Mi characters fits if each of them is escaped.
+ * The maximum size of a line or an array element. There's room for a message of 4 Mi characters, even if every one of
+ * them is escaped.
  */
 export const maxEntryBytes = 32 * 1024 * 1024;
 
@@ -50,8 +51,8 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 const code = { quote: 0x22, comma: 0x2c, backslash: 0x5c, openList: 0x5b, closeList: 0x5d, openObject: 0x7b, closeObject: 0x7d };
 
 /**
- * Yields the elements of the first array in a JSON text, such as `[…]` or `{"results": […]}`, and ignores anything
- * after it. The caller has to parse the elements, because we don't check their syntax.
+ * Yields the elements of the first array in a JSON text, such as `[…]` or `{"results": […]}`. Anything after the array
+ * is ignored. We don't check the syntax of the elements, so the caller has to parse them.
  */
 export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
   let element = 0;
@@ -104,8 +105,8 @@ export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGen
 const peekedBytes = 1_024;
 
 /**
- * Reads the beginning of a stream. Returns it as Latin-1 without leading white space, together with a stream that still
- * contains everything.
+ * Reads the beginning of a stream and returns it as Latin-1, without leading white space. Also returns a stream that
+ * still contains everything.
  */
 export async function peekStart(
   chunks: AsyncIterable<Uint8Array>,
@@ -124,7 +125,7 @@ export async function peekStart(
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
   }
   const text = Buffer.concat(read).toString('latin1', 0, peekedBytes);
-  // Strip a UTF-8 byte-order mark, which looks like this in Latin-1.
+  // A UTF-8 byte-order mark looks like this in Latin-1. Remove it.
   return { start: text.replace(/^\u00ef\u00bb\u00bf/, '').trimStart(), chunks: again() };
 }
 
@@ -139,7 +140,7 @@ function checkSize(bytes: number, line: number): void {
 
 function decode(parts: readonly Uint8Array[], line: number): string {
   try {
-    // `ignoreBOM` has to stay off, which means that the decoder removes the byte-order mark that some editors write.
+    // Some editors write a byte-order mark. Leave `ignoreBOM` off, so that the decoder removes it.
     return new TextDecoder('utf-8', { fatal: true }).decode(parts.length === 1 ? parts[0] : Buffer.concat(parts));
   } catch {
     throw lineError(line, 'not valid UTF-8');

@@ -12,13 +12,16 @@ export interface ExportedLine {
   /** The number of characters that the line has in the file. */
   readonly length: number;
   readonly record: z.output<typeof line>;
-  /** The conversation that this record is part of, if it's a conversation or a message. */
+  /** The conversation that a conversation or message record belongs to. Null for all other records. */
   readonly open: OpenConversation | null;
 }
 
 export interface ExportFile {
   readonly header: z.output<typeof header>;
-  /** Throws `bad_request` if the file is truncated. If a line is invalid, the error has its number. */
+  /**
+   * Throws `bad_request` if the file is truncated or a line is invalid. In the latter case, the message contains the
+   * line number.
+   */
   readonly records: () => AsyncGenerator<ExportedLine, void>;
 }
 

@@ -1,7 +1,8 @@
 /**
- * Exports and imports votes on memories. The export of a subject has the votes on its memories. It also has the votes
- * that its calls cast on memories of the whole project, but these can only be imported into a project that has the
- * memories.
+ * Exports and imports votes on memories.
+ *
+ * The export of a subject contains the votes on its memories, as well as the votes that its calls cast on memories of
+ * the whole project. The latter can only be imported into a project that has these memories.
  */
 import type { Queries } from '../../db/database.ts';
 import { timeSql, type VoteRecord } from './format.ts';
@@ -16,7 +17,7 @@ export interface VotePage {
   readonly projectId: string;
   /** Null for the votes of all subjects. */
   readonly subject: string | null;
-  /** Cursor: the last vote of the previous page. */
+  /** The last vote of the previous page. */
   readonly after: Pick<VoteRow, 'item' | 'voter'>;
   readonly limit: number;
 }
@@ -46,7 +47,7 @@ export async function importVotes(batch: ImportBatch, records: readonly Lined<Vo
   );
   const rows = records.flatMap(({ line, item, voter, subject, rating, voted_at }) => {
     const itemId = ids.find(item);
-    // A dry run doesn't insert the memory, so it may be missing at this point.
+    // In a dry run, the memory hasn't been inserted, so it's normal that we can't find it.
     const refusal =
       batch.refusalOf(subject, voted_at) ?? (itemId === null && writes ? 'its memory is missing, e.g. because it was erased' : null);
     if (refusal !== null) tally.refuse('vote', line, refusal);
