@@ -6,12 +6,12 @@ import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
 import { optionalSubject } from '../items/item-schemas.ts';
 
 /**
- * Unknown fields are ignored. The result's `text` is the query that recall would use for a call with these messages, or
- * null if none of the user's messages has text.
+ * The body of a dry run. Unknown fields are ignored. In the parsed result, `text` is the query that recall would use
+ * for these messages, or null if no user message has text.
  */
 export const dryRunRequestSchema = z
   .object({
-    /** Searched for as if it were the call's only user message. */
+    /** We search for this text as if it were the call's only user message. */
     text: z.string().optional(),
     /** The messages of a chat or messages request. */
     messages: z.array(z.unknown()).optional(),
@@ -26,7 +26,7 @@ export const dryRunRequestSchema = z
     try {
       return { subject, text: readUserText(messages ?? [{ role: 'user', content: text }]) };
     } catch (error) {
-      // JSON.stringify overflows the stack if the messages are nested too deeply.
+      // If the messages are nested too deeply, JSON.stringify overflows the stack.
       if (!(error instanceof RangeError)) throw error;
       context.addIssue({ code: 'custom', path: ['messages'], message: 'is nested too deeply' });
       return z.NEVER;

@@ -1,10 +1,13 @@
 /**
- * Finds memories for a user message, and returns the best result that it has when the deadline passes.
+ * Finds memories for a user message. When the deadline passes, we return the best result that we have by then.
  *
- * We start the vector search once the query is embedded. The text search is a fallback that starts if the embedding
- * fails or takes more than a quarter of the deadline, or if we haven't found anything after half of the deadline. So most
- * recalls only search once, even on a busy database, which would only get slower if each of them searched twice. If the
- * project has a model for it, we rerank the results. If reranking is late or fails, we keep the order of the search.
+ * The vector search starts as soon as the query is embedded. The text search is our fallback. It starts if the
+ * embedding fails or takes more than a quarter of the deadline, or if we've found nothing after half of the deadline.
+ * Most recalls therefore search only once. That matters most when the database is busy, because a second search would
+ * slow it down even more.
+ *
+ * If the project has a reranking model, we rerank the results. If that fails or takes too long, we keep the order of
+ * the search.
  */
 import type { Caller } from '../../core/call.ts';
 import { withTimeout } from '../../core/time-limit.ts';
@@ -18,7 +21,7 @@ export interface FoundMemory {
   /** Between 0 and 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
-  /** The factors of the rank by name. A factor is null if we don't know it. */
+  /** The factors that make up the rank, by name. A factor is null if we don't know it. */
   readonly parts: Readonly<Record<string, number | null>>;
 }
 
@@ -30,7 +33,7 @@ export interface MemoryQuery {
   /** The vector to search with. Null for a plain text search. */
   readonly vector: TextVector | null;
   readonly limit: number;
-  /** True to include memories that are excluded from recall because of their ratings. */
+  /** True if we should also search for memories that recall skips because of their ratings. */
   readonly includesRatedWrong: boolean;
   /** Used as the statement timeout. */
   readonly timeoutMs: number;
@@ -40,12 +43,12 @@ export interface MemoryQuery {
 export interface CallOptions {
   readonly caller: Caller;
   readonly timeoutMs: number;
-  /** True if this is on behalf of one of the caller's own calls, which already occupies a slot of its key. */
+  /** True if this is part of another call by the same caller, which already occupies a slot of its key. */
   readonly isPartOfCall: boolean;
 }
 
 /**
- * Returns the relevance of each text to the query, with null where the model didn't return one. May reject or never
+ * Returns how relevant each text is to the query, or null for texts that the model has skipped. May reject, or never
  * settle.
  */
 export type Rerank = (query: string, texts: readonly string[], options: CallOptions) => Promise<readonly (number | null)[]>;
@@ -55,8 +58,8 @@ type RecallSettings = Pick<MemorySettings, 'enabled' | 'recall_budget_tokens'>;
 export interface FinderDeps {
   readonly readSettings: (projectId: string) => Promise<RecallSettings>;
   /**
-   * Resolves to null if no model can embed texts. Callers have to be ready for a rejection, e.g. because of an exceeded
-   * ceiling, and for a promise that never settles.
+   * Embeds a text. Resolves to null if there's no model for that. Callers also have to expect a rejection, e.g. because
+   * of an exceeded ceiling, or a promise that never settles.
    */
   readonly embed: (text: string, options: CallOptions) => Promise<TextVector | null>;
   /** Null if the project hasn't configured a reranking model. */
@@ -73,46 +76,52 @@ export interface FindRequest {
   /** The text of the last user message. */
   readonly text: string;
   readonly isPartOfCall: boolean;
-  /** The time until the call's deadline. Null if it has none. Recall takes at most half of this. */
+  /**
+   * How much time is left until the call's deadline. Recall takes at most half of that. Null if the call has no
+   * deadline.
+   */
   readonly remainingMs: number | null;
-  /** False if the caller's ceilings don't leave room for memory's own model calls. */
+  /** False if the caller's ceilings leave no room for the model calls that memory makes. */
   readonly mayCallModels: boolean;
 }
 
 export interface Found {
   /** The memories, best match first. */
   readonly memories: readonly FoundMemory[];
-  /** Vector of the search, or null if the memories were found by text alone. */
+  /** The vector that we searched with. Null if the memories were found by text alone. */
   readonly vector: TextVector | null;
   readonly isReranked: boolean;
-  /** False if memory is off and so nothing was searched. */
+  /** False if memory is turned off, so that we didn't search at all. */
   readonly isEnabled: boolean;
-  /** The project's token budget for the block. Null if it doesn't have one. */
+  /** How many tokens the block may have, according to the project's settings. Null if there's no budget. */
   readonly budgetTokens: number | null;
-  /** True if the deadline passed. In that case, the result has what we'd found by then. */
+  /** True if the deadline has passed. We then return what we've found so far. */
   readonly isLate: boolean;
 }
 
-/** Of longer messages we search for the end, because that's where people usually put their question. */
+/** If a message is longer than this, we search for its end, because that's where people usually put their question. */
 const maxQueryLength = 2_000;
-/** Twice what's inserted without a budget. Some are near-duplicates and will be left out. */
+/** This is twice what we insert without a budget, because some will turn out to be near-duplicates. */
 const minCandidates = 20;
 /**
- * With a budget, we insert as many memories as fit. To have enough of them, we search for the number that would fit if
- * each had this many tokens.
+ * With a budget, we insert as many memories as fit. We don't know how many that is before we've found them, so we
+ * assume that each has at least this many tokens.
  */
 const shortMemoryTokens = 25;
 const maxCandidates = 150;
 /**
- * How many memories the reranking model gets. This is more than we'd otherwise look at without a budget, because the
- * model can move up memories that the search ranks low.
+ * How many memories we send to the reranking model. Without a budget we'd otherwise look at fewer, but the model may
+ * move up memories that the search ranks low.
  */
 export const maxRerankedCandidates = 30;
-/** Share of the deadline before we start a text search. Embedding a query locally takes a tenth of the shorter one. */
+/**
+ * When the text search starts, as a fraction of the deadline. Embedding a query locally takes about a tenth of the
+ * shorter delay.
+ */
 const textSearchDelay = { withoutVector: 0.25, withVector: 0.5 };
 /**
- * The fraction of the deadline that has to be left to start reranking. If we started it later, we'd pay for a result
- * that we couldn't use, and its timeout would count against the vendor.
+ * We only start reranking if at least this fraction of the deadline is left. Otherwise we'd pay for a result that comes
+ * too late, and the timeout would count against the vendor.
  */
 const minRerankTime = 0.1;
 
@@ -122,12 +131,12 @@ export const nothing: Found = {
   ...{ isEnabled: true, budgetTokens: null, isLate: false },
 };
 
-/** Builds the part of a query that the request alone determines. */
+/** Returns those parts of a query that only depend on the request. */
 export function toMemoryQuery({ caller, subject, text }: FindRequest): Pick<MemoryQuery, 'projectId' | 'subject' | 'text'> {
   return { projectId: caller.projectId, subject, text: text.slice(-maxQueryLength).toWellFormed() };
 }
 
-/** Rejects if the database fails and nothing has been found yet. */
+/** Rejects if the database fails, unless we've already found something. */
 export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest): Promise<Found> {
   const timeoutMs = Math.min(deps.deadlineMs(), (request.remainingMs ?? Number.POSITIVE_INFINITY) / 2);
   const endsAt = performance.now() + timeoutMs;
@@ -159,7 +168,7 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
       setTimeout(() => findByText().catch(() => undefined), Math.max(1, endsAt - performance.now() - timeoutMs * (1 - share)));
     let delayed = startTextSearchAfter(textSearchDelay.withoutVector);
     try {
-      // `embed` has recorded the error already. Search by text.
+      // `embed` has already recorded the error, so just search by text.
       const vector = mayCallModels ? await deps.embed(query.text, callOptions()).catch(() => null) : null;
       if (vector) {
         clearTimeout(delayed);
@@ -176,7 +185,7 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
     if (found.memories.length < 2 || endsAt - performance.now() < timeoutMs * minRerankTime) return found;
     const ranked = found.memories.slice(0, maxRerankedCandidates);
     const texts = ranked.map(({ item }) => item.text);
-    // `rerank` records its own errors. If it fails, keep the order of the search.
+    // `rerank` records its own errors. If it fails, we keep the order of the search.
     const relevances = await rerank(query.text, texts, callOptions()).catch(() => null);
     if (relevances === null) return found;
     const rank = ({ parts }: FoundMemory): number => parts.relevance ?? Number.NEGATIVE_INFINITY;

@@ -1,16 +1,15 @@
 /**
- * Formats memories as lines for a prompt. The block is marked as data and has a limited length. Lines don't contain
- * links or markup. They say when the memory was written, and where it comes from if that isn't a conversation.
- * Duplicates are left out.
+ * Formats memories as lines for a prompt. The block is marked as data, and its length is limited. Lines don't contain
+ * links or markup. Each one says when the memory was written, and where it comes from unless that's a conversation. We
+ * leave out duplicates.
  */
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import type { Item } from '../records/item-record.ts';
 
-/** The fields of a memory that recall uses. */
 export type RecalledMemory = Pick<Item, 'id' | 'text' | 'origin' | 'subject' | 'pinned' | 'createdAt'>;
 
-/** Size limits for the block that recall inserts. */
+/** Limits for the block that recall inserts. */
 export interface RecallLimits {
   readonly maxMemories: number;
   /** The maximum size of all lines together, as measured by `sizeOf`. */
@@ -20,14 +19,14 @@ export interface RecallLimits {
 
 /** An estimate of how many bytes a token has. We use the same estimate everywhere. */
 const bytesPerToken = 4;
-/** For projects without a budget. `maxSize` is in characters here. */
+/** The limits if there's no budget. Here, `maxSize` is in characters. */
 const defaultLimits: RecallLimits = { maxMemories: 10, maxSize: 4_000, sizeOf: (line) => line.length };
-/** Only large budgets get to this limit. */
+/** A limit that only matters for large budgets. */
 const maxMemoriesInBudget = 100;
 
 /**
- * Returns the limits for a budget in tokens. Without a budget, the block has up to ten memories. With a budget, it has
- * as many as fit together with its frame.
+ * Returns the limits for a budget of this many tokens, from which we subtract the frame of the block. Without a budget,
+ * the block can have ten memories.
  */
 export function toRecallLimits(budgetTokens: number | null): RecallLimits {
   if (budgetTokens === null) return defaultLimits;
@@ -36,11 +35,11 @@ export function toRecallLimits(budgetTokens: number | null): RecallLimits {
   return { maxMemories: maxMemoriesInBudget, maxSize, sizeOf: (line) => Buffer.byteLength(line) + 1 };
 }
 
-/** Recalled lines don't mention conversations as their origin, because nearly all memories come from there. */
+/** We don't mention conversations, because nearly all recalled memories come from there. */
 const origins = { agent: ', saved by an application', observed: '', person: ', written by a person' } as const;
 /**
- * Longer texts are cut. We tried lengths from 300 to 1,000 characters, and with 500 the block had as much of the
- * evidence as with any other (docs/benchmarks.md#evidence-per-token).
+ * We truncate longer texts. When we tried lengths from 300 to 1,000 characters, none of them got more of the evidence
+ * into the block than 500 did (docs/benchmarks.md#evidence-per-token).
  */
 const maxLineLength = 500;
 
@@ -56,9 +55,9 @@ export type OmissionReason = 'unsafe' | 'near_duplicate' | 'limit' | 'weak_match
 
 export interface RecallBlock {
   readonly block: string;
-  /** What's in the block, best first. */
+  /** The memories in the block, best first. */
   readonly used: readonly RecalledMemory[];
-  /** Maps the ids of memories that were left out to the reason. */
+  /** Why each of the other memories was left out, by id. */
   readonly omitted: ReadonlyMap<string, OmissionReason>;
 }
 
@@ -69,8 +68,8 @@ interface Line {
 }
 
 /**
- * Formats the block that recall inserts into a prompt. `memories` have to be sorted best first. We skip those that
- * don't fit, so that shorter ones after them still can.
+ * Formats the block that recall inserts into a prompt. Pass the memories in order, best first. If one of them doesn't
+ * fit, we skip it and see whether a shorter one still does.
  */
 export function formatRecallBlock(memories: readonly RecalledMemory[], { maxMemories, maxSize, sizeOf }: RecallLimits): RecallBlock {
   const lines: Line[] = [];
@@ -104,9 +103,9 @@ export function formatRecallBlock(memories: readonly RecalledMemory[], { maxMemo
 }
 
 /**
- * Returns true if a near-duplicate is the newer version of a memory. Two long sentences that only differ in a number
- * usually describe the old and the new state of the same thing. If a person wrote or pinned the older one, it isn't
- * replaced by a text that nobody has reviewed.
+ * Checks whether a near-duplicate is a newer version of a memory. If two long sentences only differ in a number, they
+ * usually describe an earlier and a later state of the same thing. If a person wrote or pinned the older one, we keep
+ * it, because nobody has reviewed the newer text.
  */
 function isNewerVersion({ memory, terms }: Line, older: Line): boolean {
   const isReviewed = (one: RecalledMemory): boolean => one.pinned || one.origin === 'person';
@@ -114,12 +113,13 @@ function isNewerVersion({ memory, terms }: Line, older: Line): boolean {
   return memory.createdAt > older.memory.createdAt && terms.symmetricDifference(older.terms).size > 0;
 }
 
-/** The lookahead keeps the two joiners, which some scripts need inside of words. */
+/** The lookahead spares the two joiners, because some scripts need them inside words. */
 const invisibleCharacters = /(?![\u200c\u200d])\p{Default_Ignorable_Code_Point}/gu;
 
 /**
- * Returns a single line of plain text without links, tags, Markdown, or brackets that could close the block. Empty if
- * the injection detector matches, which can happen for memories that were stored before it knew the pattern.
+ * Converts a text to a single line, without links, tags, Markdown, or brackets that could close the block. Returns an
+ * empty string if the injection detector matches, which can happen if the memory was stored before we added the
+ * pattern.
  */
 export function sanitizeLine(text: string, maxLength: number): string {
   if (findInjection(text) !== null) return '';
@@ -142,11 +142,11 @@ function toTermSet(text: string): ReadonlySet<string> {
 const roundingError = 1e-9;
 
 /**
- * Texts are near-duplicates if they share nine out of ten words. A large block compares thousands of pairs, so we stop
- * as soon as too many words differ. For most pairs that's after the second word.
+ * Two texts are near-duplicates if they have nine out of ten words in common. In a large block we compare thousands of
+ * pairs, so we stop as soon as too many words differ, which for most pairs is after the second word.
  */
 function isNearDuplicate(terms: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  // With a and b words in the texts and s shared ones, this requires s >= 0.9 * (a + b - s).
+  // If the texts have a and b words and share s of them, this means s >= 0.9 * (a + b - s).
   const minShared = (0.9 * (terms.size + other.size)) / 1.9 - roundingError;
   let missesLeft = Math.floor(terms.size - minShared);
   if (missesLeft < 0 || other.size < minShared) return false;

@@ -28,26 +28,26 @@ export interface RecallRequest extends Omit<FindRequest, 'isPartOfCall'> {
 export interface Recalled {
   readonly block: string;
   readonly itemIds: readonly string[];
-  /** Subjects of these items, without duplicates. */
+  /** The subjects of the recalled items, without duplicates. */
   readonly subjects: readonly string[];
 }
 
-/** Resolves to null if nothing is recalled. Never rejects, and never exceeds the deadline. */
+/** Resolves to null if nothing is recalled. Never rejects, and always settles before the deadline. */
 export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
-/** Explains what recall would insert and why. */
+/** What recall would insert for a text, and why. */
 export interface RecallExplanation extends Omit<Found, 'memories'> {
-  /** The search query, or null if there's no user text. */
+  /** The search query. Null if the user hasn't written any text. */
   readonly query: string | null;
   readonly durationMs: number;
-  /** What recall would insert, or null if it wouldn't insert anything. */
+  /** The text that recall would insert. Null if it wouldn't insert any. */
   readonly block: string | null;
-  /** The memories in the block, in the same order. */
+  /** The memories in the block, in the order in which they appear there. */
   readonly used: readonly FoundMemory[];
   readonly omitted: readonly OmittedMemory[];
 }
 
-/** `rated_wrong` if recall skips the memory because of its ratings. */
+/** The reason is `rated_wrong` if recall skips the memory because of its ratings. */
 export type OmittedMemory = FoundMemory & { readonly reason: OmissionReason | 'rated_wrong' };
 
 interface ExplainRequest extends Pick<FindRequest, 'caller' | 'subject'> {
@@ -83,7 +83,7 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
     },
 
     /**
-     * Returns what recall would do with this text in a call. Rejects if the database fails before anything was found.
+     * Returns what recall would do if a call had this text. Rejects if the database fails before anything was found.
      */
     async explain({ text, ...scope }: ExplainRequest): Promise<RecallExplanation> {
       if (text === null) return { ...nothing, query: null, durationMs: 0, block: null, used: [], omitted: [] };
@@ -113,14 +113,14 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
 }
 
 /**
- * With a budget, memories are left out if their score is less than this share of the best score. On LoCoMo, this
- * reduces a budget of 4,000 tokens to 2,100, with nearly the same evidence.
+ * With a budget, we leave out memories whose score is less than this share of the best score. On LoCoMo, that cuts the
+ * text for a budget of 4,000 tokens down to 2,100, with nearly the same evidence.
  */
 const minShareOfBest = 0.2;
 
 function toBlock({ memories, budgetTokens }: Pick<Found, 'memories' | 'budgetTokens'>): RecallBlock {
   const minScore = budgetTokens === null ? 0 : minShareOfBest * Math.max(0, ...memories.map(({ score }) => score));
-  // Trust a reranking model more than our own score.
+  // If a reranking model has rated the memory, trust its judgement more than our own score.
   const isWeak = ({ score, parts }: FoundMemory): boolean => score < minScore && typeof parts.relevance !== 'number';
   const strong = memories.filter((memory) => !isWeak(memory)).map(({ item }) => item);
   const { omitted, ...block } = formatRecallBlock(strong, toRecallLimits(budgetTokens));

@@ -11,12 +11,15 @@ import { sanitizeLine } from './recall-block.ts';
 
 const maxItems = 50;
 const maxTitles = 20;
-/** Without a limit, fifty memories of 4,000 characters could fill the context window of many models. */
+/**
+ * The maximum length of the block. Without it, fifty memories of 4,000 characters could fill the context window of many
+ * models.
+ */
 const maxBlockLength = 24_000;
 
 /**
- * True if a person wrote the memory, or if it has `useful` ratings and all `wrong` ratings were overruled. There's an
- * index on the same condition.
+ * True for memories that a person wrote, and for those that have `useful` ratings and whose `wrong` ratings have all
+ * been overruled. There's an index on the same condition.
  */
 const trustedSql = `(item.origin = 'person' or (item.ratings_useful > 0 and item.ratings_wrong <= item.wrong_overruled))`;
 
@@ -42,7 +45,7 @@ export interface WakeUp {
   readonly text: string;
 }
 
-/** Reads the context of a project and, optionally, a subject. */
+/** Creates a function that reads the context of a project or, if a subject is given, of that subject. */
 export function createWakeUp({ database }: { readonly database: Database }) {
   return async (projectId: string, subject: string | null): Promise<WakeUp> => {
     const queries = databaseOf(database, projectId);
@@ -68,8 +71,8 @@ export function createWakeUp({ database }: { readonly database: Database }) {
     }
 
     function readTitles(): Promise<EpisodeTitle[]> {
-      // Use two index ranges instead of an OR. With OR, PostgreSQL would read conversations of all subjects, newest
-      // first, until it has found enough.
+      // Read two index ranges rather than using OR. With OR, PostgreSQL would go through the newest conversations of
+      // all subjects until it has found enough.
       const latest = (condition: string): string => `(
         select id, title, last_turn_at from conversations
          where project_id = $1::uuid and state = 'read' and ${condition}
@@ -97,8 +100,8 @@ export function createWakeUp({ database }: { readonly database: Database }) {
 }
 
 /**
- * Formats the context for a prompt. Returns an empty string if there's no context. Each memory appears once, on a
- * single line with its origin.
+ * Formats the context for a prompt. Each memory appears only once, on a single line that says where it comes from.
+ * Returns an empty string if there's nothing to show.
  */
 function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, profile }: Omit<WakeUp, 'text'>): string {
   const items = [...new Map([...pinned, ...trusted, ...subjectMemories].map((item) => [item.id, item])).values()];
@@ -117,7 +120,7 @@ function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, pr
   return sections.length === 0 ? '' : wrapRecalled('wakeUp', truncateLines(sections));
 }
 
-/** Formats a section, without the empty lines of texts that can't be in a prompt. */
+/** Formats a section. Texts that aren't allowed in a prompt have become empty lines, which we leave out. */
 function formatSection(title: string, lines: readonly string[]): string[] {
   const kept = lines.filter((line) => line !== '');
   return kept.length === 0 ? [] : [`${title}:`, ...kept];
@@ -129,8 +132,8 @@ function formatListItem(text: string, label: string): string {
 }
 
 /**
- * Keeps lines as long as they fit. If there's enough space left for the next line it's truncated, and if not it's
- * dropped.
+ * Keeps as many lines as fit. The first one that doesn't fit is truncated if there's enough space left, and dropped if
+ * not.
  */
 function truncateLines(lines: readonly string[]): string[] {
   const kept: string[] = [];
