@@ -9,12 +9,15 @@ export interface StoredMessage extends NormalMessage {
   readonly createdAt: Date;
 }
 
-/** Reads the first `count` messages in order. The result never changes, because conversations are append-only. */
+/**
+ * Reads the first `count` messages of a conversation. Conversations are append-only, so this always returns the same
+ * messages.
+ */
 export async function readMessages(queries: Queries, conversationId: string, count: number): Promise<readonly StoredMessage[]> {
   return (await readMessagesOf(queries, [{ id: conversationId, messages: count }])).get(conversationId) ?? [];
 }
 
-/** Like `readMessages`, but for several conversations. The result doesn't contain conversations without messages. */
+/** Like `readMessages`, but for several conversations. Those without messages are missing from the result. */
 export async function readMessagesOf(
   queries: Queries,
   conversations: readonly { readonly id: string; readonly messages: number }[],
@@ -59,7 +62,10 @@ export function formatMessage({ text, toolCalls }: Pick<NormalMessage, 'text' | 
   return [text.trim(), ...calls].filter((line) => line !== '').join('\n');
 }
 
-/** Returns the first user message on a single line, truncated to 200 code points. Null if there's no text. */
+/**
+ * Makes a title from the first user message by putting it on a single line and truncating it to 200 code points.
+ * Returns null if it has no text.
+ */
 export function deriveTitle(messages: readonly NormalMessage[]): string | null {
   const first = messages.find((message) => message.role === 'user');
   return first ? toPostgresText(first.text.trim().replaceAll(/\s+/g, ' '), maxTitleLength).trimEnd() : null;

@@ -1,27 +1,27 @@
 /**
- * Decides what gets deleted because of a project's deletion period. The daily cleanup and its previews use the same
+ * Decides what gets deleted once a project's deletion period is over. The daily cleanup and its previews share the same
  * condition.
  */
 import { type Clock, dayMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 
 export interface DeletionRule {
-  /** Null to keep everything. */
+  /** If this is null, we keep everything. */
   readonly delete_conversations_after_days: number | null;
   /** If true, we also delete conversations that memory hasn't learned from yet. */
   readonly delete_unlearned: boolean;
 }
 
-/** Returns true if the rule `next` can delete a conversation that the current rule would keep. */
+/** Checks whether the rule `next` can delete a conversation that the current rule keeps. */
 export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
   const [days, before] = [next.delete_conversations_after_days, rule.delete_conversations_after_days];
   return days !== null && (before === null || days < before || (next.delete_unlearned && !rule.delete_unlearned));
 }
 
 /**
- * An SQL condition on a row `conversation`. It's true if none of the conversation's messages is waiting for a batch or
- * is part of a batch that's still running. It doesn't matter if memory is on or off. `unlearned` is a boolean SQL
- * expression. If that's true, all conversations match.
+ * SQL that's true for a row `conversation` once memory has finished with it, i.e. if no message is waiting for a batch
+ * or belongs to a batch that's still running. This doesn't depend on whether memory is on. `unlearned` is a boolean SQL
+ * expression, and if it's true, every conversation matches.
  */
 export function isDueSql(unlearned: string): string {
   return `(
@@ -40,7 +40,7 @@ export interface RetentionPreview {
   /** How many closed memories the next daily cleanup would delete, up to `maxPreviewed`. */
   readonly closedItems: number;
   /**
-   * The last turn of the oldest conversation. That conversation would be deleted `days` later. Null if there are no
+   * When the oldest conversation had its last turn, so it would be deleted `days` after that. Null if there are no
    * conversations.
    */
   readonly oldestTurn: Date | null;
@@ -48,7 +48,7 @@ export interface RetentionPreview {
 
 export const maxPreviewed = 10_000;
 
-/** Counts what a deletion period of `days` would delete now. */
+/** Counts what would be deleted right now if the deletion period were `days`. */
 export async function previewRetention(
   { database, clock }: { readonly database: Queries; readonly clock: Clock },
   projectId: string,
@@ -70,8 +70,8 @@ export async function previewRetention(
 }
 
 /**
- * Checks whether the project has data from before `before` that a deletion period would delete, either now or as soon
- * as memory has learned from it.
+ * Checks whether the project has data from before `before` that a deletion period applies to, now or once memory has
+ * learned from it.
  */
 export async function holdsDataBefore(queries: Queries, projectId: string, before: Date): Promise<boolean> {
   const [row] = await queries.query<{ holds: boolean }>(
@@ -85,14 +85,14 @@ export async function holdsDataBefore(queries: Queries, projectId: string, befor
 }
 
 /**
- * How many days a conversation can outlive its deletion period before we report it. The daily cleanup may run up to a
- * day after the period has ended.
+ * How many days a conversation may stay after its deletion period before we report it. It can take up to a day until
+ * the daily cleanup runs.
  */
 const graceDays = 1;
 
 /**
- * Counts conversations whose deletion period is over but which are kept because memory hasn't learned from them yet, up
- * to `maxPreviewed`. If `projectId` is null, this covers all projects.
+ * Counts conversations that we'd have deleted already if memory had learned from them, up to `maxPreviewed`. If
+ * `projectId` is null, this covers all projects.
  */
 export async function countKeptUnlearned(
   { database, clock }: { readonly database: Queries; readonly clock: Clock },

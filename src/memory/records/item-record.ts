@@ -1,12 +1,12 @@
 /** A memory item as a database row. */
 
-/** Learning signs the memories that it writes or closes with this name. */
+/** The author of memories that learning writes or closes. */
 export const learningAuthor = 'gateway-memory';
 
 export const itemKinds = ['fact', 'preference', 'decision', 'event', 'procedure'] as const;
 export type ItemKind = (typeof itemKinds)[number];
 
-/** The kind of author: an application with a key, the memory worker, or a person. */
+/** An application with a key (`agent`), the memory worker (`observed`), or a person. */
 export type ItemOrigin = 'agent' | 'observed' | 'person';
 
 export interface Item {
@@ -29,18 +29,18 @@ export interface Item {
   readonly updatedAt: Date;
   readonly closedAt: Date | null;
   /**
-   * Who closed the memory, in the format of `author`. Null if it's live. Imports and older versions didn't record this,
-   * so it can be null for closed memories as well.
+   * Who closed the memory, in the format of `author`. Null if it's still live, and also for some closed memories,
+   * because imports and older versions didn't record this.
    */
   readonly closedBy: string | null;
 }
 
 /**
- * An SQL condition on `item`. Recall leaves out a memory that has two `wrong` ratings which no person has overruled.
+ * SQL that's true for an `item` that recall can use. It ignores memories that have two `wrong` ratings, unless a person
+ * has overruled them.
  */
 export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.wrong_overruled < 2)`;
 
-/** Selects the columns of `item` that make up an `Item`. */
 export const itemColumns = `item.id, item.text, item.kind, item.importance::integer as importance, item.subject, item.pinned, item.origin,
   item.author, item.state, ${inRecallSql} as "inRecall", item.ratings_useful as useful, item.ratings_wrong as wrong,
   item.conversation_id as "conversationId", item.supersedes, item.superseded_by as "supersededBy", item.created_at as "createdAt",

@@ -2,7 +2,7 @@
 import type { Queries } from '../../db/database.ts';
 
 export interface StoredPage {
-  /** Null on the project's knowledge page. */
+  /** Null for the project's knowledge page. */
   readonly subject: string | null;
   readonly text: string;
   readonly batchId: string | null;
@@ -10,8 +10,8 @@ export interface StoredPage {
 }
 
 /**
- * Returns the knowledge page if `subject` is null, or else the profile page of the subject. Null if there's no such
- * page.
+ * Finds the knowledge page if `subject` is null, and otherwise the profile page of that subject. Returns null if the
+ * page doesn't exist.
  */
 export async function findPage(queries: Queries, projectId: string, subject: string | null): Promise<StoredPage | null> {
   const [page] = await queries.query<StoredPage>(
@@ -22,7 +22,7 @@ export async function findPage(queries: Queries, projectId: string, subject: str
   return page ?? null;
 }
 
-/** Lists subjects that have a profile page in alphabetical order, starting after `after`. */
+/** Lists subjects with a profile page in alphabetical order. The page starts after the subject `after`. */
 export function listProfiles(
   queries: Queries,
   projectId: string,

@@ -11,18 +11,13 @@ import { formatTranscript } from './conversation-messages.ts';
 import type { Item } from './item-record.ts';
 
 /**
- * The maximum length of a passage in characters, which is about the length of a memory. A longer passage would have a
- * vague vector and a poor snippet.
+ * The maximum length of a passage in characters, which is about as long as a memory. If a passage were longer, its
+ * vector would be vague and its snippets poor.
  */
 const maxPassageLength = 1_200;
-/**
- * The maximum length of the text of a message that we index. Longer messages are usually files or logs, so we only
- * index their beginning.
- */
+/** How much of a message's text we index. A longer message is usually a file or a log, so its beginning is enough. */
 const maxMessageLength = 24_000;
-/**
- * The maximum number of passages that we store per conversation and batch. If there are more, we keep the newest ones.
- */
+/** How many passages we store per conversation and batch. If there are more, we keep the newest. */
 const maxPassages = 400;
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
@@ -48,7 +43,7 @@ export interface AddedMessages {
   readonly messages: readonly NormalMessage[];
 }
 
-/** Indexes messages that were appended to conversations. Existing passages never change. */
+/** Indexes messages that were appended to conversations. Passages that already exist don't change. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
   const rows = added.flatMap(({ conversationId, projectId, subject, messages }) =>
     splitIntoPassages(messages).map((text): ConversationPassage => {
@@ -106,7 +101,7 @@ function splitMessage(text: string): string[] {
     const next = start + maxPassageLength;
     const space = next < end ? text.lastIndexOf(' ', next) : end;
     const cut = space > start + maxPassageLength / 2 ? space : Math.min(next, end);
-    // The cut may have separated a surrogate pair, so replace lone surrogates.
+    // We may have cut a surrogate pair in half, so replace lone surrogates.
     chunks.push(text.slice(start, cut).toWellFormed());
     start = cut;
   }

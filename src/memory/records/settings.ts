@@ -28,13 +28,13 @@ export interface MemorySettingsOptions {
 
 const channel = 'gateway_memory_settings';
 const minutesPerDay = 24 * 60;
-/** How long a call waits for settings that aren't cached. If the database fails or hangs, it continues without them. */
+/** How long a call waits for settings that aren't cached. If they don't arrive in time, it goes on without them. */
 const readTimeoutMs = 1_000;
 
 /** With the flag `u`, the expression counts code points. */
 const senderSchema = z.string().regex(/^[^\0\p{Cs}]{1,256}$/u, 'must be the name of an application, 1 to 256 characters');
 
-/** Maps each setting to its schema, for interfaces that describe their input. */
+/** The schema of each setting, for interfaces that describe their input. */
 export const memorySettingsFields = {
   enabled: z.boolean().describe('whether the project has memory'),
   only_senders: z.array(senderSchema).max(1_000).describe('applications from which memory learns; an empty list stands for all'),
@@ -69,7 +69,7 @@ export const memorySettingsFields = {
 export const memorySettingsInput = z
   .strictObject({
     ...memorySettingsFields,
-    // Except for null, values are ignored, so that clients can send back settings that they've read.
+    // Only null has a meaning here. We accept and ignore other values, so that clients can send back what they've read.
     pending_deletion: z
       .looseObject({})
       .nullable()
@@ -92,21 +92,17 @@ export type MemorySettings = Readonly<z.output<typeof storedSchema>>;
 const pendingSchema = z.object({
   delete_conversations_after_days: z.int(),
   delete_unlearned: z.boolean(),
-  /** RFC 3339. The first daily cleanup after this time applies the rule. */
+  /** In RFC 3339. The first daily cleanup after this time puts the rule into force. */
   effective_at: z.string(),
-  /**
-   * Estimates how many conversations the cleanup is going to delete, up to `maxPreviewed`. Computed when the change was
-   * requested.
-   */
+  /** How many conversations the cleanup was going to delete when the change was requested, up to `maxPreviewed`. */
   conversations: z.int(),
 });
 
 export type PendingDeletion = Readonly<z.output<typeof pendingSchema>>;
 
-/** The settings as the console and the provisioning API show them. */
 export type ShownMemorySettings = MemorySettings & { readonly pending_deletion: PendingDeletion | null };
 
-/** How long members of the project can cancel a change that deletes more than before. */
+/** If a change deletes more than before, members of the project have this long to cancel it. */
 export const deletionNoticeMs = dayMs;
 
 export const defaultMemorySettings: MemorySettings = Object.freeze(storedSchema.parse({}));
@@ -116,7 +112,7 @@ export interface MemorySettingsChange {
   readonly settings: ShownMemorySettings;
 }
 
-/** Checks whether the settings allow us to record calls of an application. */
+/** Checks whether the settings allow us to record the calls of an application. */
 export function isSourceRecorded(
   { enabled, only_senders: senders }: MemorySettings,
   { source, hasExplicitSource }: { readonly source: string; readonly hasExplicitSource: boolean },
@@ -136,8 +132,8 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
   /**
-   * Like `update`, but also returns the settings before the change. `check` gets these inside the transaction, and can
-   * throw.
+   * Like `update`, but also returns the settings from before the change. They are passed to `check` within the
+   * transaction, and if it throws, nothing changes.
    */
   const change = async (
     projectId: string,
@@ -146,7 +142,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   ): Promise<MemorySettingsChange> => {
     const apply = parseMemorySettingsChange(input);
     const changed = await database.transaction(async (tx) => {
-      // This lock serializes partial changes, so that none of them gets overwritten.
+      // Lock the project, so that concurrent partial changes don't overwrite each other.
       await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
       const previous = await readShownSettings(tx, projectId);
       check?.(previous);
@@ -166,7 +162,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
         ],
       );
       await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
-      // With the new settings, a new batch may be due, and batches that were blocked may be able to continue.
+      // The new settings may make a batch due, or allow a blocked batch to continue.
       await triggerLearning(tx, projectId);
       await signalBatches(tx, projectId);
       return { previous, settings: { ...settings, pending_deletion: pending } };
@@ -176,8 +172,8 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   };
 
   /**
-   * Returns null if the rule can take effect immediately, because it wouldn't delete anything before the notice period
-   * is over.
+   * Returns null if the rule can take effect immediately, because there's nothing that it would delete before the
+   * notice period ends.
    */
   const toPending = async (
     tx: Queries,
@@ -186,7 +182,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     current: PendingDeletion | null,
   ): Promise<PendingDeletion | null> => {
     const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
-    // If somebody requests the same rule twice, the notice period doesn't start again.
+    // Requesting the same rule again doesn't restart the notice period.
     if (current && isSameRule(current, rule)) return current;
     const effectiveAt = clock.now() + deletionNoticeMs;
     if (!(await holdsDataBefore(tx, projectId, new Date(effectiveAt - days * dayMs)))) return null;
@@ -196,25 +192,28 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
 
   return {
     get: async (projectId: string): Promise<MemorySettings> => withDefaults(await cache.get(projectId)),
-    /** Returns null if we can't read the settings from the database in time. */
+    /** Returns null if the database doesn't respond in time. */
     async getInTime(projectId: string): Promise<MemorySettings | null> {
       const row = cache.get(projectId);
       if (!(row instanceof Promise)) return withDefaults(row);
       return withTimeout(row.then(withDefaults), readTimeoutMs, () => null).catch(() => null);
     },
-    /** Loads settings into memory before `get` needs them. */
+    /** Loads settings into the cache, so that `get` doesn't have to wait later. */
     warm: (projectIds: readonly string[]): Promise<void> => cache.warm(projectIds, readMany),
-    /** Reads the settings from the database instead of the cache. */
+    /** Reads the settings from the database, bypassing the cache. */
     read,
     change,
-    /** Applies a partial change and returns all settings. Throws a `bad_request` that lists all invalid fields. */
+    /**
+     * Changes the given settings and returns all of them. If any field is invalid, throws a `bad_request` that lists
+     * them all.
+     */
     update: async (projectId: string, input: unknown): Promise<ShownMemorySettings> => (await change(projectId, input)).settings,
     start: cache.start,
     stop: cache.stop,
   };
 }
 
-/** Maps project ids to settings. Projects without a row are left out. */
+/** Returns settings by project id. Projects without a row are missing. */
 export async function readMemorySettings(queries: Queries, projectIds: readonly string[]): Promise<ReadonlyMap<string, MemorySettings>> {
   const rows = await queries.query<{ projectId: string; settings: unknown }>(
     `select project_id as "projectId", settings from memory_settings where project_id = any($1::uuid[])`,
@@ -223,7 +222,7 @@ export async function readMemorySettings(queries: Queries, projectIds: readonly 
   return new Map(rows.map(({ projectId, settings }) => [projectId, storedSchema.parse(settings)]));
 }
 
-/** Returns the settings of one project, including defaults. */
+/** Returns the settings of a project, with defaults for those that aren't set. */
 export async function readProjectMemorySettings(queries: Queries, projectId: string): Promise<MemorySettings> {
   return (await readMemorySettings(queries, [projectId])).get(projectId) ?? defaultMemorySettings;
 }
@@ -237,9 +236,9 @@ async function readShownSettings(queries: Queries, projectId: string): Promise<S
 }
 
 export interface ParsedSettingsChange {
-  /** The settings that take effect immediately. */
+  /** Settings that take effect immediately. */
   readonly settings: MemorySettings;
-  /** The requested deletion rule, if it deletes more than the current one. Null if it doesn't. */
+  /** The requested deletion rule if it deletes more than the current one, and null otherwise. */
   readonly stricter: (DeletionRule & { readonly delete_conversations_after_days: number }) | null;
 }
 
@@ -249,8 +248,8 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
   return (current) => {
     const next = storedSchema.parse({ ...current, ...change });
     const isRead = pendingGiven !== undefined && pendingGiven !== null && isSameRule(next, current);
-    // If a field is omitted it keeps its pending value. If nothing is pending or the pending change is cancelled, it
-    // keeps its current value.
+    // A field that's missing keeps its pending value. If nothing is pending, or if the pending change is being
+    // cancelled, it keeps its current value.
     const base = toRule(pendingGiven === null ? current : (current.pending_deletion ?? current));
     const { delete_conversations_after_days: daysGiven = base.delete_conversations_after_days, delete_unlearned: unlearnedGiven } = change;
     const days = isRead ? base.delete_conversations_after_days : daysGiven;
@@ -258,7 +257,7 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
     const wanted = { delete_conversations_after_days: days, delete_unlearned: unlearned };
     const stricter = days !== null && deletesMore(wanted, current) ? { ...wanted, delete_conversations_after_days: days } : null;
     const settings = { ...next, ...(stricter ? toRule(current) : wanted) };
-    // Conversations must live long enough for a batch to read them before retention deletes them.
+    // Make sure that a batch can read a conversation before retention deletes it.
     for (const period of [days, settings.delete_conversations_after_days])
       if (period !== null && next.at_least_every_minutes >= period * minutesPerDay)
         throw gatewayError('bad_request', {
@@ -277,9 +276,9 @@ export function isSameRule(one: DeletionRule, other: DeletionRule): boolean {
 }
 
 /**
- * Applies pending deletion rules whose notice period is over, and returns how many there were. If a process of an older
- * version has changed the deletion period in the meantime we drop the rule, because that version doesn't know about
- * pending rules.
+ * Applies deletion rules whose notice period is over, and returns how many there were. If a process with an older
+ * version has changed the deletion period in the meantime, we drop the pending rule, because that version didn't know
+ * about it.
  */
 export async function applyPendingDeletions(database: Database, now: number): Promise<number> {
   const due = await database.query<{ projectId: string }>(

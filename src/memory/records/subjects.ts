@@ -1,18 +1,22 @@
 /**
  * Lists the end users about whom memory stores anything, and says what it stores about one of them. Every query takes a
- * bounded number of steps in an index, so an end user with a million memories takes no longer than one with ten thousand.
+ * limited number of steps in an index, so an end user with a million memories takes no longer than one with ten
+ * thousand.
  */
 import type { Queries } from '../../db/database.ts';
 import { type Item, itemColumns } from './item-record.ts';
 
-/** A number of rows that we stop counting at some point. */
+/** A count that stops at some maximum. */
 export interface BoundedCount {
   readonly count: number;
-  /** True if we stopped counting, so there are more. */
+  /** True if we stopped before the end. */
   readonly isMore: boolean;
 }
 
-/** Returns the smallest subject of each table that comes after (or at) `start`. There is an index for each of them. */
+/**
+ * Returns SQL for the smallest subject after `start` (or from `start` on) in any of the tables. Each table has an index
+ * for it.
+ */
 function nextSubject(comparison: '>' | '>=', start: string): string {
   const ofTable = (table: string): string =>
     `(select subject from ${table} where project_id = $1::uuid and subject ${comparison} ${start} order by subject limit 1)`;
@@ -23,34 +27,34 @@ function nextSubject(comparison: '>' | '>=', start: string): string {
 }
 
 /**
- * Subjects with a common prefix may not be adjacent in the index, because most collations only compare case as a
- * tie-breaker. We keep scanning until we've skipped this many others.
+ * Most collations only compare case as a tie-breaker, so the subjects with a prefix may have others between them in the
+ * index. We keep scanning until we've skipped this many.
  */
 const maxOthers = 200;
 
 /**
- * Texts that no other text comes after: the first one if the collation is that of Unicode, the second one if it compares
- * bytes. The others are for collations that know neither of them.
+ * Texts that are sorted after all others. The first one is for Unicode collations, the second one for collations that
+ * compare bytes, and the rest for collations that know neither of them.
  */
 const lastTexts = ['\u{ffff}', '\u{10ffff}', '\u9fa0', 'zzzz'];
 
 export interface SubjectPage {
-  /** Only subjects that begin with this text. */
+  /** Only list subjects that begin with this text. */
   readonly prefix: string;
-  /** Cursor: the last subject of the previous page. */
+  /** The last subject of the previous page. */
   readonly after: string | null;
   readonly limit: number;
 }
 
 export interface SubjectList {
   readonly subjects: readonly string[];
-  /** Where we stopped looking, if that was neither at the end of the list nor at the limit. */
+  /** Where we gave up looking for matches. Null if we've reached the end of the list or the limit. */
   readonly stoppedAt: string | null;
 }
 
 /**
- * Lists subjects in the order of the database's collation. Each step of the recursion jumps over all rows of a subject,
- * which takes one step in the index of each table.
+ * Lists subjects in the order of the database's collation. In each step of the recursion, we skip all rows of a subject
+ * by looking up the next one in the index of each table.
  */
 export async function listSubjects(queries: Queries, projectId: string, { prefix, after, limit }: SubjectPage): Promise<SubjectList> {
   const rows = await queries.query<{ subject: string; matches: boolean; stopped: boolean }>(
@@ -75,7 +79,7 @@ export async function listSubjects(queries: Queries, projectId: string, { prefix
 
 export interface SubjectCounts {
   readonly live: BoundedCount;
-  /** Live memories that every wake-up includes. */
+  /** Live memories that are part of every wake-up. */
   readonly pinned: BoundedCount;
   /** Corrected, merged or removed memories. */
   readonly closed: BoundedCount;
@@ -89,8 +93,8 @@ export interface SubjectCounts {
 }
 
 /**
- * Live memories have an index of their own. For closed and pinned ones, and for valid facts, we have to read more than
- * we count, but no more than this.
+ * Only live memories have an index of their own. To count closed and pinned memories or valid facts, we have to read
+ * other rows too, but at most this many.
  */
 const maxRead = 10_000;
 const maxCounted = 1_000;
@@ -132,12 +136,15 @@ export async function countSubject(queries: Queries, projectId: string, subject:
   };
 }
 
-/** Interprets the count of a query with the limit `max + 1`. */
+/** Converts the count of a query that stops at `max + 1`. */
 function toBoundedCount(found: number, max: number): BoundedCount {
   return { count: Math.min(found, max), isMore: found > max };
 }
 
-/** Returns the newest live memories about the subject. Pinned ones are only looked for among the newest 10,000. */
+/**
+ * Returns the newest live memories about the subject. If only pinned ones are wanted, we look for them among the newest
+ * 10,000.
+ */
 export function listNewestItems(
   queries: Queries,
   projectId: string,
@@ -159,8 +166,8 @@ export interface SeenTimes {
 }
 
 /**
- * Returns when the subject's first conversation started, and when its latest conversation had its last turn. The first one
- * can go on longer than others, so we look at the start of many.
+ * Returns when the subject's first conversation began, and when its latest one had its last turn. The conversation
+ * whose last turn is the oldest isn't always the one that began first, so we compare many of them.
  */
 export async function readConversationTimes(queries: Queries, projectId: string, subject: string): Promise<SeenTimes | null> {
   const conversations = (order: 'asc' | 'desc'): string =>
@@ -178,13 +185,13 @@ export interface SubjectSummary {
   readonly subject: string;
   readonly memories: BoundedCount;
   readonly conversations: BoundedCount;
-  /** Latest turn of any of their conversations. Null without one. */
+  /** The latest turn in any of the subject's conversations. Null if there are none. */
   readonly lastTurnAt: Date | null;
 }
 
 const maxListed = 100;
 
-/** Summarizes these subjects, one line each, in the given order. */
+/** Summarizes these subjects in the given order. */
 export async function summarizeSubjects(queries: Queries, projectId: string, subjects: readonly string[]): Promise<SubjectSummary[]> {
   const rows = await queries.query<{ subject: string; memories: number; conversations: number; lastTurnAt: Date | null }>(
     `select given.subject, memories.count as memories, conversations.count as conversations, conversations.last as "lastTurnAt"

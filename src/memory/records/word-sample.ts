@@ -1,14 +1,15 @@
 /**
- * Collects the words that at least one percent of a sample contains. We keep them per project in `memory_words`, with
- * an estimate of how many passages and how many memories contain each.
+ * Collects the words that occur in at least one percent of a sample. We store them per project in `memory_words`, and
+ * estimate how many passages and how many memories contain each word.
  */
 import type { Queries } from '../../db/database.ts';
 
 const sampleSize = 5_000;
 
 /**
- * Collects the words again after an erasure, so that no words of the erased texts are left. If we only deleted them,
- * searches would take all words for rare ones until the next refresh, and read far too many passages of a large project.
+ * Collects the words again after an erasure, so that none from the erased texts are left. We can't just delete them
+ * all. Until the next refresh, searches would then take every word for a rare one, and read far too many passages of a
+ * large project.
  */
 export async function resampleWords(tx: Queries, projectId: string): Promise<void> {
   const [state] = await tx.query<Counts>(`select passages, memories from memory_embeddings where project_id = $1::uuid`, [projectId]);
@@ -21,9 +22,12 @@ interface Counts {
 }
 
 /**
- * Memories are sampled separately, because the newest passages are usually conversations. ts_stat takes its query as a
- * string. Two runs can sample a project at the same time, e.g. one after embedding and the daily cleanup. They insert the
- * words in the same order, so that they don't deadlock, and either sample is fine.
+ * Replaces the stored words of a project with those of a new sample. We sample memories separately, because the newest
+ * passages are usually from conversations.
+ *
+ * Two runs may sample a project at the same time, e.g. one after embedding and the one of the daily cleanup. They
+ * insert the words in the same order so that they can't deadlock, and it doesn't matter whose sample is kept. `ts_stat`
+ * takes its query as a string.
  */
 export async function sampleWords(tx: Queries, projectId: string, { passages, memories }: Counts): Promise<void> {
   await tx.query(`delete from memory_words where project_id = $1::uuid`, [projectId]);
@@ -44,15 +48,15 @@ export async function sampleWords(tx: Queries, projectId: string, { passages, me
 }
 
 /**
- * Reads the end of the index on the model, where the newest passages with the current model are. With an order by id
- * alone, PostgreSQL might read passages of other projects.
+ * Reads the index on the model from its end, where we find the newest passages with the current model. If we only
+ * ordered by id, PostgreSQL might read passages of other projects.
  */
 const newestPassages = (project: string): string =>
   `select lexemes from memory_passages where project_id = ${project} order by embedding_model desc, id desc limit ${sampleSize}`;
 
 /**
- * A sample of the memories: the newest project-wide ones, plus those of the last subjects in the alphabet. There's no
- * index that would give us the newest of all subjects.
+ * A sample of the memories, consisting of the newest project-wide ones and those of the subjects that come last in the
+ * alphabet. No index would give us the newest memories of all subjects.
  */
 function someMemories(project: string): string {
   const ofProject = (scope: string): string =>
