@@ -17,33 +17,30 @@
 const maxTerms = 8;
 const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
-/** The number of rarest words for which we look for passages that contain two of them. */
+/** We look for passages that contain two of the rarest words. This is how many words we form pairs of. */
 const maxPairedTerms = 3;
 /**
- * A word is frequent if more passages contain it. PostgreSQL reads all of them to find the first hundred, which takes
- * about 0.2 ms per thousand.
+ * A word counts as frequent if more passages than this contain it. PostgreSQL reads all of them before it returns the
+ * first hundred, which takes about 0.2 ms per thousand.
  */
 const maxPassagesOfRareTerm = 10_000;
-/** Frequent words are only looked for in this many of the newest passages. */
+/** We look for frequent words only in this many of the newest passages. */
 const recentPassages = 1_000;
 export const maxVectorCandidates = 100;
-/**
- * We count the passages of the scope, but only up to this number. Beyond that, the project's daily statistics have to
- * do.
- */
+/** We only count passages in the scope up to this number. For larger scopes, we use the project's daily statistics. */
 const maxCounted = 1_000;
 
 export interface CandidateVariant {
   readonly of: 'memories' | 'episodes';
   readonly dims: number | null;
   /**
-   * True if $2 is a subject. We then search its memories and those without any subject. Otherwise we search the whole
-   * project.
+   * True if $2 is a subject. We then search the memories of that subject and those without any. Otherwise we search the
+   * whole project.
    */
   readonly hasSubject: boolean;
 }
 
-/** Returns the CTEs `terms`, which contains the words and their rarity, and `candidates` (id, is_near). */
+/** Returns two CTEs: `terms` contains the words and their rarity, and `candidates` the passages (id, is_near). */
 export function candidatesSql(variant: CandidateVariant): string {
   const scopes = scopeParts(variant);
   const parts = scopes.map((scope) => `${ownerSql(variant)} and ${kindSql} and ${scope}`);
@@ -61,14 +58,14 @@ function ownerSql({ of }: CandidateVariant): string {
   return `passage.project_id = $1::uuid and passage.${of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
 }
 
-/** Splits the scope into parts without overlap. The subject's own passages are first. */
+/** Splits the scope into parts that don't overlap. The subject's own passages come first. */
 function scopeParts({ hasSubject }: CandidateVariant): readonly string[] {
   return hasSubject ? ['passage.subject = $2::text', 'passage.subject is null'] : ['$2::text is null'];
 }
 
 /**
- * Selects the words of the query and the number of passages that contain them according to the daily statistics, which
- * is 0 if a word is rare or hasn't been counted yet.
+ * Selects the words of the query, and how many passages contain each according to the daily statistics. That's 0 if a
+ * word is rare or hasn't been counted yet.
  */
 function tokensSql(variant: CandidateVariant): string {
   const of = countedAs(variant);
@@ -108,15 +105,15 @@ function tokensSql(variant: CandidateVariant): string {
   )`;
 }
 
-/** The statistics column for what we're searching. */
+/** Returns the column of the statistics that applies to this search. */
 function countedAs({ of }: CandidateVariant): 'memories' | 'passages' {
   return of === 'memories' ? 'memories' : 'passages';
 }
 
 /**
- * Counts the memories in the scope (or the passages of any kind), up to `maxCounted`. We skip this if the daily
- * statistics already say that there are that many. Without the ORDER BY, PostgreSQL might read other projects' rows
- * until it has found enough.
+ * Counts the memories in the scope, or passages of any kind, up to `maxCounted`. If the daily statistics already show
+ * that there are that many, we don't count. The ORDER BY is necessary, because PostgreSQL might otherwise read the rows
+ * of other projects until it has found enough.
  */
 function countSql(variant: CandidateVariant): string {
   const isCounted = variant.of === 'memories' ? 'passage.item_id is not null' : 'true';
@@ -132,20 +129,20 @@ function countSql(variant: CandidateVariant): string {
               from memory_embeddings where project_id = $1::uuid) state`;
 }
 
-/** Returns the column of `memory_embeddings` that contains a lower bound for the result of `countSql`. */
+/** Returns a column of `memory_embeddings` that's a lower bound for `countSql`. */
 function knownSql({ of, hasSubject }: CandidateVariant): string {
   if (hasSubject) return of === 'memories' ? 'shared_memories' : 'shared_passages';
   return of === 'memories' ? 'memories' : 'passages';
 }
 
 /**
- * Selects the newest passages, in which we look for frequent words. These are passages of the subject, and, if the rarer
- * words of the query have found nothing, those of the whole project. The limit applies before the filters, so that we
- * don't read the whole project to find a rare kind of memory.
+ * Selects the newest passages, among which we look for frequent words. These are passages of the subject, and also
+ * those of the whole project if the rarer words have found nothing. We apply the limit before the filters. Otherwise
+ * PostgreSQL might read the whole project to find a rare kind of memory.
  */
 function recentSql(variant: CandidateVariant): string {
   const isOwner = `passage.${variant.of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
-  // Only memories have an index on the subject. Conversations don't.
+  // Only passages of memories have an index on the subject.
   const scanned = variant.of === 'memories' ? ownerSql(variant) : 'passage.project_id = $1::uuid';
   const newest = scopeParts(variant).map(
     (scope, index) => `(select passage.id, passage.lexemes
@@ -161,8 +158,9 @@ function recentSql(variant: CandidateVariant): string {
 }
 
 /**
- * A word in more than a tenth of the passages, or in more than 10,000, is frequent. It always counts in the ranking.
- * `rarity` is 1 for a word that no other passage contains, and close to 0 for a word in most passages.
+ * Finds passages by their text. A word is frequent if it's in more than 10,000 passages, or in more than a tenth of
+ * them. Frequent words still count when we rank the passages. `rarity` is 1 for a word that no other passage contains,
+ * and close to 0 for a word that most of them contain.
  */
 function textCandidatesSql(parts: readonly string[], recent: string): string {
   const matches = parts.map(

@@ -56,10 +56,10 @@ const joinEntities = (facts: string): string => `
 
 const fromFacts = joinEntities('memory_facts');
 
-/** Selects the entities whose name is $3, whatever their subject. */
+/** Selects entities with the name $3. Their subject doesn't matter. */
 const entityIds = `array(select id from memory_entities where project_id = $1::uuid and folded_name = $3::text)`;
 
-/** Expects the values of `toParameters` as $1 to $5. */
+/** Takes the result of `toParameters` as $1 to $5. */
 const matchesQuery = `
    where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
      and ($3::text is null or fact.id in (
@@ -72,7 +72,7 @@ function toParameters(projectId: string, { query, entity, relation, subject }: G
 }
 
 /**
- * Finds facts by entity (the normalized name at either end), relation, and words of `query`. Returns the newest first.
+ * Finds facts by the name of an entity at either end, by relation, or by words of `query`. The newest facts come first.
  */
 export function createGraph({ database }: { readonly database: Database }) {
   return (projectId: string, query: GraphQuery): Promise<Fact[]> =>
@@ -82,7 +82,7 @@ export function createGraph({ database }: { readonly database: Database }) {
     );
 }
 
-/** Counts facts for the query, up to `max` instead of the query's limit. */
+/** Counts the facts that match a query, up to `max`. The query's own limit is ignored. */
 export async function countFacts(queries: Queries, projectId: string, query: GraphQuery, max: number): Promise<number> {
   const [row] = await queries.query<{ count: number }>(
     `select count(*)::integer as count from (select 1 from memory_facts fact ${matchesQuery} limit $6::integer) matches`,
@@ -91,7 +91,7 @@ export async function countFacts(queries: Queries, projectId: string, query: Gra
   return row?.count ?? 0;
 }
 
-/** There's no index of valid facts, so we look through this many of the newest. */
+/** Valid facts don't have an index, so we look for them among this many of the newest facts. */
 const maxRead = 10_000;
 
 /** Lists the newest facts about a subject that are valid now. */
@@ -106,7 +106,7 @@ export function listFactsOfSubject(queries: Queries, projectId: string, subject:
   );
 }
 
-/** Lists the newest facts that are based on a memory, including those that are no longer valid. */
+/** Lists the newest facts that are based on a memory, even if they're no longer valid. */
 export function listFactsOfItem(queries: Queries, itemId: string, limit: number): Promise<Fact[]> {
   return queries.query<Fact>(
     `${selectFacts} ${fromFacts}

@@ -5,17 +5,17 @@
  * wants. All times are in UTC.
  */
 
-/** Includes `since` but not `until`. */
+/** From `since` up to, but not including, `until`. */
 export interface TimeSpan {
   readonly since: Date;
   readonly until: Date;
 }
 
-/** An event is often mentioned a few days after it happened. */
+/** People often mention an event a few days after it happened. */
 const reportedWithinDays = 7;
-/** If there are more dates than this, it isn't a question about a time. */
+/** A query with more dates than this isn't really asking about a time. */
 const maxTimes = 3;
-/** A date without a year can mean this year or any of the nine before it. */
+/** If a date has no year, it can be from this year or any of the nine before it. */
 const yearsBack = 10;
 
 const monthNames = 'january february march april may june july august september october november december'.split(' ');
@@ -25,7 +25,10 @@ const year = '(?<year>(?:19|20)\\d\\d)';
 const day = '(?<day>[0-3]?\\d)(?:st|nd|rd|th)?';
 const before = '(?:in|of|since|until|before|after|during|early|late)';
 
-/** Each expression removes its matches from the text, so that later ones can't match a part of them. */
+/**
+ * We try these in order. Each expression removes its matches from the text, so that the next ones can't match a part of
+ * them.
+ */
 const forms = [
   `${year}-(?<month>\\d\\d)(?:-${day})?`,
   `${day}(?: of)? ${month},?(?: ${year})?`,
@@ -39,8 +42,8 @@ const forms = [
 ].map((form) => new RegExp(`(?<![\\p{L}\\p{N}.-])${form}(?![\\p{L}\\p{N}-])`, 'giu'));
 
 /**
- * Extends each time by the days in which people still report an event. Returns an empty list if the query doesn't
- * mention a time, or mentions too many.
+ * Returns the times that a query mentions. Each is extended by a few days, because people may report an event later. If
+ * the query mentions no times or too many, the list is empty.
  */
 export function findNamedTimes(query: string, now: Date): TimeSpan[] {
   const times: Readonly<Record<string, string | undefined>>[] = [];
@@ -60,8 +63,8 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
 }
 
 /**
- * Returns true if `may` or `march` is a verb, as in `may 2 people` and `2 may share`. It's a verb if a word follows,
- * unless its form or context is typical of a date.
+ * Checks whether `may` or `march` is a verb here, as in `may 2 people` and `2 may share`. We assume that it is if
+ * another word follows, unless something about it is typical of a date.
  */
 function isVerb({ 0: text, index, input, groups }: RegExpExecArray): boolean {
   const { month = '', day, year } = groups ?? {};
@@ -86,12 +89,12 @@ function toCount(name: string): number {
   return lower === 'a' || lower === 'an' ? 1 : /^\d/.test(lower) ? Number(lower) : numerals.indexOf(lower);
 }
 
-/** Returns 0 to 11, or a number outside of this range if it isn't a month. */
+/** Returns the month as a number from 0 to 11. If it isn't a month, the number is outside of this range. */
 function toMonth(name: string): number {
   return /^\d/.test(name) ? Number(name) - 1 : monthNames.findIndex((month) => month.startsWith(name.toLowerCase().slice(0, 3)));
 }
 
-/** Returns the unit that is `steps` away from the current one. Weeks start on Monday. */
+/** Returns the day, week, month or year that is `steps` away from the current one. Weeks start on Monday. */
 function toSpan(now: Date, unit: Unit, steps: number): TimeSpan {
   const [y, m, d] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
   const monday = d - ((now.getUTCDay() + 6) % 7);
@@ -104,7 +107,7 @@ function toSpan(now: Date, unit: Unit, steps: number): TimeSpan {
   return toReported(start(steps), start(steps + 1));
 }
 
-/** Empty for dates that don't exist, e.g. February 30. */
+/** Returns an empty list for dates that don't exist, e.g. February 30. */
 function toDateSpan({
   year,
   month,

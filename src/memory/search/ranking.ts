@@ -16,27 +16,31 @@
  */
 import { maxVectorCandidates } from './candidates.ts';
 
-/** Weight of a match of the rarest word. The highest possible similarity has a weight of 1. */
+/**
+ * How much a match of the rarest possible word counts, compared to a weight of 1 for the highest possible similarity.
+ */
 const textWeight = 0.2;
-/** If a passage has no embedding, we use half of its text score as the similarity. */
+/** Without an embedding, we take this share of the text score as the similarity. */
 const unembeddedTextWeight = 0.5;
 const stemWeight = 0.85;
 const commonVectorWeight = 0.5;
 /**
- * The length in characters above which we penalize a text. The penalty grows by `lengthWeight` for each factor of e.
+ * Texts longer than this many characters get a penalty, which grows by `lengthWeight` each time the length is
+ * multiplied by e.
  */
 const shortText = 200;
 const lengthWeight = 0.15;
 const timeWeight = 0.3;
 const neighbourWeight = 0.2;
 /**
- * The most that votes can change a score. A single vote has half of this effect, and several votes come close to it.
+ * How much votes can change a score. A single vote has half of this effect, and the more votes there are, the closer
+ * they get to it.
  */
 const voteWeight = 0.1;
 
 /**
- * Returns the CTE `relevant`, which contains the candidates with their `relevance` and the `maximum` that a passage can
- * reach.
+ * Returns the CTE `relevant`. It contains the candidates with their `relevance`, and the `maximum` relevance that a
+ * passage can have.
  */
 export function relevanceSql(of: 'memories' | 'episodes', dims: number | null): string {
   const similarity = `case when cosine is null then ${unembeddedTextWeight} * terms else similarity end`;
@@ -50,7 +54,7 @@ export function relevanceSql(of: 'memories' | 'episodes', dims: number | null): 
 
 const lengthSql = `(1 + ${lengthWeight} * ln(greatest(1, char_length(text)::float8 / ${shortText})))`;
 
-/** Scores each candidate by its words. If its vector is by the query's model, also returns the vector. */
+/** Scores each candidate by its words. Also selects its vector if that's from the query's model. */
 function scoredSql(dims: number | null): string {
   const vector =
     dims === null
@@ -98,32 +102,32 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
   )`;
 }
 
-/** `<#>` returns the negative inner product. */
+/** `<#>` is the negative inner product, so we negate it. */
 const commonSql = `${commonVectorWeight} * common.certainty * -(scored.vector <#> common.vector)`;
 
-/** Returns SQL for the bonus that a text from between `start` and `last` gets if the query mentions that time. */
+/** Returns SQL for the bonus of a text from between `start` and `last`, for queries that mention that time. */
 export function whenNamedSql(start: string, last: string): string {
   return `case when exists (select from unnest($7::timestamptz[], $8::timestamptz[]) as named (since, until)
                              where ${start} < named.until and ${last} >= named.since) then ${timeWeight} else 0 end`;
 }
 
-/** SQL for the bonus that a row of `found` gets because other memories of the same conversation are relevant too. */
+/** SQL for the bonus that a row of `found` gets if other memories of the same conversation are also relevant. */
 export const neighbourScoreSql = `case
     when found.conversation_id is null then 0
     else ${neighbourWeight} * coalesce(case when row_number() over others = 1 then lead(found.relevance) over others
                                             else first_value(found.relevance) over others end, 0)
   end`;
-/** Window of `neighbourScoreSql`. */
+/** The window over which `neighbourScoreSql` is computed. */
 export const neighboursSql = `others as (partition by found.conversation_id order by found.relevance desc)`;
 
-/** Returns SQL that scales the relevance to at most 1. The bonuses for time and neighbours come on top. */
+/** Returns SQL that scales the relevance so that it's at most 1, before any bonus for time or neighbours. */
 export function toScoreSql(relevance: string, maximum: string): string {
   return `(${relevance}) / ${maximum}`;
 }
 
 /**
- * SQL for how much votes change the score of `item`, as a share of the score. Votes from calls of other end users don't
- * count. We only look for votes if the memory has ratings, because most memories don't.
+ * SQL for how votes change the score of `item`, relative to the score. We ignore votes from calls of other end users.
+ * Most memories don't have any ratings, so we don't even look for votes in that case.
  */
 export const voteSql = `case
     when item.ratings_useful + item.ratings_wrong = 0 then 0

@@ -12,13 +12,13 @@ import { neighbourScoreSql, neighboursSql, relevanceSql, toScoreSql, voteSql, wh
 export interface SearchVariant {
   readonly of: 'memories' | 'episodes';
   /**
-   * The dimensions of the query vector, or null to search by text only. We interpolate this number into the statement
-   * because the index requires a literal, so it must never come from a client.
+   * How many dimensions the query vector has, or null to search by text only. The index requires a literal, so we
+   * insert this number into the statement. It must never come from a client.
    */
   readonly dims: number | null;
-  /** True for a search about a subject, which covers the subject's passages and project-wide ones. */
+  /** True if we search about a subject, i.e. in the subject's own passages and in the project-wide ones. */
   readonly hasSubject: boolean;
-  /** True for recall, which skips some memories because of their ratings. */
+  /** True for recall, which ignores some memories because of their ratings. */
   readonly recalledOnly: boolean;
 }
 
@@ -55,7 +55,7 @@ function memoriesSql(recalledOnly: boolean): string {
    order by best.score desc, best.is_own desc, item.created_at desc, item.id desc`;
 }
 
-/** A conversation is ranked by its best passage, which is also what we show. */
+/** The best passage of a conversation decides its rank, and is the one that we show. */
 const episodesSql = `
   , best as (select distinct on (conversation_id) * from relevant where relevance > 0 order by conversation_id, relevance desc),
   ranked as (

@@ -1,7 +1,6 @@
 /**
- * Searches memories and conversations by text and, if the project has a route for embeddings, by vector.
- *
- * If `embed` fails or times out, the search continues by text only.
+ * Searches memories and conversations by text and, if the project has a route for embeddings, by vector. If `embed`
+ * fails or takes too long, we continue by text only.
  */
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
@@ -19,7 +18,7 @@ import { searchStatement } from './search-query.ts';
 
 const maxQueryLength = 2_000;
 
-/** Unknown fields are ignored, and an empty list means all. */
+/** The body of a search. Unknown fields are ignored, and an empty list selects everything. */
 export const searchRequestSchema = z.object({
   query: storableText
     .refine((stored) => stored !== '' && hasAtMost(stored, maxQueryLength), `must have 1 to ${maxQueryLength} characters`)
@@ -39,11 +38,11 @@ export type EmbedText = (text: string) => Promise<TextVector | null>;
 export interface SearchOptions {
   readonly projectId: string;
   readonly embed: EmbedText;
-  /** If there's no vector after this time, the search continues without one. */
+  /** How long we wait for a vector before we continue without one. */
   readonly embedTimeoutMs: number;
   /** How long the search statement may take. */
   readonly queryTimeoutMs: number;
-  /** Excludes memories with two `wrong` ratings. */
+  /** Leaves out memories with two `wrong` ratings, like recall does. */
   readonly recalledOnly?: boolean;
 }
 
@@ -55,15 +54,15 @@ export interface MemoryMatch {
   readonly parts: {
     /** Cosine similarity, or null if no vectors were compared. */
     readonly similarity: number | null;
-    /** How much of the query the text matches. Rare words weigh more. */
+    /** How much of the query occurs in the text. Rare words count more. */
     readonly terms: number;
     /**
-     * Bonus if the query mentions the memory's time. `neighbours` is the bonus for other matches in the same
+     * The bonus for being from a time that the query mentions. `neighbours` is the bonus for other matches in the same
      * conversation.
      */
     readonly time: number;
     readonly neighbours: number;
-    /** Change of the score due to votes. */
+    /** By how much votes have changed the score. */
     readonly ratings: number;
   };
 }
@@ -79,14 +78,13 @@ export interface EpisodeMatch {
 }
 
 export interface SearchResult {
-  /** True if the search used vectors. */
   readonly vector: boolean;
   readonly memories: readonly MemoryMatch[];
   readonly episodes: readonly EpisodeMatch[];
 }
 
 export function createSearch({ database }: { readonly database: Database }) {
-  /** By project, the model for which a search has lately made sure that the vectors are up to date. */
+  /** The model for which a search has recently checked that a project's vectors are up to date, by project. */
   const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
   const checkModel = async (projectId: string, { model }: TextVector, timeoutMs: number): Promise<void> => {
     if (checkedModels.get(projectId) === model) return;
@@ -120,7 +118,7 @@ export function createSearch({ database }: { readonly database: Database }) {
         sessionSettings(of, options.queryTimeoutMs),
       );
     };
-    // Two connections search at the same time, because one statement takes about as long as the other.
+    // Run both statements at the same time, on two connections. They take about equally long.
     const [memories, episodes] = await Promise.all([find<MemoryRow>('memories'), find<EpisodeRow>('episodes')]);
     if (vector) await checkModel(options.projectId, vector, options.queryTimeoutMs);
     return {
@@ -132,12 +130,15 @@ export function createSearch({ database }: { readonly database: Database }) {
 }
 
 /**
- * pgvector's `hnsw.ef_search`. The index of memories was built with better parameters than the one of conversations, so
- * it gets by with a lower value (docs/benchmarks-scale.md#vector-search).
+ * pgvector's `hnsw.ef_search`. We build the index of memories with better parameters, so it needs a lower value than
+ * the index of conversations (docs/benchmarks-scale.md#vector-search).
  */
 const efSearch = { memories: 200, episodes: 400 };
 
-/** We turn off JIT because compiling takes longer than the query. The vector index is scanned until enough rows match. */
+/**
+ * We turn off JIT, because compiling the query takes longer than running it. `iterative_scan` scans the vector index
+ * until enough rows match.
+ */
 function sessionSettings(of: 'memories' | 'episodes', timeoutMs: number): string {
   return `set local jit = off; ${limitTime(timeoutMs)};
     set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = ${efSearch[of]}`;
