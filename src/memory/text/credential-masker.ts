@@ -1,9 +1,9 @@
 /**
- * Replaces credentials in the text of calls before it's stored. We mask messages before we hash them. This way a
- * response is still the same message when the next request repeats it, and no hash covers a secret.
+ * Replaces credentials in the text of calls before it's stored.
  *
- * Searching a text takes about 10 ms per million characters. We cache the SHA-256 of long texts without credentials, so
- * that we don't search a repeated history again.
+ * We mask messages before we hash them, for two reasons: a response still has the same hash when the next request
+ * repeats it, and no hash is computed from a secret. Searching a text takes about 10 ms per million characters. To
+ * avoid doing that again for a repeated history, we cache the SHA-256 of long texts without credentials.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -12,7 +12,7 @@ import { maskCredentials } from '../../guardrails/credentials.ts';
 
 export type CredentialMasker = ReturnType<typeof createCredentialMasker>;
 
-/** Shorter texts aren't worth caching. Hashing them takes longer than searching them for credentials. */
+/** It isn't worth caching shorter texts, because searching them for credentials is faster than hashing them. */
 const minHashedLength = 4_096;
 const maxCleanTexts = 20_000;
 
@@ -29,9 +29,9 @@ export function createCredentialMasker(mask: (text: string) => string = maskCred
   };
 
   /**
-   * Masks the arguments of a tool call. A client may send them back with different white space and escapes, so we scan
-   * both the compact and the original form. Even if masking breaks the JSON, both forms have to result in the same
-   * text.
+   * Masks the arguments of a tool call. Clients may send these back with different white space and escapes, so we scan
+   * them in compact form as well as in their original form. Both have to result in the same text, even if masking
+   * breaks the JSON.
    */
   const maskArguments = (text: string): string => {
     const compact = compactJson(text);

@@ -12,7 +12,7 @@ import { hasForms, toForms } from './word-forms.ts';
  */
 export const tokenizerVersion = 3;
 
-/** Normalizes an entity's name for comparisons. */
+/** Normalizes the name of an entity, so that names can be compared. */
 export function foldName(text: string): string {
   return limitMarks(text).normalize('NFC').toLowerCase();
 }
@@ -25,8 +25,8 @@ export function foldRelation(text: string): string {
 }
 
 /**
- * Returns the tokens of a stored text, separated by spaces. If the text isn't in English, the forms of its words are
- * added. In scripts without spaces, each letter and each pair of adjacent letters is a token.
+ * Returns the tokens of a text that we store, separated by spaces. Unless the text is in English, we add the forms of
+ * its words. In scripts without spaces, every letter and every pair of adjacent letters is a token.
  */
 export function tokenizeForIndex(text: string): string {
   const tokens = splitIntoTokens(text);
@@ -44,8 +44,9 @@ export function splitIntoTokens(text: string): string {
 }
 
 /**
- * Returns the distinct terms of a query, one per line. If a term has other forms, they follow after a tab. In scripts
- * without spaces, a term is a whole word, which we find with a segmenter. A text matches such a term if it contains
+ * Returns the distinct terms of a query, one per line. If a term has other forms, they follow after a tab.
+ *
+ * In scripts without spaces, we use a segmenter to find words, and each word is a term. A text matches if it contains
  * every pair of adjacent letters of the word. Single letters match nearly everything, so we only use them if there's
  * nothing else.
  */
@@ -59,7 +60,7 @@ export function tokenizeForQuery(text: string): string {
     .join('\n');
 }
 
-/** Holds the tokens of a term together until we split the terms. It can't occur in a token. */
+/** Joins the tokens of a term until we've split the terms. It can't be part of a token. */
 const joiner = '+';
 const words = new Intl.Segmenter('en', { granularity: 'word' });
 
@@ -67,7 +68,7 @@ function toTerms(run: string): readonly string[] {
   const letters = toLetters(run);
   if (letters.length === 1) return letters;
   const terms: string[] = [];
-  /** Adjacent one-letter words. That's what the segmenter often makes of foreign names. */
+  /** Consecutive words of a single letter, which is often how the segmenter splits foreign names. */
   let singles: string[] = [];
   const endSingles = (): void => {
     terms.push(...toBigrams(singles));
@@ -87,29 +88,29 @@ function toTerms(run: string): readonly string[] {
   return terms.length > 0 ? terms : toBigrams(letters);
 }
 
-/** Splits a run of text into letters. Combining marks stay with their letter. */
+/** Splits text into letters, and keeps combining marks with their letter. */
 function toLetters(run: string): readonly string[] {
   return run.match(/\P{M}\p{M}*/gu) ?? [];
 }
 
 /**
- * Scripts that are written without spaces. Korean does use spaces, but we include it because the endings of inflected
- * words would hide the stem. For the same reason, a Korean word matches if any of its letter pairs does.
+ * Scripts that don't put spaces between words. Korean does, but we include it because its words are inflected, and an
+ * ending would hide the stem. That's also why a Korean word already matches if any of its letter pairs does.
  */
 const unspacedLetters =
   'ー\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
 const koreanLetter = /\p{Script=Hangul}/u;
 const unspacedLetter = new RegExp(`[${unspacedLetters}]`, 'u');
 const unspacedRuns = new RegExp(`[${unspacedLetters}][${unspacedLetters}\\p{M}]*`, 'gu');
-/** Matches accents that people often leave out, and vowel points, which are mostly there for learners. */
+/** Matches accents that people often leave out, and vowel points, which are mainly written for learners. */
 const accents =
   /(?<=[\p{Script=Latin}\p{Script=Greek}\p{Script=Arabic}\p{Script=Hebrew}])\p{M}+|(?<=\p{Script=Cyrillic})[\u0300\u0301]|(?<=е)\u0308/gu;
 /** Matches everything except letters, digits and the decimal point. */
 const separators = /(?!(?<=\d)\.(?=\d))[^\p{L}\p{M}\p{N}]+/gu;
 
 /**
- * Matches dashes, quotation marks, bullets and ellipses. These separate tokens, and most English texts don't have any
- * other non-ASCII characters.
+ * Matches dashes, quotation marks, bullets and ellipses. We treat them as spaces first, because after that, most
+ * English texts are plain ASCII.
  */
 const typographicMarks = /[\u2010-\u2015\u2018-\u201f\u2022\u2026]/g;
 
@@ -132,7 +133,7 @@ function tokenize(text: string, expandRun: (run: string) => readonly string[]): 
 
 const space = 0x20;
 const point = 0x2e;
-/** Maps ASCII to what the tokenizer sees: lower-case letters, digits, and spaces for everything else. */
+/** Maps each ASCII character to what the tokenizer makes of it, i.e. a lower-case letter, a digit or a space. */
 const tokenBytes = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code).toLowerCase();
   return /[a-z\d]/.test(character) ? character.charCodeAt(0) : space;
@@ -142,7 +143,7 @@ function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39;
 }
 
-/** A version of `tokenize` for ASCII that's six times as fast. */
+/** Does the same as `tokenize` for ASCII texts, but six times as fast. */
 function tokenizeAscii(text: string): string {
   const bytes = Buffer.from(text, 'latin1');
   let length = 0;
@@ -162,23 +163,23 @@ function toBigrams(letters: readonly string[]): string[] {
   return letters.slice(1).map((letter, index) => `${letters[index]}${letter}`);
 }
 
-/** Checks whether a token is in a script for which we index pairs of letters. */
+/** Checks whether a token is in one of the scripts in which we index pairs of letters. */
 export function isUnspaced(token: string): boolean {
   return unspacedLetter.test(token);
 }
 
 /**
- * Returns SQL for the lexemes of a token list. Stems have weight A. Unchanged tokens have weight B, which is how names
- * and other languages match.
+ * Returns SQL for the lexemes of a token list. Stems have the weight A. The unchanged tokens, by which names and other
+ * languages match, have the weight B.
  */
 export function lexemesSql(tokens: string): string {
   return `setweight(to_tsvector('english', ${tokens}), 'A') || setweight(to_tsvector('simple', ${tokens}), 'B')`;
 }
 
 /**
- * Returns SQL for the same lexemes without weights and positions, which take up space and which no search of
- * conversations uses. `isPlain` is the result of `hasPlainTokens`. If it's true, PostgreSQL only has to parse and stem
- * each distinct token once, which takes a third of the time.
+ * Returns SQL for the same lexemes without weights and positions, because these need space and no search of
+ * conversations uses them. `isPlain` is the result of `hasPlainTokens`. If it's true, PostgreSQL parses and stems each
+ * distinct token only once, which takes a third of the time.
  */
 export function lexemeSetSql(tokens: string, isPlain: string): string {
   const distinct = `array_to_tsvector(string_to_array(${tokens}, ' '))`;
@@ -188,16 +189,17 @@ export function lexemeSetSql(tokens: string, isPlain: string): string {
 }
 
 /**
- * Checks whether PostgreSQL's parser splits a list of tokens just at the spaces. It doesn't always do that with decimal
- * points, exponents and other alphabets. It also skips words of 2 KiB, which `array_to_tsvector` rejects.
+ * Checks whether PostgreSQL's parser splits these tokens at the spaces and nowhere else. We can't rely on that for
+ * decimal points, exponents and other alphabets. The parser also skips words of 2 KiB, which `array_to_tsvector` would
+ * reject.
  */
 export function hasPlainTokens(tokens: string): boolean {
   return /^[a-z\d ]*$/.test(tokens) && !/\de\d|[a-z\d]{2000}/.test(tokens);
 }
 
 /**
- * Returns SQL for a tsquery that matches any term or form in the result of `tokenizeForQuery`, ignoring its separators.
- * Stop words don't have a stem. They only count if there's nothing else.
+ * Returns SQL for a tsquery that matches any term or form in the result of `tokenizeForQuery`. It can ignore how
+ * they're separated. Stop words don't have a stem, and they only count if there's nothing else.
  */
 export function anyTermSql(tokens: string): string {
   return `(

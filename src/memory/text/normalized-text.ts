@@ -1,4 +1,4 @@
-/** The normalized text by which memories are compared (column `words_sha256`). */
+/** The normalized form in which memories are compared (column `words_sha256`). */
 import { limitMarks } from '../../core/combining-marks.ts';
 import { sha256 } from '../../core/sha256.ts';
 
@@ -12,7 +12,7 @@ export function normalizeWords(text: string): string {
     .replace(/^[ .]+|[ .。]+$/g, '');
 }
 
-/** Returns a function that reports whether at least three quarters of the given words are in one of `texts`. */
+/** Returns a function that checks whether any of `texts` contains at least three quarters of the given words. */
 export function createOverlapMatcher(texts: readonly string[]): (terms: readonly string[]) => boolean {
   const termSets = texts.map((text) => new Set(splitWords(text)));
   return (terms) => termSets.some((set) => terms.filter((term) => set.has(term)).length >= 0.75 * terms.length);

@@ -1,4 +1,4 @@
-/** Cuts an excerpt from a text for the list of search results. */
+/** Cuts out the part of a text that we show in search results. */
 const maxSnippetLength = 280;
 const leadLength = 60;
 
@@ -12,8 +12,8 @@ export function cutSnippet(text: string, query: string): string {
 }
 
 /**
- * Returns where the snippet should start. We look for the longest words of the query first, because they're the most
- * specific.
+ * Returns where the snippet should start. Longer words are more specific, so we look for the longest words of the query
+ * first.
  */
 function findStart(flat: string, query: string): number {
   const lower = flat.toLowerCase();

@@ -7,16 +7,16 @@
 export const projectWideOnly = '';
 
 /**
- * Returns an SQL condition for the rows that a request can see. `parameter` is the placeholder for the request's
- * subject, which may be null.
+ * Returns SQL for the rows that a request can see. `parameter` is the placeholder of the request's subject, which may
+ * be null.
  */
 export function inScope(column: string, parameter: string): string {
   return `(${parameter}::text is null or ${column} is null or ${column} = ${parameter}::text)`;
 }
 
 /**
- * Returns an SQL condition for rows with the same subject, or for rows without a subject if the parameter is null. `is
- * not distinct from` would be shorter, but it can't use an index.
+ * Returns SQL for rows that have the given subject or, if that's null, no subject. We don't use `is not distinct from`,
+ * because it can't use an index.
  */
 export function hasSameScope(column: string, parameter: string): string {
   return `(${column} = ${parameter}::text or (${parameter}::text is null and ${column} is null))`;

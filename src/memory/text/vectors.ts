@@ -1,5 +1,5 @@
 /**
- * Prepares embeddings for storage. They're scaled to unit length, so that the numbers of every model fit into half
+ * Prepares embeddings for storage. We scale them to unit length, so that the numbers of every model fit into half
  * precision.
  */
 import { toSql } from 'pgvector';
@@ -14,7 +14,7 @@ export interface TextVector {
 const maxDimensions = 16_000;
 
 /**
- * Scales a vector to length 1. Returns null if it's empty, too long, all zero, or has something other than finite
+ * Scales a vector to unit length. Returns null if it's empty, too long or all zero, or contains anything but finite
  * numbers.
  */
 export function toUnitVector(values: readonly unknown[]): number[] | null {

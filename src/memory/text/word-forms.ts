@@ -8,20 +8,20 @@
  */
 
 const formLength = 5;
-/** The minimum length of a form. Shorter words often start alike by accident. */
+/** The minimum length of a form. If it were shorter, unrelated words would often have the same one. */
 const shortestForm = 4;
-/** Appended to tokens that are word forms. Words rarely end with a digit. */
+/** We append this to a token that is a form, because words rarely end with a digit. */
 const formMark = '0';
 const isPrefixed = /^[\p{Script=Arabic}\p{Script=Hebrew}]/u;
-/** Matches tokens that only consist of letters and their marks. Other tokens, such as numbers, don't get forms. */
+/** Matches tokens that consist of letters and marks only. We don't create forms of other tokens, such as numbers. */
 const word = /^[\p{L}\p{M}]+$/u;
 
 export function hasForms(text: string): boolean {
-  // Compare the lengths first. That's much faster than the regular expression, and most texts are ASCII.
+  // Comparing the lengths is much faster than the regular expression, and enough for most texts, because they're ASCII.
   return Buffer.byteLength(text) !== text.length && /(?!\p{ASCII})\p{L}/u.test(text);
 }
 
-/** Returns the forms of a token. Short words and numbers don't have any. */
+/** Returns the forms of a token, which is none for short words and numbers. */
 export function toForms(token: string): readonly string[] {
   if (!word.test(token)) return [];
   const letters = token.match(/\P{M}\p{M}*/gu) ?? [];
