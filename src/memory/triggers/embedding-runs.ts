@@ -9,8 +9,8 @@ import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 
 /**
- * Starts a run unless one is active. If the last run found no route for embeddings, this doesn't start one either,
- * except with `force`.
+ * Starts a run, unless one is already active. If the last run found no route for embeddings, this only starts one with
+ * `force`.
  */
 export async function requestEmbedding(tx: Queries, projectId: string, { force = false } = {}): Promise<void> {
   for (;;) {
@@ -21,7 +21,7 @@ export async function requestEmbedding(tx: Queries, projectId: string, { force =
       [projectId, force],
     );
     if (started) return enqueue(tx, [toRunEntry(projectId, started.run)]);
-    // A shared lock lets writers run concurrently, but keeps the run from ending in the meantime.
+    // With a shared lock, writers can run concurrently, but the run can't end in the meantime.
     const [row] = await tx.query<{ unnecessary: boolean }>(
       `select active or not (routable or $2::boolean) as unnecessary from memory_embeddings where project_id = $1::uuid for share`,
       [projectId, force],
@@ -31,15 +31,16 @@ export async function requestEmbedding(tx: Queries, projectId: string, { force =
   }
 }
 
-/** The workflow id includes the run number, so enqueueing a run that is already in progress has no effect. */
+/**
+ * The run number is part of the workflow id. So if the run is already in progress, enqueueing it again has no effect.
+ */
 function toRunEntry(projectId: string, run: number): OutboxEntry {
   return { workflow: 'embedMemory', workflowId: `embedding/${projectId}/${run}`, input: { project_id: projectId, run }, projectId };
 }
 
 /**
- * Enqueues active runs again in case Temporal has lost its state. Also starts a run for projects with passages that the
- * current model can embed. All processes call this when they connect, so we can't start runs for projects that have
- * nothing to do.
+ * Enqueues active runs again, in case Temporal has lost its state. Also starts a run for projects that have passages
+ * for the current model to embed. We don't start any others, because every process calls this whenever it connects.
  */
 export async function reenqueueEmbeddings(database: Database, getModel: (projectId: string) => Promise<string | null>): Promise<void> {
   const rows = await database.query<{ projectId: string; run: number; active: boolean; model: string | null; hasPending: boolean }>(
@@ -59,7 +60,7 @@ export async function reenqueueEmbeddings(database: Database, getModel: (project
   }
 }
 
-/** Starts a run if a search used a different model than the last run. */
+/** Starts a run if the last one used a different model than a search does now. */
 export async function reembedOnModelChange(tx: Queries, projectId: string, model: string): Promise<void> {
   const [stale] = await tx.query(
     `select 1 from memory_embeddings where project_id = $1::uuid and not active and model is distinct from $2::text`,

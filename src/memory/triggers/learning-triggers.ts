@@ -1,5 +1,6 @@
 /**
- * Writes outbox rows that start or signal the learning workflows. A workflow without pending work ignores the signal.
+ * Writes outbox rows that start or signal the learning workflows. If a workflow has nothing to do, it ignores the
+ * signal.
  */
 import { wakeSignal } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -28,7 +29,7 @@ export function signalBatch(tx: Queries, batch: BatchKey, name: 'look' | 'replay
   return enqueueUnlessPending(tx, { ...toBatchEntry(batch), signal: { name, input: {} } });
 }
 
-/** Signals the project's running batches to retry their blocked groups now. */
+/** Tells the project's running batches to retry their blocked groups now. */
 export async function signalBatches(tx: Queries, projectId: string): Promise<void> {
   const batches = await tx.query<{ id: string }>(
     `select id from memory_batches where state = 'running' and project_id = $1::uuid order by id`,
@@ -39,7 +40,7 @@ export async function signalBatches(tx: Queries, projectId: string): Promise<voi
 
 /**
  * Wakes up every project that has messages to learn from or a batch to replay, and signals all running batches. If
- * Temporal has lost its state, this starts their workflows again.
+ * Temporal has lost its state, this also starts their workflows again.
  */
 export async function reenqueueLearning(database: Database): Promise<void> {
   const projects = await database.query<{ projectId: string }>(
@@ -58,14 +59,17 @@ export async function signalAllBatches(database: Database): Promise<void> {
   for (const { projectId } of projects) await database.transaction((tx) => signalBatches(tx, projectId));
 }
 
-/** Starts the batch's workflow, unless an outbox row is already pending. Has no effect if the workflow is running. */
+/**
+ * Starts the workflow of a batch, unless there's already an outbox row for it. If the workflow is running, this has no
+ * effect.
+ */
 export async function ensureBatchStarted(tx: Queries, batch: BatchKey): Promise<void> {
   const entry = toBatchEntry(batch);
   const [pending] = await tx.query(`select 1 from outbox where workflow_id = $1::text limit 1`, [entry.workflowId]);
   if (!pending) await enqueue(tx, [entry]);
 }
 
-/** Returns the workflow id of a batch. Operators see this id. */
+/** Returns the workflow id of a batch, which operators get to see. */
 export function batchWorkflowId({ id, projectId }: BatchKey): string {
   return `learning/${projectId}/batch/${id}`;
 }
