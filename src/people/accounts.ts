@@ -10,43 +10,43 @@ import { assertPassword, hashPassword } from './password.ts';
 import type { Person } from './person.ts';
 import { type NewPerson, nameFromEmail, newPersonInput, parseName, personChange } from './person-input.ts';
 
-/** A person, with the details that administrators see. */
+/** A person and the details that only administrators see. */
 export interface PersonRecord extends Person {
   readonly hasPassword: boolean;
-  /** True if this person has ever signed in with OpenID Connect. */
+  /** True if this person has signed in with OpenID Connect at least once. */
   readonly hasOidc: boolean;
   readonly disabledAt: number | null;
   readonly createdAt: number;
-  /** For an unconfirmed account, the slug of the only project that it can access. Null if the account is confirmed. */
+  /** The slug of the only project that an unconfirmed account can access. Null for confirmed accounts. */
   readonly onlyProject: string | null;
 }
 
 export interface Accounts {
   /**
-   * Creates a confirmed account from a request body. The account takes over the roles of unconfirmed accounts with the
-   * same address. Throws `conflict` if the address already has a confirmed account.
+   * Creates a confirmed account from a request body. It takes over the roles of unconfirmed accounts with the same
+   * address. Throws `conflict` if there's already a confirmed account with that address.
    */
   create(input: unknown): Promise<PersonRecord>;
   /** Throws `not_found`. */
   get(personId: string): Promise<PersonRecord>;
-  /** Finds a confirmed account. Unconfirmed ones are ignored. */
+  /** Finds the confirmed account with this address. Unconfirmed accounts are ignored. */
   findByEmail(email: string): Promise<PersonRecord | null>;
-  /** Returns a page of confirmed accounts, sorted by email. `after` is the last address on the previous page. */
+  /** Returns one page of confirmed accounts, sorted by email. `after` is the last address of the previous page. */
   list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
   /** Returns at most 1,000 accounts, newest first. */
   listUnconfirmed(): Promise<PersonRecord[]>;
   /**
    * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
-   * which we create if necessary. All sessions, links and tokens of the unconfirmed account end, because the project
+   * which we create if necessary. We end all sessions, links and tokens of the unconfirmed account, because the project
    * owner who created it may have signed in with them. Throws `not_found`, or `conflict` if the account is already
    * confirmed.
    */
   confirm(personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }>;
   isEmpty(): Promise<boolean>;
   /**
-   * Changes the name, the admin flag or `disabled` from a request body. Disabling a person ends their sessions, sign-in
-   * links and personal tokens. If the account is confirmed, unconfirmed accounts with the same address are disabled
-   * too.
+   * Changes the name, the admin flag or `disabled`, as given in a request body. If a person is disabled, their
+   * sessions, sign-in links and personal tokens end. If the account is confirmed, we also disable unconfirmed accounts
+   * with the same address.
    */
   change(personId: string, input: unknown): Promise<PersonRecord>;
   /**
@@ -56,8 +56,8 @@ export interface Accounts {
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
   /**
-   * Also ends the person's sign-in links, and their sessions except `sessionId`. With `revokeTokens`, it revokes their
-   * personal tokens as well.
+   * Sets a password. This ends the person's sign-in links and all of their sessions except `sessionId`. With
+   * `revokeTokens`, it also revokes their personal tokens.
    */
   setPassword(personId: string, password: string, options: { sessionId: string; revokeTokens: boolean }): Promise<void>;
 }
@@ -135,7 +135,7 @@ export function createAccounts({ database, clock }: { readonly database: Databas
 
 /**
  * Creates a confirmed account, which takes over the roles of unconfirmed accounts with the same address. Throws
- * `conflict` if the address already has a confirmed account.
+ * `conflict` if there's already a confirmed account with that address.
  */
 export async function insertPerson(
   tx: Queries,
@@ -143,10 +143,10 @@ export async function insertPerson(
   now: number,
 ): Promise<PersonRecord> {
   const { email, name = nameFromEmail(email), admin = false, passwordHash } = person;
-  // Project owners can see this id. A UUIDv7 would reveal when the account was created, so we use a random one.
+  // Owners of projects can see this id, and a UUIDv7 would tell them when the account was created. So use a random one.
   const id = randomUUID();
-  // `email` is unique. Unconfirmed accounts from before migration 0046 still have the plain address in this column, so
-  // replace it with a made-up value first.
+  // `email` is unique, and unconfirmed accounts from before migration 0046 still have the plain address in this column.
+  // Replace it with a made-up value first.
   await tx.query(`update people set email = id || ':' || email where email = $1::text and project_id is not null`, [email]);
   const rows = await tx.query(
     `insert into people (id, email, name, is_admin, password_hash, created_at)
@@ -171,9 +171,9 @@ async function readConfirmed(queries: Queries, email: string): Promise<PersonRec
 }
 
 /**
- * Unconfirmed accounts can't set a password. Several of them can have the same address, so by trying passwords, an
- * owner could find out about other projects. Accounts that already had a password when this rule was introduced keep
- * it.
+ * Checks whether somebody may sign in to this account with a password. Unconfirmed accounts can't set one. Several of
+ * them can have the same address, so by trying out passwords, an owner could learn about other projects. Accounts that
+ * had a password before we introduced this rule keep it.
  */
 export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRecord): boolean {
   return hasPassword || (onlyProject === null && !hasOidc);
@@ -183,8 +183,8 @@ export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRec
 const ofPersonSql = `(id = $1::uuid or claimed_email = (select email from people confirmed where id = $1::uuid and project_id is null))`;
 
 /**
- * Disables or enables an account, together with the unconfirmed accounts that have the same address. Enabling skips
- * unconfirmed accounts that were disabled at another time, because an admin has disabled those separately.
+ * Disables or enables an account, together with the unconfirmed accounts that have the same address. If an unconfirmed
+ * account was disabled at another time, an admin must have done that separately, so enabling leaves it alone.
  */
 async function setDisabled(tx: Queries, personId: string, disabled: boolean, now: number): Promise<void> {
   const changed = await tx.query<{ id: string }>(
@@ -197,7 +197,7 @@ async function setDisabled(tx: Queries, personId: string, disabled: boolean, now
   if (disabled) for (const { id } of changed) await endAccess(tx, id, now);
 }
 
-/** Doesn't end sessions or revoke links and tokens. That's up to the caller. */
+/** Only sets the hash. The caller has to end sessions and revoke links and tokens. */
 export async function setPasswordHash(tx: Queries, personId: string, hash: string): Promise<void> {
   await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
 }

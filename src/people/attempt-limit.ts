@@ -1,7 +1,7 @@
 /**
- * The `sign_in_failures` table, which limits how often somebody can guess a secret. We count attempts in the database,
- * so that the limit applies across processes. We count an attempt before checking the secret, and uncount it if the
- * secret was right.
+ * The `sign_in_failures` table, which limits how often somebody can guess a secret. It's in the database so that the
+ * limit applies across processes. We count each attempt before we check the secret, and take it back if the secret was
+ * right.
  */
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -10,22 +10,22 @@ import type { Database } from '../db/database.ts';
 
 const windowMs = 15 * 60_000;
 
-/** Identifies what we count attempts for, e.g. an account or a network address. */
+/** Whatever we count attempts for, e.g. an account or a network address. */
 export interface LimitKey {
   readonly hash: Buffer;
-  /** The maximum number of attempts per window. */
+  /** How many attempts are allowed per window. */
   readonly max: number;
 }
 
 export interface AttemptLimit {
   /**
-   * Counts an attempt for each of the keys. If there were too many, returns when the next attempt is allowed. Returns
-   * null otherwise.
+   * Counts an attempt for each of the keys. If any of them has had too many, returns when the next attempt is allowed,
+   * and otherwise null.
    */
   count(keys: readonly LimitKey[]): Promise<number | null>;
   /** Sets the counter back to zero. */
   clear(key: LimitKey): Promise<void>;
-  /** Removes one attempt from the count. */
+  /** Takes back one attempt. */
   takeBack(key: LimitKey): Promise<void>;
 }
 
@@ -54,14 +54,16 @@ export function createAttemptLimit({ database, clock }: { readonly database: Dat
   };
 }
 
-/** Returns the counter for a value, e.g. for an email address. Each kind of value has its own counters. */
+/**
+ * Returns the key of a value's counter, e.g. that of an email address. Values of different kinds never share a counter.
+ */
 export function limitKey(kind: string, value: string, max: number): LimitKey {
   return { hash: createHash('sha256').update(`${kind} ${value}`).digest(), max };
 }
 
 /**
- * Returns the network that we count attempts for. An IPv6 client usually controls a whole /64, so we count all of its
- * addresses together.
+ * Returns the network that an address belongs to, for which we count attempts. IPv6 clients usually control a whole
+ * /64, so we don't distinguish its addresses.
  */
 export function networkOf(address: string): string {
   if (!isIPv6(address) || address.startsWith('::ffff:')) return address;

@@ -8,7 +8,7 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 
-/** How the author of a change was authenticated. */
+/** How the person who made a change was authenticated, or that they used the admin token. */
 export type AuditActor = 'person' | 'personal_token' | 'admin_token';
 
 export type AuditOutcome =
@@ -28,7 +28,7 @@ export interface AuditStart {
   readonly projectId: string | null;
   /** The name of the action, e.g. `key.issue`. */
   readonly action: string;
-  /** The id, slug or prefix of the object that is changed. */
+  /** The id, slug or prefix of what's being changed. */
   readonly target?: string | null;
 }
 
@@ -37,14 +37,14 @@ export interface AuditEntry {
   readonly at: number;
   readonly actor: AuditActor;
   readonly personId: string | null;
-  /** Null if the change was made with the admin token, or if the person has been deleted. */
+  /** Null if the person has been deleted, or if the change was made with the admin token. */
   readonly person: { readonly email: string; readonly name: string } | null;
   readonly projectId: string | null;
   /** The slug of the project. */
   readonly project: string | null;
   readonly action: string;
   readonly target: string | null;
-  /** Null until the change is over, and also if it was interrupted. */
+  /** Null while the change is in progress, or if it was interrupted. */
   readonly outcome: AuditOutcome | null;
   readonly detail: AuditDetail;
 }
@@ -57,7 +57,7 @@ export interface AuditFilter {
   readonly from?: number | undefined;
   /** Exclusive. */
   readonly to?: number | undefined;
-  /** Only return entries that are older than the entry with this id. */
+  /** Only return entries from before the one with this id. */
   readonly before?: number | undefined;
   readonly limit: number;
 }

@@ -1,15 +1,17 @@
 /**
- * The owner who creates an account (`members.invite`) also gets its sign-in link, so the account doesn't prove that
- * anybody controls its e-mail address. It therefore stays unconfirmed and is only valid in that project. Once a
- * deployment admin or the identity provider confirms the address, the confirmed account replaces it. Signing in to the
- * confirmed account with a password or a link doesn't replace it, because that would reveal to the owner that the other
- * account exists.
+ * An owner who invites somebody (`members.invite`) also gets the sign-in link of the new account. That the account is
+ * used doesn't prove that anybody controls its e-mail address, so it stays unconfirmed and is only valid in that
+ * project.
+ *
+ * Once a deployment admin or the identity provider confirms the address, the confirmed account replaces it. Signing in
+ * to the confirmed account with a password or a link isn't enough for that, because it would reveal to the owner that
+ * the other account exists.
  */
 import type { Queries } from '../db/database.ts';
 
 /**
- * An SQL expression for the e-mail address of a row in `people`. In unconfirmed accounts, the `email` column only
- * contains a made-up unique value.
+ * SQL for the e-mail address of a row in `people`. The `email` column of an unconfirmed account only contains a made-up
+ * unique value.
  */
 export const shownEmailSql = 'coalesce(people.claimed_email, people.email)';
 

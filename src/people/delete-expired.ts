@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import { sessionIdleMs } from './sessions.ts';
 
 /**
- * Deletes expired rows and returns how many there were. We use a single statement, because there are never many of
+ * Deletes expired rows and returns how many there were. A single statement is enough, because there are never many of
  * them.
  */
 export async function deleteExpiredSignIns(database: Database, clock: Clock): Promise<number> {

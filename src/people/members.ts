@@ -1,10 +1,10 @@
 /**
- * The `members` table, which contains the roles of people in projects. Deployment admins own every project without a
- * row in this table.
+ * The `members` table, which contains the roles of people in projects. Deployment admins own every project without
+ * having a row.
  *
- * When an owner adds an address, we don't want to reveal whether it already has an account. So we always create a new
- * account that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets
- * the role as well.
+ * If an owner adds an address, we mustn't reveal whether it already has an account. So we always create a new account
+ * that is only valid in this project (`confirm.ts`). If there's a confirmed account with that address, it gets the role
+ * as well.
  */
 import { randomUUID } from 'node:crypto';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
@@ -21,7 +21,7 @@ export interface Member {
   readonly name: string;
   readonly role: Role;
   readonly isDisabled: boolean;
-  /** False if nobody has confirmed the address yet. The account is then only valid in this project. */
+  /** False while nobody has confirmed the address, so that the account is only valid in this project. */
   readonly isConfirmed: boolean;
   readonly createdAt: number;
 }
@@ -41,7 +41,7 @@ export interface Members {
   /** Returns the members of a project, sorted by email. */
   list(projectId: string): Promise<Member[]>;
   /**
-   * Adds somebody by e-mail address, on behalf of an owner. Throws `bad_request`, or `conflict` if the address is
+   * Adds somebody by e-mail address when an owner asks for it. Throws `bad_request`, or `conflict` if the address is
    * already a member.
    */
   invite(projectId: string, input: { email: string; name?: string | undefined }, role: Role): Promise<Member>;
@@ -56,10 +56,11 @@ export interface Members {
    */
   remove(projectId: string, personId: string): Promise<Member>;
   /**
-   * Undoes the removal of a member, who is passed in the format of `removedMember`. If their unconfirmed account was
-   * deleted, we create a new one, which needs a new sign-in link. Throws `bad_request` if the project hasn't removed
-   * this person within the last hour, `conflict` if the address is a member again, and `not_found` if a confirmed
-   * account was deleted in the meantime.
+   * Adds a member again who was just removed. `member` has the format of `removedMember`. If we deleted their
+   * unconfirmed account, they get a new one, which needs a new sign-in link.
+   *
+   * Throws `bad_request` if the project hasn't removed this person within the last hour, `conflict` if the address is a
+   * member again, and `not_found` if a confirmed account was deleted in the meantime.
    */
   restore(projectId: string, member: unknown): Promise<Member>;
 }
@@ -148,8 +149,8 @@ export function createMembers({ database, clock }: { readonly database: Database
 }
 
 /**
- * Checks whether the project has removed this person, according to the audit log. Without this check, an owner could
- * add any account by its id and find out who it belongs to.
+ * Checks in the audit log whether the project has removed this person. Otherwise an owner could add any account by its
+ * id, and find out who it belongs to.
  */
 async function wasRemoved(tx: Queries, projectId: string, personId: string, since: number): Promise<boolean> {
   const removals = await tx.query(
@@ -205,8 +206,8 @@ async function addMember(
 }
 
 /**
- * Throws `conflict` if the person is the project's only owner who can still sign in. Locks the rows of the owners, so
- * that concurrent changes run one after the other.
+ * Throws `conflict` if nobody but this person is an owner of the project who can still sign in. This locks the rows of
+ * the owners, so that concurrent changes have to wait for each other.
  */
 async function keepOwner(tx: Queries, projectId: string, personId: string): Promise<void> {
   const owners = await tx.query<{ personId: string; isDisabled: boolean }>(

@@ -16,14 +16,14 @@ const cost = { memory: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;
 const hashBytes = 32;
 const minLength = 12;
-/** Limits how long normalization takes. */
+/** Normalizing a longer password would take too long. */
 const maxLength = 256;
 
 const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash');
-/** Limits how many hashes can wait. The thread computes one hash at a time, so this many of them take a few seconds. */
+/** How many hashes may wait. They're computed one at a time, so this many take a few seconds. */
 const hashes = createTaskCounter({ maxTasks: 50 });
 
-/** True if too many hashes are waiting, so that further sign-ins should be refused. */
+/** True if so many hashes are waiting that we should refuse further sign-ins. */
 export const isHashingBusy = hashes.isBusy;
 
 export async function hashPassword(password: string): Promise<string> {
@@ -33,8 +33,8 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /**
- * Checks whether the password matches the stored hash. If the account doesn't exist, pass null. This returns false
- * after the same time as for a wrong password.
+ * Checks a password against its stored hash. Pass null if the account doesn't exist. The result is then false, and
+ * takes as long as it would for a wrong password.
  */
 export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
   const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/.exec(stored ?? unusableHash);
@@ -62,7 +62,7 @@ export function assertPassword(password: string, email: string): void {
 
 const unusableHash = `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${encode(Buffer.alloc(saltBytes))}$${encode(Buffer.alloc(hashBytes))}`;
 
-/** Hashes a password. We normalize it to NFKC first, because keyboards compose characters differently. */
+/** Hashes a password. Keyboards compose characters in different ways, so we normalize it to NFKC first. */
 async function derive(password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> {
   const message = password.slice(0, 4 * maxLength).normalize('NFKC');
   const { hash } = await hashes.run(() => deriveInThread('passwords', { message, ...parameters }));

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 
-/** Converted to lower case, because addresses that only differ in case belong to the same person in practice. */
+/** We convert addresses to lower case. In practice, addresses that only differ in case belong to the same person. */
 const email = z
   .string()
   .trim()
@@ -45,7 +45,7 @@ export const signInLinkInput = z.strictObject({
 /** The request body for adding or changing a member. */
 export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) });
 
-/** What the page with the undo button remembers about a removed member. */
+/** What the undo button's page remembers about a member who was removed. */
 export const removedMember = z.strictObject({
   personId: z.uuid(),
   email: z.string().max(254),
@@ -58,7 +58,7 @@ export const removedMember = z.strictObject({
 /** The form for inviting somebody to a project. */
 export const invitation = newPersonInput.pick({ email: true, name: true });
 
-/** The form for an account that a sign-in link is about to create. */
+/** The form in which people enter the details of the account that their sign-in link is about to create. */
 const newAccount = z.object({ email, name });
 
 const identity = z.object({ email, name: name.optional().catch(undefined) });
@@ -74,8 +74,8 @@ export function parseNewAccount(input: { email: string; name: string }): z.outpu
 }
 
 /**
- * Parses an identity provider's claims about a person. Returns null if the address is invalid. An invalid name is only
- * left out.
+ * Parses what an identity provider claims about a person. Returns null if the address is invalid. If it's only the
+ * name, we just leave that out.
  */
 export function parseIdentity(address: string | null, givenName: string | null): z.output<typeof identity> | null {
   return identity.safeParse({ email: address, name: givenName }).data ?? null;

@@ -1,4 +1,4 @@
-/** Finds the names of people, e.g. of those who wrote a memory or started an erasure. */
+/** Finds out the names of people, e.g. of those who wrote a memory or started an erasure. */
 import type { Queries } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 

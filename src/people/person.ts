@@ -2,12 +2,12 @@
 
 import type { Preferences } from './preferences.ts';
 
-/** A person's role in a project. Deployment admins have the rights of an owner everywhere. */
+/** A role in a project. Deployment admins have the rights of an owner in every project. */
 export type Role = 'owner' | 'member';
 
 export interface Person {
   readonly id: string;
-  /** In lower case. No two people have the same one. */
+  /** In lower case, and unique. */
   readonly email: string;
   readonly name: string;
   /** True for deployment admins, who own every project, and who manage people, projects and prices. */
@@ -15,7 +15,7 @@ export interface Person {
 }
 
 export interface Session {
-  /** For lists and for revoking the session. It's public, unlike the secret in the cookie. */
+  /** Identifies the session in lists, and when it's revoked. Unlike the secret in the cookie, it's public. */
   readonly id: string;
   readonly person: Person;
   readonly preferences: Preferences;

@@ -16,7 +16,7 @@ import { type Scope, scopes, toScopes } from './scopes.ts';
 import { createSecret, hashSecret } from './secret.ts';
 
 export const maxTokenDays = 90;
-/** How many tokens a person can have. Expired and revoked tokens don't count. */
+/** How many tokens a person can have, not counting expired and revoked ones. */
 const maxTokens = 50;
 const lastUsedIntervalMs = 60_000;
 const tokenPattern = /^gwp_([0-9a-f]{12})_[\w-]{43}$/;
@@ -46,7 +46,7 @@ export interface PersonalToken {
   readonly scopes: readonly Scope[];
   readonly createdAt: number;
   readonly expiresAt: number;
-  /** Null if the token hasn't been used yet. We update this at most once a minute. */
+  /** When the token was last used, to within a minute. Null if it hasn't been used yet. */
   readonly lastUsedAt: number | null;
 }
 
@@ -60,7 +60,7 @@ export interface PersonalTokens {
   list(personId: string): Promise<PersonalToken[]>;
   /** Revokes and returns a token. Throws `not_found`. */
   revoke(personId: string, tokenId: string): Promise<PersonalToken>;
-  /** Returns null if the token is unknown, expired or revoked, or its person is disabled. */
+  /** Returns null if we don't know the token, if it's expired or revoked, or if the person is disabled. */
   find(token: string): Promise<{ person: Person; record: PersonalToken } | null>;
 }
 
@@ -122,7 +122,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
 const columns = `personal_tokens.id, prefix, personal_tokens.name, scopes, personal_tokens.created_at as "createdAt",
   expires_at as "expiresAt", last_used_at as "lastUsedAt"`;
 
-/** Returns an SQL condition for usable tokens. `now` is the placeholder for the current time. */
+/** SQL that's true for tokens that can be used. `now` is the placeholder for the current time. */
 function isUsable(now: string): string {
   return `revoked_at is null and expires_at > ${now}::timestamptz`;
 }

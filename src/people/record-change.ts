@@ -10,8 +10,8 @@ export interface ChangeRecorder {
 }
 
 /**
- * Runs `change` and returns its result. Details that `change` notes are added to the audit row even if it throws. If it
- * throws an API error, the error code is added too.
+ * Runs `change` and returns its result. `change` can note details, which we add to the audit row even if it throws. If
+ * it throws an API error, we also add the error code.
  */
 export async function recordChange<Result>(
   { audit, logger }: ChangeRecorder,
@@ -20,8 +20,9 @@ export async function recordChange<Result>(
 ): Promise<Result> {
   const id = await audit.begin(start);
   const detail: Record<string, unknown> = {};
-  // Adds the outcome to the row. At this point the change has already been made or refused. If we threw an error, the
-  // caller would repeat the change, so we only log it. The row then looks as if the change was interrupted.
+  // Adds the outcome to the row. At this point, the change has already been made or refused. If this fails, we only log
+  // it, because an error would make the caller repeat the change. The row then looks as if the change had been
+  // interrupted.
   const finish = (outcome: AuditOutcome): Promise<void> =>
     audit.finish(id, outcome, detail).catch((err: unknown) => {
       logger.error({ err, action: start.action }, 'failed to add the outcome to the audit log');

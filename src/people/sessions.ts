@@ -11,13 +11,12 @@ import type { Session } from './person.ts';
 import { toPreferences } from './preferences.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
-/** A session ends after a week without requests, and always after 30 days. */
+/** A session ends when it hasn't been used for a week, and after 30 days in any case. */
 export const sessionIdleMs = 7 * dayMs;
 export const sessionMaxMs = 30 * dayMs;
 const lastSeenIntervalMs = 60_000;
 const maxUserAgentLength = 300;
 
-/** A session in the list of a person's sessions. */
 export interface SessionRecord extends Omit<Session, 'person' | 'preferences'> {
   /** The `user-agent` header at sign-in. */
   readonly userAgent: string | null;
@@ -114,7 +113,7 @@ export async function endSessions(queries: Queries, personId: string, except: st
   return rows.length;
 }
 
-/** $2 is the current time. A session whose last request was before $3 has been idle for too long. */
+/** $2 is the current time. If the last request of a session was before $3, the session has been idle for too long. */
 const unexpired = 'expires_at > $2::timestamptz and last_seen_at > $3::timestamptz';
 
 interface SessionTimes {
@@ -138,7 +137,7 @@ function toTimes({ id, createdAt, lastSeenAt, expiresAt }: SessionTimes): Omit<S
     id,
     createdAt: createdAt.getTime(),
     lastSeenAt: lastSeenAt.getTime(),
-    // Idle sessions end before their maximum age.
+    // If a session is idle, it ends before it reaches its maximum age.
     expiresAt: Math.min(expiresAt.getTime(), lastSeenAt.getTime() + sessionIdleMs),
   };
 }

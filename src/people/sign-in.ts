@@ -13,23 +13,21 @@ import { isHashingBusy, verifyPassword } from './password.ts';
 import { parseIdentity } from './person-input.ts';
 
 /**
- * The maximum number of attempts per window for an email address used from one network address, for an email address,
- * and for a network address. The first limit is the lowest, so that an attacker can't lock out other people. Sign-in
- * links and OpenID Connect have no limit.
+ * How many attempts are allowed per window: for an email address from a single network address, for an email address in
+ * total, and for a network address in total. The first limit is the lowest, so that an attacker can't lock out other
+ * people. There's no limit for sign-in links and OpenID Connect.
  */
 const maxFromOnePlace = 10;
 const maxPerAccount = 100;
 const maxPerAddress = 50;
-/** How long people are told to wait when too many sign-ins are in progress. */
+/** How long we tell people to wait if too many sign-ins are in progress. */
 const busyMs = 10_000;
 
 export type SignInResult =
   | { readonly kind: 'ok'; readonly person: PersonRecord }
-  /** Unknown account, wrong password or disabled person. */
+  /** The account doesn't exist, the password is wrong, or the person is disabled. */
   | { readonly kind: 'refused' }
-  /**
-   * There were too many failed attempts, or too many attempts are in progress. The next attempt is allowed at `until`.
-   */
+  /** Too many attempts have failed or are in progress. The next one is allowed at `until`. */
   | { readonly kind: 'limited'; readonly until: number };
 
 /** A person's identity according to the verified ID token of an identity provider. */
@@ -44,9 +42,9 @@ export interface OidcIdentity {
 export interface SignIn {
   withPassword(attempt: { email: string; password: string; address: string }): Promise<SignInResult>;
   /**
-   * Finds the person by issuer and subject, or else by verified e-mail address. If we find them by address, all other
-   * access to their account ends. If there's no account, we create one if the address is in `allowedDomains` or an
-   * owner has added it to a project. Returns null for everybody else, and for disabled people.
+   * Finds the person by issuer and subject, or else by verified e-mail address. In the latter case, all other access to
+   * their account ends. If there's no account yet, we create one, provided that the address is in `allowedDomains` or
+   * an owner has added it to a project. Returns null for everybody else, and for disabled people.
    */
   withOidc(identity: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null>;
 }
@@ -70,8 +68,8 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const matches = await verifyPassword(password, row?.hash ?? null);
       const person = row && matches ? await readPerson(database, row.id) : null;
       if (!person || person.disabledAt !== null) return { kind: 'refused' };
-      // Somebody else may be guessing this account's password, or guessing from the same address. So don't reset these
-      // two counters, but only uncount this attempt.
+      // Somebody else may be trying to guess this account's password, or may be guessing from the same address. So
+      // don't reset these two counters, and only take back this attempt.
       await limit.clear(byBoth);
       await limit.takeBack(byAccount);
       await limit.takeBack(byAddress);
@@ -92,13 +90,13 @@ export function createSignIn({ database, clock }: { readonly database: Database;
            from people where email = $1::text and project_id is null for update`,
           [email, issuer],
         );
-        // If the account is already connected to a different subject, leave it alone. The provider may have given the
-        // address to somebody else.
+        // The account is already connected to another subject. The provider may have given the address to somebody
+        // else, so leave the account alone.
         if (found && !found.isFree) return null;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
         if (!found && !isAllowed && !(await isInvited(tx, email))) return null;
         const now = clock.now();
-        // Until now nobody has verified the account's address, so somebody else may have a password or a session for
+        // Nobody had verified the account's address until now, so somebody else may have a password or a session for
         // it.
         if (found) await endAccess(tx, found.id, now);
         const personId = found?.id ?? (await insertPerson(tx, { ...person, passwordHash: null }, now)).id;
@@ -113,9 +111,9 @@ export function createSignIn({ database, clock }: { readonly database: Database;
 }
 
 /**
- * Moves the roles of unconfirmed accounts with the person's address to the person. We do this at every sign-in with the
- * identity provider. If we only did it at the first one, an owner who adds an address later could find out whether the
- * deployment already knew it.
+ * Moves the roles of unconfirmed accounts with the person's address to the person. We have to do this at every sign-in
+ * with the identity provider. If we only did it at the first one, an owner who adds the address later could find out
+ * that the deployment already knew it.
  */
 async function confirmAddress(tx: Queries, personId: string): Promise<PersonRecord | null> {
   const person = await readPerson(tx, personId);

@@ -1,8 +1,8 @@
-/** Counts waiting and running tasks, so that we can refuse unknown callers if there are too many. */
+/** Counts the tasks that are waiting or running, so that we can refuse unknown callers when there are too many. */
 
 export interface TaskCounter {
   run<Result>(task: () => Promise<Result>): Promise<Result>;
-  /** Returns true if so many tasks are waiting or running that we should refuse unknown callers. */
+  /** True if there are so many tasks that we should refuse unknown callers. */
   isBusy(): boolean;
 }
 
