@@ -1,7 +1,7 @@
 /**
- * Watches for runs that ended early, because they failed or an operator terminated or cancelled them. A terminated run
- * can't execute any more workflow code, so we only learn about it from the visibility store, or when Temporal refuses
- * to start the workflow again.
+ * Watches for runs that ended early, because they failed or an operator terminated or cancelled them. Once a run is
+ * terminated, it can't execute any more workflow code. The only ways to learn about it are the visibility store, and
+ * Temporal's refusal to start the workflow again.
  */
 import { WorkflowNotFoundError } from '@temporalio/common';
 import type { WorkflowName } from '../../workflows/contract.ts';
@@ -14,18 +14,18 @@ import type { StartOptions, Temporal } from './client/temporal.ts';
 export interface ClosedRun {
   readonly workflowId: string;
   readonly runId: string;
-  /** True if it was ended by an operator, false if it failed. */
+  /** True if an operator has ended the run, and false if it failed. */
   readonly byOperator: boolean;
 }
 
-/** Finds out from the database whether the work of a run is still open, and closes it. */
+/** What the database knows about the work of runs. */
 export interface WorkOfRuns {
   /**
-   * Returns the runs whose work is still open. If a run has closed its own work, we don't return it. The work is then
-   * only open because somebody has reopened it since.
+   * Returns the runs whose work is still open. If a run had already closed its work, we leave it out, because the work
+   * is only open now since somebody has reopened it.
    */
   filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
-  /** Closes a run's work. The run has to be the latest one of its workflow id. Idempotent. */
+  /** Closes the work of a run, which has to be the latest one of its workflow id. Idempotent. */
   close(run: ClosedRun): Promise<void>;
   /** Checks whether there's open work for this workflow id. */
   isOpen(workflowId: string): Promise<boolean>;
@@ -44,11 +44,14 @@ export interface ClosedRunsOptions {
 const intervalMs = 10_000;
 const requestTimeoutMs = 10_000;
 /**
- * How far each check reaches back beyond the previous one. This has to cover the lag of any visibility store, plus
+ * How far each check overlaps with the previous one. That has to make up for the lag of the visibility store and for
  * clock skew.
  */
 const overlapMs = 5 * 60_000;
-/** How far the first check looks back. Namespaces that the gateway creates keep closed runs for the same time. */
+/**
+ * How far back the first check looks. In namespaces that the gateway has created, closed runs are kept for just as
+ * long.
+ */
 const initialRangeMs = 3 * 24 * 3_600_000;
 
 export function watchClosedRuns({ temporal, workflow, work, clock, logger }: ClosedRunsOptions): { stop(): Promise<void> } {
@@ -83,9 +86,9 @@ export function watchClosedRuns({ temporal, workflow, work, clock, logger }: Clo
 }
 
 /**
- * Starts the entry's workflow. If the server refuses because the latest run has ended, we look at the tables. Work that
- * an operator has ended is closed. If there's other open work, Temporal or the tables must have lost some state, so we
- * start the workflow again.
+ * Starts the entry's workflow. If its latest run has ended, the server refuses, and we look at the tables to find out
+ * why. If an operator ended the run, we close its work. If there's open work for any other reason, Temporal or the
+ * tables must have lost some state, so we start the workflow again.
  */
 export async function startOpenWork(
   temporal: RunClient & Pick<Temporal, 'start'>,

@@ -40,7 +40,7 @@ export type DurableState =
 export interface TemporalSettings extends Omit<TemporalOptions, 'address' | 'logger' | 'onMissingKey'> {
   readonly mode: 'off' | 'external' | 'dev';
   readonly address: string | null;
-  /** If this is set, the worker uses worker versioning with this build id. */
+  /** The build id for worker versioning, which is off if this isn't set. */
   readonly buildId?: string;
 }
 
@@ -56,18 +56,18 @@ export interface DurableOptions {
    * a day.
    */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Gives access to the learning batches. `learningBatch` runs work on them. */
+  /** The work of runs of the workflow `learningBatch`. */
   readonly batches: WorkOfRuns;
   readonly clock: Clock;
   /**
-   * Returns how long to delay the start of a workflow that has nothing to do at first. Counted from when its outbox row
-   * was written.
+   * For workflows that have nothing to do at first, returns how long to delay their start. The delay begins when the
+   * outbox row is written.
    */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
-  /** Time for running activities to finish after a stop was requested. */
+  /** How long running activities may take to finish after a stop was requested. */
   readonly graceMs: number;
-  /** Called once, as soon as durable work is ready for the first time. */
+  /** Called once, when durable work is ready for the first time. */
   readonly onReady?: (durable: Durable) => void;
 }
 
@@ -78,28 +78,28 @@ export interface Durable {
    * off.
    */
   waitReasons(): readonly string[];
-  /** Checks whether the worker is polling Temporal. Null if there's no worker. */
+  /** Checks whether the worker is polling Temporal. Null if this process has no worker. */
   isPolling(): boolean | null;
-  /** Returns the age of the oldest undelivered outbox row in milliseconds. 0 if there are no undelivered rows. */
+  /** How old the oldest undelivered outbox row is, in milliseconds. 0 if everything has been delivered. */
   lagMs(): number;
   /** Returns the state of Temporal's task queue, which can be a few seconds old. Null if we couldn't read it. */
   taskQueue(): TaskQueueState | null;
-  /** A histogram of how long activities were queued before this process's worker started them. */
+  /** A histogram of how long activities waited in the queue before this process's worker started them. */
   readonly activityWaits: Pick<Histogram, 'samples'>;
   /** Returns the URL of the dev server's web UI. Null if there's no dev server. */
   uiUrl(): string | null;
   /** Deletes all runs of a workflow. Rejects if Temporal is unavailable. */
   readonly deleteRuns: Temporal['deleteRuns'];
   /**
-   * Call this after the payload keys have changed. It encrypts the schedules with the first key and enqueues unfinished
-   * work again.
+   * Call this when the payload keys have changed, to encrypt the schedules with the new first key and enqueue
+   * unfinished work again.
    */
   reconnect(): void;
-  /** Drains the worker. Our own dev server, if any, is stopped after that. */
+  /** Drains the worker, and then stops our own dev server if there is one. */
   stop(): Promise<void>;
 }
 
-/** The last delays are long, because each attempt can spend minutes on building the CLI. */
+/** The later delays are long, because each attempt can spend minutes building the CLI. */
 const startBackoff = { initialMs: 5_000, factor: 4, maxMs: 30 * 60_000 };
 
 export function startDurable(options: DurableOptions): Durable {
@@ -164,7 +164,7 @@ export function startDurable(options: DurableOptions): Durable {
         phase = 'down';
         logger.error({ err: error, backoffMs }, 'durable work failed to start; retrying');
       },
-      // This promise only rejects if we're stopping, so there is nothing to handle.
+      // This only rejects if we're stopping, in which case there's nothing to do.
     }).catch(() => undefined);
   }
 
@@ -214,7 +214,7 @@ export function startDurable(options: DurableOptions): Durable {
     });
   }
 
-  /** Logs a missing namespace as an error, because only an operator can fix it. */
+  /** If the namespace is missing, logs an error, because only an operator can fix that. */
   async function probe(connected: Temporal): Promise<void> {
     try {
       await connected.probe();
@@ -239,7 +239,7 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function onChange(reachable: boolean): void {
-    // If we've never been connected, this is a slow start rather than an outage.
+    // If we haven't been connected before, it's just a slow start and not an outage.
     if (!reachable && phase === 'connecting' && !hasBeenReady) return;
     phase = reachable ? 'ready' : 'down';
     if (!reachable || hasBeenReady) return;

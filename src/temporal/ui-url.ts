@@ -9,8 +9,9 @@ interface UiSettings {
 }
 
 /**
- * Returns the URL of the workflow list in Temporal's UI, or null if we don't know it. You can append a workflow id. For
- * the dev server we read the URL from its record, because only one process of a cluster runs the server.
+ * Returns the URL of the workflow list in Temporal's UI, to which you can append a workflow id. Returns null if we
+ * don't know it. Only one process of a cluster runs the dev server, so we read the URL from the record that it has
+ * written.
  */
 export async function readUiUrl(settings: UiSettings, dataDir: string): Promise<string | null> {
   if (settings.mode === 'off') return null;

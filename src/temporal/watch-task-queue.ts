@@ -1,6 +1,6 @@
 /**
- * Monitors how long tasks wait in Temporal's queue, for metrics and the log. If no worker takes a task, nothing else
- * would tell us, because the work has left the outbox and hasn't failed either.
+ * Monitors how long tasks wait in Temporal's queue, for metrics and the log. If no worker takes a task, we wouldn't
+ * notice otherwise, because the work has left the outbox and hasn't failed either.
  */
 import { memoryQueue } from '../../workflows/contract.ts';
 import { createBackgroundLoop } from '../core/background-loop.ts';
@@ -14,7 +14,7 @@ export interface TaskQueueWatchOptions {
 }
 
 export interface TaskQueueWatch {
-  /** The last reading. Null before the first one and after a failure. */
+  /** The last reading. Null if there hasn't been one yet, or if the last attempt failed. */
   current(): TaskQueueState | null;
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export function watchTaskQueue({ read, logger, intervalMs = 10_000 }: TaskQueueW
       return 'idle';
     },
     intervalMs,
-    // Don't log failures here. The dispatcher already logs when Temporal is unavailable.
+    // The dispatcher already logs when Temporal is unavailable, so don't log it again.
     onFailure: () => {
       state = null;
     },

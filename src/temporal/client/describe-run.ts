@@ -1,5 +1,6 @@
 /**
- * Builds the static summary and details, memo and search attributes of a run. Temporal stores all of these unencrypted.
+ * Builds everything that describes a run to operators: its static summary and details, its memo, and its search
+ * attributes. Temporal stores all of these unencrypted.
  */
 import type { SearchAttributePair } from '@temporalio/common';
 import { searchAttributes, type WorkflowName } from '../../../workflows/contract.ts';
@@ -7,8 +8,8 @@ import { note, toMarkdown } from '../../../workflows/notes.ts';
 import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
 
 /**
- * An outbox entry, with the slug of its project. The slug is null if the project was deleted, or if the work doesn't
- * belong to a project.
+ * An outbox entry with the slug of its project. There's no slug if the project was deleted, or if the work doesn't
+ * belong to one.
  */
 export interface StartEntry extends OutboxEntry {
   readonly projectSlug?: string | null;
@@ -18,8 +19,8 @@ export interface RunDescription {
   readonly staticSummary: string;
   readonly staticDetails: string;
   /**
-   * The memo repeats the summary, because a run that continues as new keeps its memo but loses its static summary and
-   * details.
+   * The memo contains the summary as well, because a run that continues as new keeps its memo, but not its static
+   * summary and details.
    */
   readonly memo: { readonly summary: string };
   readonly searchAttributes: readonly SearchAttributePair[];
@@ -32,7 +33,8 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
   const kind = workflowId.split('/', 1)[0] ?? '';
   return {
     staticSummary: summary,
-    // Long details are cut off until you scroll. That's why the project is last, since it's in the summary as well.
+    // You have to scroll to see the end of long details. So we put the project last, because it's in the summary as
+    // well.
     staticDetails: toMarkdown([about, ...ids, ...project]),
     memo: { summary },
     searchAttributes: [
@@ -40,8 +42,8 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
       ...(projectId === undefined ? [] : [{ key: searchAttributes.project, value: projectId }]),
       ...(slug === '' ? [] : [{ key: searchAttributes.projectSlug, value: slug }]),
       ...(batchId === undefined ? [] : [{ key: searchAttributes.batch, value: batchId }]),
-      // No state attribute for these workflows: they only wait for a timer, so Temporal's own status says enough.
-      // Updating an attribute would double the events of a run.
+      // These workflows don't need a state attribute. They only wait for a timer, so Temporal's own status tells
+      // enough, and updating an attribute would double the number of events.
       ...(workflow === 'conversationIdle' || workflow === 'idleConversations' ? [] : [{ key: searchAttributes.state, value: 'running' }]),
     ],
   };
@@ -50,7 +52,7 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
 interface WorkDescription {
   readonly summary: string;
   readonly about: string;
-  /** Lines with ids that people can paste into the API or the CLI. */
+  /** Lines with ids to paste into the API or the CLI. */
   readonly ids?: readonly string[];
   readonly batchId?: string;
 }

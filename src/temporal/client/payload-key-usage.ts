@@ -1,7 +1,7 @@
 /**
  * Finds out which payload keys are still needed by open runs and schedules in a namespace. A worker replays the whole
- * history of a run, and after a key rotation a history can contain payloads with different keys. So we have to read
- * every event, which doesn't require decoding it.
+ * history of a run, and if keys were rotated, a history can contain payloads with different ones. So we have to read
+ * every event, but don't have to decode it.
  */
 import { backoffDelays, retry } from '../../core/backoff.ts';
 import {
@@ -17,14 +17,14 @@ import { encryptionKeyIdOf } from '../payloads/encryption.ts';
 export interface PayloadKeyUsage {
   readonly runs: number;
   readonly schedules: number;
-  /** The usage of each key, by key id. */
+  /** How each key is used, by key id. */
   readonly keys: ReadonlyMap<string, KeyUsage>;
 }
 
 export interface KeyUsage {
   readonly runs: number;
   readonly schedules: number;
-  /** The ids of up to five workflows or schedules that need the key. */
+  /** The ids of some workflows or schedules that need the key, at most five. */
   readonly examples: readonly string[];
 }
 
@@ -34,7 +34,8 @@ type Execution = NonNullable<NonNullable<Awaited<ReturnType<Service['listOpenWor
 
 const runsPerPage = 500;
 /**
- * Histories that we read at the same time. More than that, and the gateway's other requests starve on a small server.
+ * How many histories we read at the same time. On a small server, a higher number would starve the gateway's other
+ * requests.
  */
 const historiesAtOnce = 8;
 const maxExamples = 5;
@@ -125,7 +126,7 @@ export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKe
   }
 }
 
-/** Collects the key ids of all payloads in a response, at any nesting depth. */
+/** Collects the key ids of all payloads in a response, no matter how deeply they're nested. */
 function keyIdsIn(response: unknown): Set<string> {
   const keyIds = new Set<string>();
   const pending: unknown[] = [response];

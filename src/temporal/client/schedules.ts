@@ -1,6 +1,6 @@
 /**
- * Maintains the gateway's schedules in Temporal. There is only one, for the daily cleanup. We create or update it
- * whenever we (re)connect.
+ * Maintains the gateway's schedules in Temporal. Currently there's only one, for the daily cleanup. We create or update
+ * it whenever we (re)connect.
  */
 import { memoryQueue } from '../../../workflows/contract.ts';
 import { isObject } from '../../core/json/narrow.ts';
@@ -12,8 +12,8 @@ import type { Temporal } from './temporal.ts';
 
 const scheduleId = 'daily-cleanup';
 /**
- * Updating a schedule begins with a query. If Temporal's internal worker loses the query, it takes 5 s until Temporal
- * sends it to another one, so we need a longer timeout.
+ * A schedule is updated in two steps, the first of which is a query. If Temporal's internal worker loses that query,
+ * it's 5 s before Temporal sends it to another one, so our usual timeout would be too short.
  */
 const requestTimeoutMs = 15_000;
 
@@ -25,7 +25,7 @@ type ScheduleClient = Pick<Temporal, 'writeOnlyClient' | 'filterAttributes'>;
 export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleClient, logger: Logger): Schedules {
   const countAttributes = (): number => describeDailyCleanup(filterAttributes).action.typedSearchAttributes.length;
   let isLogged = false;
-  /** The number of search attributes that we last put on the schedule. Infinite at first. */
+  /** How many search attributes the schedule had after our last update. Infinite if we haven't updated it yet. */
   let attributeCount = Number.POSITIVE_INFINITY;
   return {
     async put() {
@@ -37,8 +37,8 @@ export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleC
         isLogged = false;
         return true;
       } catch (error) {
-        // If only the schedule request times out, we don't treat it as an outage, because the server may still answer
-        // other requests.
+        // If a schedule request times out, the server may still answer other requests, so don't treat that as an
+        // outage.
         if (isUnavailable(error) && !signal.aborted) throw error;
         if (!isLogged) logger.warn({ err: error, schedule: scheduleId }, 'schedule rejected; retrying');
         isLogged = true;
@@ -51,8 +51,8 @@ export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleC
 }
 
 /**
- * Creates or updates the schedule. We don't read its current action, because the key for its payload may be lost.
- * Anything that an operator has set, such as a pause, is kept.
+ * Creates or updates the schedule. An update keeps whatever an operator has set, such as a pause. We don't read the
+ * current action, because we may have lost the key for its payload.
  */
 async function putDailyCleanup({ schedule: schedules }: Temporal['writeOnlyClient'], schedule: Definition): Promise<void> {
   try {
@@ -69,8 +69,8 @@ function describeDailyCleanup(filterAttributes: FilterAttributes) {
   const input = { step: null };
   const { searchAttributes, ...description } = describeRun(workflowType, { workflow: workflowType, workflowId, input });
   return {
-    // Runs at 03:17 UTC, when the database usually has little load. If the service was down at that time, the run
-    // starts within the catch-up window.
+    // At 03:17 UTC, the database usually doesn't have much to do. If the service is down at that time, the run starts
+    // later, within the catch-up window.
     spec: { calendars: [{ hour: 3, minute: 17 }] },
     policies: { overlap: 'SKIP', catchupWindow: '2 days' },
     action: {

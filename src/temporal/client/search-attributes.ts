@@ -9,7 +9,9 @@ import type { SearchAttributePair } from '@temporalio/common';
 import type { Logger } from '../../observability/logger.ts';
 import { isUnavailable, type SearchAttributeRegistration } from '../connection/temporal-connection.ts';
 
-/** The minimum interval between attempts. It can take a while until a server knows a new namespace or attribute. */
+/**
+ * How long we wait before we try again. It can take a while until a server knows about a new namespace or attribute.
+ */
 const retryIntervalMs = 5_000;
 
 export type SearchAttributes = ReturnType<typeof createSearchAttributes>;
@@ -21,7 +23,7 @@ export function createSearchAttributes(names: readonly string[], register: () =>
   let hasWarned = false;
 
   return {
-    /** Registers attributes that are missing on the server. Never throws. */
+    /** Registers the attributes that the server doesn't have. Never throws. */
     async ensureRegistered(): Promise<void> {
       if (usable.length === names.length || performance.now() < nextTryAt) return;
       nextTryAt = performance.now() + retryIntervalMs;
@@ -42,22 +44,23 @@ export function createSearchAttributes(names: readonly string[], register: () =>
       }
     },
     /**
-     * Forgets what has been registered, because the server may have lost it. The next `ensureRegistered` starts over.
+     * Forgets what we've registered, because the server may have lost it. After that, `ensureRegistered` starts from
+     * scratch.
      */
     reset(): void {
       usable = [];
       nextTryAt = Number.NEGATIVE_INFINITY;
     },
     /**
-     * Call this if the server rejected a start with attributes. We then leave out the attributes until
-     * `ensureRegistered` succeeds again.
+     * Call this if the server has rejected a start because of its attributes. We then start workflows without them
+     * until `ensureRegistered` succeeds again.
      */
     disable(): void {
       usable = [];
       nextTryAt = performance.now() + retryIntervalMs;
     },
     areUsable: (): boolean => usable.length > 0,
-    /** Leaves out attributes that aren't registered, because the server doesn't accept them. */
+    /** Removes attributes that aren't registered, because the server would reject them. */
     filter: (attributes: readonly SearchAttributePair[]): SearchAttributePair[] =>
       attributes.filter(({ key }) => usable.includes(key.name)),
   };

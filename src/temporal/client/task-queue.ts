@@ -9,20 +9,20 @@ import type { connect } from '../connection/temporal-connection.ts';
 
 export interface TaskQueueState {
   readonly serverVersion: string;
-  /** True if the server's version supports fairness keys. Null if we can't parse the version. */
+  /** True if this version of the server supports fairness keys. Null if we don't understand its version. */
   readonly knowsFairness: boolean | null;
   readonly backlogs: readonly Backlog[];
 }
 
-/** How many tasks of one type are waiting in the queue. Some Temporal servers don't report this. */
+/** The backlog of one type of task. Some Temporal servers don't report it. */
 export interface Backlog {
   readonly type: 'workflow' | 'activity';
-  /** How many tasks are waiting. Temporal only has an approximate number. */
+  /** Approximate number of tasks that are waiting for a worker. */
   readonly tasks: number;
   readonly ageMs: number;
 }
 
-/** Task types with their number in the `TaskQueueType` enum. */
+/** The types of tasks, with their numbers from the `TaskQueueType` enum. */
 const taskTypes = [
   ['workflow', 1],
   ['activity', 2],

@@ -30,33 +30,36 @@ import { createSearchAttributes, type SearchAttributes } from './search-attribut
 import { readTaskQueue, type TaskQueueState } from './task-queue.ts';
 
 export interface Temporal {
-  /** The SDK's client, for operations that this interface doesn't offer. It uses the gateway's payload codecs. */
+  /**
+   * The SDK's own client, in case you need something that this interface doesn't offer. It uses the gateway's payload
+   * codecs.
+   */
   readonly client: Client;
   /**
-   * A client that decodes every payload as undefined. It can list, describe and update things even if this process
-   * lacks the payload key.
+   * A client that decodes every payload as undefined. Even without the payload key, it can list, describe and update
+   * things.
    */
   readonly writeOnlyClient: Client;
-  /** Removes search attributes that the server doesn't know, because it would reject them. */
+  /** Removes search attributes that aren't registered, because the server would reject them. */
   readonly filterAttributes: SearchAttributes['filter'];
   /**
-   * Resolves once the server responds and has the namespace. If the namespace is missing, we create it if the options
-   * allow this, and otherwise throw `MissingNamespaceError`.
+   * Resolves once the server responds and the namespace exists. If it's missing, we create it, or throw
+   * `MissingNamespaceError` if the options don't allow that.
    */
   probe(): Promise<void>;
   /**
    * Starts the entry's workflow unless it's already running, and sends the entry's signal if it has one. Without a
    * signal, the server delays the first workflow task by `delayMs`.
    *
-   * Returns false if the workflow's latest run has ended and we must not start another one. That's the case for
-   * learning batches, unless `again` is set or the entry is a replay. Throws `PermanentStartError` if retrying is
-   * useless. Any other error means that Temporal is unavailable.
+   * Returns false if the workflow's latest run has ended and we aren't allowed to start another one. That's the case
+   * for learning batches, unless `again` is set or the entry is a replay. Throws `PermanentStartError` if it's no use
+   * trying again. Any other error means that Temporal is unavailable.
    */
   start(entry: StartEntry, options?: StartOptions): Promise<boolean>;
   readTaskQueue(): Promise<TaskQueueState>;
   /**
-   * Counts the runs of this workflow id, passes the count to `recordRuns`, and then deletes the runs with their
-   * histories.
+   * Counts the runs of this workflow id and passes the number to `recordRuns`. After that, it deletes the runs and
+   * their histories.
    */
   deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
   startWorker(spec: WorkerSpec): RunningWorker;
@@ -66,15 +69,15 @@ export interface Temporal {
 
 export interface StartOptions {
   readonly delayMs?: number;
-  /** Starts a learning batch even if an earlier run of it has ended. */
+  /** Start the learning batch even if an earlier run of it has ended. */
   readonly again?: boolean;
 }
 
 const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
 
 /**
- * If the server responds with one of these codes, the request itself is invalid. We treat all other errors as an outage
- * of Temporal.
+ * If the server responds with one of these codes, there's something wrong with the request itself. For all other
+ * errors, we assume that Temporal is down.
  */
 const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
 
@@ -121,8 +124,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
 }
 
 /**
- * Retries a signal while the run is closing or continuing as new. It rejects signals then, but the next run accepts
- * them.
+ * Retries a signal that was rejected because the run is just closing or continuing as new. The next run will accept it.
  */
 function retryWhileClosing(start: () => Promise<void>): Promise<void> {
   return retry(start, { delays: [50, 100, 200, 400], isRetryable: (error) => grpcCodeOf(error) === grpcStatus.resourceExhausted });
@@ -144,7 +146,7 @@ async function startEntry(
       workflowIdReusePolicy: again || mayStartAgain(entry) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
       ...description,
-      // Servers older than 1.29 ignore the fairness key. Activities inherit it from their run.
+      // The fairness key is inherited by the run's activities. Servers older than 1.29 ignore it.
       ...(projectId !== undefined && { priority: { fairnessKey: projectId } }),
       ...(withAttributes && { typedSearchAttributes: attributes.filter(typedSearchAttributes) }),
     } as const;
@@ -161,7 +163,7 @@ async function startEntry(
     } catch (error) {
       if (!withAttributes || !permanentCodes.includes(grpcCodeOf(error))) throw error;
       await retryWhileClosing(() => start(false));
-      // The server rejected the search attributes.
+      // It worked without the search attributes, so they were the reason for the rejection.
       attributes.disable();
     }
     return true;
@@ -174,9 +176,9 @@ async function startEntry(
 }
 
 /**
- * Checks whether to start a workflow whose latest run has ended. If an operator has terminated the run of a learning
- * batch, they don't want it to continue, so only a replay can start it again. `startOpenWork` overrides this if the
- * tables show that there's work left.
+ * Checks whether we may start a workflow again after its latest run has ended. If an operator has terminated a learning
+ * batch, we assume that they don't want it to continue, so we only start it again for a replay. `startOpenWork` makes
+ * an exception if the tables show that there's work left.
  */
 function mayStartAgain({ workflow, signal }: StartEntry): boolean {
   return workflow !== 'learningBatch' || signal?.name === replaySignal;
@@ -187,7 +189,7 @@ function isWorkflowName(name: string): name is WorkflowName {
 }
 
 async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
-  // Throws unless this is an id. We're about to insert it into a query.
+  // We're about to insert this into a query, so make sure that it's an id.
   checkPayload(workflowId);
   const { namespace } = client.options;
   const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));
@@ -196,7 +198,7 @@ async function deleteRuns(client: Client, workflowId: string, recordRuns: Parame
     try {
       await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
     } catch (error) {
-      // The run may have been deleted by somebody else in the meantime, which is fine.
+      // It's fine if somebody else has deleted the run in the meantime.
       if (grpcCodeOf(error) !== grpcStatus.notFound) throw error;
     }
   }

@@ -12,9 +12,9 @@ export interface TemporalOptions {
   readonly namespace: string;
   readonly tls?: ConnectionOptions['tls'];
   readonly apiKey?: string;
-  /** Keys of 32 bytes. The first one encrypts payloads. Pass a function if the keys can change. */
+  /** Keys of 32 bytes, the first of which encrypts payloads. If the keys can change, pass a function. */
   readonly payloadKeys?: readonly Uint8Array[] | (() => readonly Uint8Array[]);
-  /** Called if a payload can't be decrypted. The workflow id is missing if the SDK doesn't know it. */
+  /** Called if we can't decrypt a payload. The workflow id is only set if the SDK knows it. */
   readonly onMissingKey?: (keyId: string, workflowId?: string) => void;
   readonly createNamespace?: boolean;
   readonly logger: Logger;
@@ -23,7 +23,7 @@ export interface TemporalOptions {
 type ConnectionTarget = Pick<TemporalOptions, 'address' | 'tls' | 'apiKey'>;
 
 const requestTimeoutMs = 5_000;
-// Keep histories only for a short time, because we can't erase parts of them.
+// We can't erase parts of a history, so we don't keep histories for long.
 const retentionMs = 3 * 24 * 3_600_000;
 
 /** gRPC status codes (https://grpc.io/docs/guides/status-codes). */
@@ -44,18 +44,21 @@ const unavailableCodes: readonly unknown[] = [
   grpcStatus.resourceExhausted,
   grpcStatus.unavailable,
 ];
-/** The value of `Keyword` in Temporal's enum of search attribute types. */
+/** The number of `Keyword` in Temporal's enum of search attribute types. */
 const keywordType = 2;
 
-/** Checks whether a server at this address has this namespace. Returns false if it doesn't respond. Never throws. */
+/**
+ * Checks whether there's a server with this namespace at this address. If there's no response, the result is false.
+ * Never throws.
+ */
 export async function servesNamespace(address: string, namespace: string): Promise<boolean> {
   const connection = connect({ address });
   try {
     await withRequestTimeout(connection, () => connection.workflowService.describeNamespace({ namespace }));
     return true;
   } catch {
-    // Either the server isn't up yet, or something else is listening at this address. The caller decides whether to try
-    // again or to terminate it.
+    // The server may not be up yet, or something else may be listening here. It's up to the caller whether to try again
+    // or to terminate it.
     return false;
   } finally {
     await connection.close();
@@ -65,16 +68,15 @@ export async function servesNamespace(address: string, namespace: string): Promi
 export function connect(options: ConnectionTarget): Connection {
   return Connection.lazy({
     ...connectionOptions(options),
-    // Turn off the client's own retries. Callers retry, and have to notice immediately if the server is unavailable.
+    // Turn off the client's own retries. Our callers retry, and they need to know immediately if the server is
+    // unavailable.
     interceptors: [],
-    // By default, gRPC can wait up to two minutes between its attempts to connect, which is too long for us.
+    // By default, gRPC waits up to two minutes before it tries to connect again, which is too long for us.
     channelArgs: { 'grpc.initial_reconnect_backoff_ms': 200, 'grpc.max_reconnect_backoff_ms': 2_000 },
   });
 }
 
-/**
- * Returns the options that both connection classes accept. Undefined values are left out, because the SDK rejects them.
- */
+/** Returns the options that both connection classes accept. The SDK rejects undefined values, so we leave them out. */
 export function connectionOptions({ address, tls, apiKey }: ConnectionTarget): {
   address: string;
   tls?: Exclude<ConnectionTarget['tls'], undefined>;
@@ -87,14 +89,16 @@ export function withRequestTimeout<Result>(connection: Connection, request: () =
   return connection.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), request);
 }
 
-/** Thrown if the server doesn't have the namespace and we aren't allowed to create it. */
+/** Thrown if the namespace doesn't exist and we can't create it. */
 export class MissingNamespaceError extends Error {
   override readonly name = 'MissingNamespaceError';
 }
 
 type NamespaceOptions = Pick<TemporalOptions, 'namespace' | 'createNamespace' | 'logger'>;
 
-/** Creates the namespace if it's missing. Throws `MissingNamespaceError` if that isn't allowed or doesn't work. */
+/**
+ * Creates the namespace if it's missing. If we aren't allowed to or it doesn't work, throws `MissingNamespaceError`.
+ */
 export async function ensureNamespace(
   { workflowService }: Connection,
   { namespace, createNamespace = false, logger }: NamespaceOptions,
@@ -120,15 +124,15 @@ export async function ensureNamespace(
 }
 
 export interface SearchAttributeRegistration {
-  /** The attributes that exist in the namespace. */
+  /** Those of our attributes that exist in the namespace. */
   readonly registered: readonly string[];
-  /** The first error. It's only set if at least one attribute couldn't be registered. */
+  /** The first error, if any attribute couldn't be registered. */
   readonly rejection?: unknown;
 }
 
 /**
- * Registers search attributes of type Keyword, unless they exist. We register them one at a time, because the server
- * has a limit and may only reject some of them.
+ * Registers search attributes of type Keyword that don't exist yet. The number of attributes is limited, so the server
+ * may reject some of them. That's why we register them one by one.
  */
 export async function registerSearchAttributes(
   { operatorService }: Connection,
@@ -143,8 +147,8 @@ export async function registerSearchAttributes(
       await operatorService.addSearchAttributes({ namespace, searchAttributes: { [name]: keywordType } });
       registered.push(name);
     } catch (error) {
-      // The attribute wasn't in the list, but now it exists, so another gateway process must have registered it just
-      // now. If it was in the list, it has a different type.
+      // The attribute wasn't in the list, so another process of the gateway must have registered it just now. If it was
+      // in the list, it exists with a different type.
       if (grpcCodeOf(error) === grpcStatus.alreadyExists && !Object.hasOwn(customAttributes, name)) registered.push(name);
       else rejection ??= error;
     }
@@ -156,15 +160,12 @@ function isMissingNamespace(error: unknown): boolean {
   return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpcStatus.notFound;
 }
 
-/**
- * Returns true if the error means that the server is unavailable. If the server rejects the request, this returns
- * false.
- */
+/** Returns true if the error means that the server is unavailable, and false if the server has rejected the request. */
 export function isUnavailable(error: unknown): boolean {
   return unavailableCodes.includes(grpcCodeOf(error));
 }
 
-/** Returns the gRPC status code of an error, or of the nearest cause that has one. */
+/** Returns the gRPC status code of an error or, if it has none, of its nearest cause that does. */
 export function grpcCodeOf(error: unknown): unknown {
   if (isGrpcServiceError(error)) return error.code;
   return isObject(error) && error['cause'] !== undefined ? grpcCodeOf(error['cause']) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Forwards the Temporal SDK's log to the gateway's log, without the noise. During an outage the SDK logs every attempt
- * of every poller, so we repeat each warning at most once a minute. Errors in activities are skipped, because
+ * Forwards the Temporal SDK's log to the gateway's log, without the noise. During an outage, the SDK logs every attempt
+ * of every poller, so we let the same warning through only once a minute. We skip errors of activities, because
  * `wrap-activities.ts` already logs them.
  */
 import type { Logger, LogLevel, LogMetadata } from '@temporalio/common';
@@ -10,7 +10,7 @@ import type { LogFields } from '../../observability/log-fields.ts';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
-/** How many messages we remember. If there are more, some may be logged again too soon. */
+/** How many messages we remember. If there are more, we may repeat some of them too soon. */
 const maxMessages = 200;
 
 export function createSdkLogger(logger: GatewayLogger): Logger {
@@ -23,7 +23,7 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   };
 
   const wasLoggedRecently = (message: string): boolean => {
-    // Ignore ids and numbers, so that two messages that only differ in these count as the same.
+    // Two messages count as the same if they only differ in ids and numbers.
     const kind = message.replaceAll(/[0-9a-f-]{36}|\d+/g, '');
     if (loggedMessages.has(kind)) return true;
     loggedMessages.set(kind, true);
@@ -55,7 +55,7 @@ function isNoise(message: string, metadata: LogMetadata | undefined): boolean {
   );
 }
 
-/** Picks the log fields that we know are safe, i.e. ids and names. */
+/** Picks ids and names, which are the log fields that we know to be safe. */
 function pickFields(metadata: LogMetadata | undefined): LogFields {
   const fields: { -readonly [Name in keyof LogFields]: unknown } = {};
   for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue'] as const) {

@@ -1,7 +1,7 @@
 /**
- * Reads and writes the dev server's files in the data directory. The next start finds a running server through
- * `temporal.json`. The `id` file gives the directory a stable id. We derive the Temporal namespace from it, so that two
- * clones on one machine never share a namespace.
+ * Reads and writes the dev server's files in the data directory. `temporal.json` tells the next start how to find a
+ * server that's still running. The `id` file gives the directory a stable id, from which we derive the Temporal
+ * namespace. That way, two clones on the same machine never share one.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -18,10 +18,10 @@ const recordSchema = z.object({
   namespace: z.string(),
 });
 
-/** Identifies the server's process, with its addresses and namespace. */
+/** The server's process, its addresses and its namespace. */
 export type DevServerRecord = Readonly<z.output<typeof recordSchema>>;
 
-/** Returns the id of the data directory, which has 12 hexadecimal digits. Creates it on the first call. */
+/** Returns the id of the data directory, and creates it if necessary. It has 12 hexadecimal digits. */
 export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
   const file = join(dataDir, 'id');
   for (;;) {
@@ -35,15 +35,15 @@ export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
     try {
       await writeFile(file, `${randomBytes(6).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
     } catch (error) {
-      // Somebody else has just created the file. Use the id that it contains.
+      // Somebody else was faster, so we use their id.
       if (errorCode(error) !== 'EEXIST') throw error;
     }
   }
 }
 
 /**
- * Returns the record of the last server. Returns null if there's no record or if it's malformed, because both mean that
- * we have to start a new server.
+ * Returns the record of the last server. Returns null if it's missing or malformed, since we have to start a new server
+ * in both cases.
  */
 export async function readRecord(dataDir: string): Promise<DevServerRecord | null> {
   return recordSchema.safeParse(parseJson((await readIfExists(recordFile(dataDir))) ?? '')).data ?? null;
@@ -52,7 +52,7 @@ export async function readRecord(dataDir: string): Promise<DevServerRecord | nul
 export async function writeRecord(dataDir: string, record: DevServerRecord): Promise<void> {
   const file = recordFile(dataDir);
   await writeFile(`${file}.new`, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
-  // Renaming is atomic, so if we're killed before it, the old record is still intact.
+  // Renaming is atomic. If we're killed before this, the old record is still intact.
   await rename(`${file}.new`, file);
 }
 

@@ -25,8 +25,8 @@ export interface DevServerOptions {
   readonly dataDir: string;
   readonly logger: Logger;
   /**
-   * Checks whether a Temporal server at this address has this namespace. We inject this function, because only the
-   * client files are allowed to import the SDK.
+   * Checks whether a Temporal server with this namespace is running at this address. It has to be passed in, because
+   * only the client files may import the SDK.
    */
   readonly servesNamespace: (address: string, namespace: string) => Promise<boolean>;
   /** Called when the server has crashed and we've started it again. */
@@ -38,11 +38,11 @@ export interface DevServer {
   readonly address: string;
   readonly uiUrl: string;
   readonly namespace: string;
-  /** True if an earlier process of the gateway had started this server. */
+  /** True if this server was started by an earlier process of the gateway. */
   readonly reattached: boolean;
-  /** Returns the process id, which changes when the server is restarted. */
+  /** The process id. It changes if the server is restarted. */
   pid(): number;
-  /** Checks whether somebody else has stopped the server, in which case we don't restart it. */
+  /** True if somebody else has stopped the server. We don't restart it then. */
   isStopped(): boolean;
   /** Sends SIGTERM to the server, and SIGKILL after ten seconds. */
   stop(): Promise<void>;
@@ -51,8 +51,8 @@ export interface DevServer {
 interface RunningServer {
   readonly record: DevServerRecord;
   /**
-   * Resolves when the process has exited. The result is true if it was stopped by a signal. If the server was started
-   * by an earlier gateway process we can't know that, so this resolves to false right away.
+   * Resolves when the process exits, with true if it was stopped by a signal. If an earlier process of the gateway
+   * started the server, we can't know that. In that case this resolves to false right away.
    */
   readonly wasStopped: Promise<boolean>;
 }
@@ -66,25 +66,30 @@ const readyTimeoutMs = 60_000;
 const reattachTimeoutMs = 10_000;
 const stopGraceMs = 10_000;
 /**
- * Uses write-ahead logging and only syncs at checkpoints. By default, the server syncs several times per transaction. A
- * workflow takes a dozen transactions, all on one shared connection, so that would be slow. If the server is killed,
- * nothing is lost. A power failure can lose the last few seconds but doesn't corrupt the file
- * (https://sqlite.org/pragma.html#pragma_synchronous), and the dispatcher enqueues unfinished work again.
+ * Makes the server use write-ahead logging and sync only at checkpoints. By default it syncs several times per
+ * transaction. That would be slow, because a workflow takes a dozen transactions, and they all share a single
+ * connection.
+ *
+ * If the server is killed, nothing is lost. A power failure can lose the last few seconds, but it doesn't corrupt the
+ * file (https://sqlite.org/pragma.html#pragma_synchronous), and the dispatcher enqueues unfinished work again.
  */
 const sqlitePragmas = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
 /** Makes projects take turns in the task queue. Older servers ignore this setting. */
 const fairQueues = ['--dynamic-config-value', 'matching.enableFairness=true'];
 /**
- * How often we check whether the server is alive. We have to poll, because a server that we've reattached to isn't a
- * child process and has no exit event.
+ * How often we check whether the server is alive. If we've reattached to it, it isn't our child process, so there's no
+ * exit event and we have to poll.
  */
 const checkIntervalMs = 1_500;
 const restartBackoff = { initialMs: 1_000, maxMs: 30_000 };
 
-/** Reattaches to the server of this data directory, or starts a new one. If this throws, no server is left running. */
+/**
+ * Reattaches to the server of this data directory, or starts a new one. If this throws, it doesn't leave a server
+ * running.
+ */
 export async function startDevServer(input: DevServerOptions): Promise<DevServer> {
   const { logger } = input;
-  // The server runs in a different working directory, so a relative path wouldn't work.
+  // Make the path absolute, because the server runs in a different working directory.
   const dataDir = resolve(input.dataDir);
   const options = { ...input, dataDir };
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -149,7 +154,7 @@ function superviseServer(
   }
 }
 
-/** Returns the server from an earlier start if it still serves the namespace, and otherwise terminates it. */
+/** Returns the server of an earlier start if it still serves the namespace. If it doesn't, we terminate it. */
 async function reattach(options: DevServerOptions, namespace: string): Promise<RunningServer | null> {
   const record = await readRecord(options.dataDir);
   if (!record || !(await isRunning(record))) return null;
@@ -166,7 +171,7 @@ async function startOnFreePorts(options: DevServerOptions, namespace: string): P
     try {
       return await launch(options, namespace, ports);
     } catch (error) {
-      // Probably somebody else took one of the ports first. Try different ones.
+      // Somebody else has probably taken one of the ports in the meantime, so try others.
       options.signal?.throwIfAborted();
       if (attempt === 3) throw error;
       options.logger.warn({ err: error, attempt }, 'Temporal dev server failed to start; retrying on other ports');
@@ -178,7 +183,7 @@ async function launch(options: DevServerOptions, namespace: string, ports: Ports
   const { dataDir } = options;
   const { identity, wasStopped } = await spawnServer(options, namespace, ports);
   const record = { ...identity, address: `127.0.0.1:${ports.address}`, uiUrl: `http://127.0.0.1:${ports.ui}`, namespace };
-  // Write this before the server is ready. If the gateway is killed now, the next start still finds the server.
+  // Do this before the server is ready. If the gateway is killed now, the next start can still find the server.
   await writeRecord(dataDir, record);
   try {
     if (await waitUntilReady(options, record, readyTimeoutMs)) return { record, wasStopped };
@@ -194,8 +199,8 @@ async function spawnServer(
   namespace: string,
   ports: Ports,
 ): Promise<{ identity: ProcessIdentity; wasStopped: Promise<boolean> }> {
-  // Log to a file. With a pipe, the server would be killed by its next log line if the reader had died. Every start
-  // truncates the file, so it doesn't grow forever.
+  // Let the server log to a file. If it logged to a pipe, its next line would kill it once the reader is gone. The file
+  // is truncated at every start, so it doesn't grow forever.
   const log = await open(join(dataDir, 'temporal.log'), 'w', 0o600);
   try {
     const child = spawn(
@@ -220,18 +225,18 @@ async function spawnServer(
         ...sqlitePragmas,
         ...fairQueues,
       ),
-      // Don't pass on our environment, because the server shouldn't see vendor keys or TEMPORAL_… settings. Setting
-      // HOME makes it ignore the user's configuration.
+      // Don't pass on our environment, because the server shouldn't see the vendors' keys or any TEMPORAL_… settings.
+      // It has its own HOME, so that it ignores the user's configuration.
       { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] },
     );
     await once(child, 'spawn');
     child.unref();
-    // Stop the server if the gateway exits without doing so, e.g. on a second Ctrl-C.
+    // If the gateway exits without stopping the server, e.g. on a second Ctrl-C, stop it here.
     const terminate = (): boolean => child.kill();
     process.once('exit', terminate);
     const wasStopped = once(child, 'exit').then(([code, signal]: unknown[]) => {
       process.off('exit', terminate);
-      // The server handles SIGTERM and SIGINT, and then exits with code 0.
+      // The server exits with code 0 after it has handled SIGTERM or SIGINT.
       return code === 0 || signal === 'SIGTERM' || signal === 'SIGINT';
     });
     const identity = child.pid === undefined ? null : await identifyProcess(child.pid);
@@ -252,7 +257,7 @@ async function waitUntilReady({ servesNamespace, signal }: DevServerOptions, rec
   return false;
 }
 
-/** Finds two free loopback ports. Both are open at the same time, so that they're different. */
+/** Finds two free ports on the loopback address. We open both at the same time so that they can't be the same. */
 async function findFreePorts(): Promise<Ports> {
   const servers = [createServer(), createServer()];
   const [address = 0, ui = 0] = await Promise.all(

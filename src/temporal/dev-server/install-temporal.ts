@@ -1,7 +1,7 @@
 /**
  * Installs the Temporal CLI, either from the official download or with `go install`. Both functions put `temporal` into
- * an empty folder and return its version. If one of them throws, the caller tries the other one. We don't retry if the
- * server rejects the download.
+ * an empty folder and return its version. If one of them throws, the caller tries the other. If the server rejects the
+ * download, we don't try that again.
  */
 import { execFile, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
@@ -16,17 +16,17 @@ import type { Logger } from '../../observability/logger.ts';
 
 const run = promisify(execFile);
 
-/** The parts of this process's environment that we need for the installation. */
+/** What the installation needs to know about our environment. */
 export interface TemporalEnvironment {
   readonly path: string;
   /** `$XDG_CACHE_HOME/model-gateway` or `~/.cache/model-gateway`. All clones on this machine share it. */
   readonly cacheDir: string;
   /**
-   * The variables of our environment. We only pass on what the Go toolchain needs, i.e. the proxy, the cache and the
+   * Our environment variables. We only pass on what the Go toolchain needs, i.e. those for the proxy, the cache and the
    * home directory.
    */
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Where to download the archives from. Defaults to Temporal's own site. */
+  /** Where the archives are. Defaults to Temporal's own site. */
   readonly downloadOrigin?: string;
 }
 
@@ -37,10 +37,12 @@ export interface InstallOptions {
   readonly signal: AbortSignal;
 }
 
-/** The newest version that can be built with `go install`. Later ones have `replace` directives in go.mod. */
+/** The newest version that `go install` can build. Later ones have `replace` directives in go.mod. */
 const buildableVersion = '1.5.1';
 
-/** Writing debug information would take a sixth of the build's CPU time, and Go's stack traces don't need it. */
+/**
+ * Leaves out debug information, which would take a sixth of the build's CPU time. Go doesn't need it for stack traces.
+ */
 const withoutDebugInformation = ['-gcflags=all=-dwarf=false', '-ldflags=-s -w'];
 
 const downloadTimeoutMs = 10 * 60_000;
@@ -63,7 +65,7 @@ export async function downloadTemporal({ folder, environment, logger, signal }: 
   return /version v?(\d[\w.+-]*)/.exec(stdout)?.[1] ?? 'latest';
 }
 
-/** Builds the CLI with the local Go toolchain, at the lowest priority. This takes about five minutes on two cores. */
+/** Builds the CLI with the local Go toolchain at the lowest priority, which takes about five minutes on two cores. */
 export async function buildTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
   logger.info(
     { version: buildableVersion },
@@ -78,7 +80,7 @@ export async function buildTemporal({ folder, environment, logger, signal }: Ins
   return buildableVersion;
 }
 
-/** Runs `go` in its own process group, so that aborting also kills the compilers that it started. */
+/** Runs `go` in a process group of its own, so that aborting also kills the compilers that it has started. */
 async function runGo(args: readonly string[], variables: Record<string, string>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const child = spawn('go', args, { env: variables, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -103,23 +105,26 @@ async function runGo(args: readonly string[], variables: Record<string, string>,
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
-    // SIGKILL is fine here, because we delete the folder of these processes anyway.
+    // We delete the folder of these processes anyway, so it's fine to use SIGKILL.
     process.kill(-pid, 'SIGKILL');
   } catch {
     // All processes of the group have exited already.
   }
 }
 
-/** Lowers the priority, because we're serving calls during the build. Compilers that `go` starts later inherit it. */
+/**
+ * Lowers the priority, because we have to serve calls during the build. Compilers that `go` starts after this inherit
+ * it.
+ */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // Either we lack the permission, or the process has already exited. The build can continue at normal priority.
+    // The process has exited, or we lack the permission. In the latter case, the build continues at normal priority.
   }
 }
 
-/** Returns only the variables that Go needs, so that vendor keys aren't passed on. */
+/** Returns the variables that Go needs. We leave out everything else, e.g. the vendors' keys. */
 function goEnvironment({ path, variables }: TemporalEnvironment): Record<string, string> {
   const neededNames =
     /^(?:GO[A-Z0-9_]*|CGO_[A-Z_]+|CC|CXX|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|XDG_CACHE_HOME|XDG_CONFIG_HOME|(?:HTTPS?|NO|ALL)_PROXY|GIT_[A-Z_]+)$/i;

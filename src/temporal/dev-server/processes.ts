@@ -14,7 +14,7 @@ const run = promisify(execFile);
 export interface ProcessIdentity {
   readonly pid: number;
   /**
-   * The start time in a system-specific format: ticks since boot on Linux, a date elsewhere. We only check it for
+   * When the process started. On Linux this is in ticks since boot, and elsewhere it's a date. We only compare it for
    * equality.
    */
   readonly startTime: string;
@@ -31,8 +31,8 @@ export async function isRunning(identity: ProcessIdentity): Promise<boolean> {
 }
 
 /**
- * Sends SIGTERM, waits, and then sends SIGKILL. Returns once the process has exited. Does nothing if the pid now
- * belongs to a different process.
+ * Sends SIGTERM and, if that doesn't help, SIGKILL after a while. Returns once the process has exited. If the pid
+ * belongs to a different process by now, this does nothing.
  */
 export async function terminateProcess(identity: ProcessIdentity, graceMs: number): Promise<void> {
   for (const [signal, waitMs] of [
@@ -58,9 +58,9 @@ async function readLinuxStartTime(pid: number): Promise<string | null> {
   // The file is missing if the process has exited.
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
   if (stat === null) return null;
-  // The second field is the name of the command in parentheses. The name can contain spaces and parentheses, so we
-  // split the line after the last closing parenthesis. Counted from the start of the line, the 3rd field is the state
-  // and the 22nd is the start time.
+  // The second field is the name of the command in parentheses, which can itself contain spaces and parentheses. So we
+  // only split what comes after the last closing parenthesis. In the whole line, the state is the 3rd field and the
+  // start time the 22nd.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields[0] === 'Z' ? null : (fields[19] ?? null);
 }

@@ -19,13 +19,13 @@ const run = promisify(execFile);
 export interface ResolveTemporalOptions {
   readonly environment: TemporalEnvironment;
   readonly logger: Logger;
-  /** Aborting this signal ends the search and kills the child processes that it has started. */
+  /** If this signal is aborted, the search ends and all child processes that it has started are killed. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Returns the path of a CLI that runs on this machine. Throws if all installers fail. If the signal is aborted, this
- * throws its reason.
+ * Returns the path of a CLI that runs on this machine. Throws if all installers fail, or with the signal's reason if
+ * that's aborted.
  */
 export async function resolveTemporalBinary({
   environment,
@@ -40,7 +40,7 @@ export async function resolveTemporalBinary({
   const onWait = (): void => logger.info({}, 'waiting for another process to install Temporal');
   const lock = await waitForFileLock(join(cacheDir, 'temporal.lock'), { onWait, signal });
   try {
-    // Another process may have installed it while we were waiting for the lock.
+    // While we were waiting for the lock, another process may have installed it.
     return (await findInCache(cacheDir, signal)) ?? (await install(environment, logger, signal));
   } finally {
     lock.release();
@@ -63,7 +63,7 @@ async function install(environment: TemporalEnvironment, logger: Logger, signal:
       const version = await installInto({ folder, environment, logger, signal });
       if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the installed program does not run on this machine');
       const target = join(cacheDir, `temporal-${version}`);
-      // Replace whatever is there. If the CLI in this folder worked, we would have found it in the cache.
+      // We would have found the CLI in the cache if the one in this folder worked, so it's safe to replace it.
       await rm(target, { recursive: true, force: true });
       await rename(folder, target);
       logger.info({ source, version, seconds: Math.round((performance.now() - startedAt) / 1000) }, 'installed Temporal');
@@ -88,7 +88,7 @@ async function findOnPath(path: string, signal: AbortSignal): Promise<string | n
   return null;
 }
 
-/** Finds the newest version that works. The folders are named `temporal-<version>`. */
+/** Finds the newest version that works, in folders named `temporal-<version>`. */
 async function findInCache(cacheDir: string, signal: AbortSignal): Promise<string | null> {
   // no cache directory yet
   const names = await readdir(cacheDir).catch(() => []);
@@ -103,8 +103,8 @@ async function findInCache(cacheDir: string, signal: AbortSignal): Promise<strin
 }
 
 /**
- * Checks whether the file is a Temporal CLI that runs on this machine. The cache may be shared with machines of a
- * different architecture.
+ * Checks whether the file is a Temporal CLI that runs on this machine. The cache may be shared with machines that have
+ * a different architecture.
  */
 async function isRunnable(program: string, signal: AbortSignal): Promise<boolean> {
   try {
@@ -113,13 +113,14 @@ async function isRunnable(program: string, signal: AbortSignal): Promise<boolean
     return stdout.startsWith('temporal version');
   } catch {
     signal.throwIfAborted();
-    // The CLI is missing or not executable. The caller tries the next candidate.
+    // There's no CLI here or we can't execute it, so the caller tries the next candidate.
     return false;
   }
 }
 
 /**
- * Removes what installers left behind when their process died. While we hold the lock, nobody else can be installing.
+ * Removes what installers have left behind if their process died. We hold the lock, so none of them can still be
+ * running.
  */
 async function removeLeftovers(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {

@@ -19,7 +19,7 @@ export interface DispatcherOptions {
   readonly database: Database;
   /**
    * Starts the row's workflow unless it's running, and sends the row's signal if it has one. Throws
-   * `PermanentStartError` if the row is rejected. All other errors mean that Temporal is unavailable.
+   * `PermanentStartError` if the row is rejected, and any other error if Temporal is unavailable.
    */
   readonly start: (row: OutboxRow) => Promise<void>;
   /** Checks that Temporal responds, and rejects if not. */
@@ -27,24 +27,24 @@ export interface DispatcherOptions {
   /** Writes outbox rows for all work that is unfinished according to the tables. */
   readonly reenqueueUnfinished: () => Promise<void>;
   /**
-   * We create or update the schedules whenever we (re)connect, and once a day. If the server rejects the update, or
-   * search attributes are still missing, we try again soon.
+   * We create or update the schedules whenever we (re)connect, and once a day. If the server rejects that or still
+   * lacks some search attributes, we try again soon.
    */
   readonly schedules?: Schedules;
   readonly logger: Logger;
   /** Called whenever Temporal becomes reachable or unreachable. */
   readonly onChange?: (reachable: boolean) => void;
-  /** How often we read the table even if we haven't been notified. */
+  /** How often we read the table even if nothing has notified us. */
   readonly pollIntervalMs?: number;
 }
 
 export interface Schedules {
   /**
-   * Creates or updates the schedules. Resolves with false if the server rejects them. Only rejects if Temporal is
+   * Creates or updates the schedules. Resolves to false if the server rejects them, and only rejects if Temporal is
    * unavailable.
    */
   put(): Promise<boolean>;
-  /** Checks whether the server now has search attributes that were missing when we last updated the schedules. */
+  /** Checks whether the server has gained search attributes since we last updated the schedules. */
   lackAttributes(): boolean;
 }
 
@@ -52,17 +52,17 @@ export interface Dispatcher {
   /** Call this after Temporal was restarted. Enqueues unfinished work again and dispatches immediately. */
   reconnect(): void;
   /**
-   * Age of the oldest undelivered row in milliseconds, extrapolated from the last time that we read the table. So it
-   * keeps growing while the database is down.
+   * How old the oldest undelivered row is, in milliseconds. We extrapolate this from the last time that we read the
+   * table, so it also grows while the database is down.
    */
   lagMs(): number;
-  /** Stops the dispatcher. Resolves once every row that it has claimed is either delivered or released. */
+  /** Stops the dispatcher. Resolves once every row that it has claimed has been delivered or released. */
   stop(): Promise<void>;
 }
 
 type Dependency = 'Temporal' | 'database';
 
-/** Thrown if Temporal or the database is unavailable. The reason is in `cause`. */
+/** Thrown if Temporal or the database is unavailable, with the reason in `cause`. */
 class DependencyUnavailableError extends Error {
   readonly dependency: Dependency;
 
@@ -74,7 +74,7 @@ class DependencyUnavailableError extends Error {
 }
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** After a successful request, we assume for this long that Temporal is still available. */
+/** After a successful request, we don't check for this long whether Temporal is available. */
 const probeTtlMs = 15_000;
 const reenqueueIntervalMs = 24 * 3_600_000;
 const scheduleRetryMs = 60_000;
@@ -86,9 +86,9 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   let reenqueuedAt = never;
   let schedulesDueAt = never;
   let reachable: boolean | null = null;
-  /** Set when we log that this dependency is down, and null again when it's back. */
+  /** The dependency whose outage we've logged. Null if there is none, or once it's over. */
   let outage: Dependency | null = null;
-  /** Creation time of the oldest row, converted to this process's clock. */
+  /** When the oldest row was created, by this process's clock. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const loop = createBackgroundLoop({
@@ -139,7 +139,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     return true;
   }
 
-  /** Wakes the loop for a new row. We don't do this during an outage, because it would defeat the backoff. */
+  /** Wakes the loop because there's a new row. During an outage we ignore it, because it would defeat the backoff. */
   function wakeUnlessOutage(): void {
     if (outage === null) loop.wake();
   }
@@ -149,7 +149,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     if (outage !== dependency) logger.warn({ dependency, err: error }, 'outbox dispatch paused');
     outage = dependency;
     if (dependency !== 'Temporal') return;
-    // Temporal may lose its state during an outage. So when it's back, we check everything again.
+    // Temporal may lose its state during an outage, so check everything again when it's back.
     probedAt = reenqueuedAt = schedulesDueAt = never;
     setReachable(false);
   }

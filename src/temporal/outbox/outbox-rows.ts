@@ -2,8 +2,8 @@
  * The dispatcher's SQL statements for the `outbox` table. The dispatcher claims rows, starts their workflows, and then
  * deletes, postpones or releases the rows.
  *
- * Each statement is its own transaction. The embedded database has only one session, so we can't keep a transaction
- * open while we wait for Temporal.
+ * Each statement is a transaction of its own. We can't keep one open while we wait for Temporal, because the embedded
+ * database has only one session.
  */
 
 import { SpanKind } from '@opentelemetry/api';
@@ -13,7 +13,7 @@ import type { Logger } from '../../observability/logger.ts';
 import { attributes, spanNames } from '../../observability/trace-names.ts';
 import { continueTrace } from '../../observability/tracing.ts';
 
-/** Thrown by `start` if retrying this row is useless. It has no effect on other rows. */
+/** Thrown by `start` if it's no use trying this row again. Other rows aren't affected. */
 export class PermanentStartError extends Error {
   override readonly name = 'PermanentStartError';
 }
@@ -29,11 +29,11 @@ export interface OutboxRow extends OutboxEntry {
 
 const batchSize = 100;
 /**
- * The dev server runs one transaction after the other. If we started more workflows at once, the worker's own requests
- * would starve.
+ * The dev server handles one transaction at a time. If we started more workflows at once, requests of the worker would
+ * starve.
  */
 const maxConcurrentStarts = 5;
-/** Rejected rows are retried after 2, 4, 8 … seconds. After this many attempts, we retry hourly. */
+/** We retry rejected rows after 2, 4, 8 … seconds, and once an hour after this many attempts. */
 const hourlyAfterAttempts = 11;
 const maxLoggedIds = 20;
 
@@ -76,7 +76,7 @@ function toOutboxRow({ projectId, signal, signalInput, trace, ...row }: StoredRo
   };
 }
 
-/** Returns the age of the oldest due row in milliseconds, or 0 if no row is due. Postponed rows don't count. */
+/** Returns how old the oldest due row is, in milliseconds, or 0 if there is none. Postponed rows aren't due. */
 export async function measureLag(database: Queries): Promise<number> {
   const [oldest] = await database.query<{ waitedMs: number }>(
     `select (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"
@@ -86,8 +86,8 @@ export async function measureLag(database: Queries): Promise<number> {
 }
 
 /**
- * Starts the workflows of claimed rows, and then deletes, postpones or releases each row. Returns the error if Temporal
- * is unavailable, and null otherwise.
+ * Starts the workflows of claimed rows, and then deletes, postpones or releases each row. If Temporal is unavailable,
+ * returns the error.
  */
 export async function deliverRows(
   rows: readonly OutboxRow[],
@@ -131,7 +131,10 @@ function toSpan({ workflow, workflowId, attempts }: OutboxRow) {
   return { name: `${spanNames.outbox} ${workflow}`, kind: SpanKind.PRODUCER, attributes: given };
 }
 
-/** Logs the first rejection, and later the hourly ones. In between, attempts are only seconds apart. */
+/**
+ * Logs the first rejection, and those that come hourly. We don't log the ones in between, because they're only seconds
+ * apart.
+ */
 function logRejection(logger: Logger, { id, workflow, workflowId, projectSlug, attempts }: OutboxRow, error: unknown): void {
   if (attempts > 1 && attempts <= hourlyAfterAttempts) return;
   const project = projectSlug === null ? {} : { project: projectSlug };
@@ -139,8 +142,8 @@ function logRejection(logger: Logger, { id, workflow, workflowId, projectSlug, a
 }
 
 /**
- * Deletes rows that have been rejected for 30 days and returns their number. If the work is still unfinished,
- * `reenqueueUnfinished` writes a new row for it. Rows that only wait for Temporal to come back are never deleted.
+ * Deletes rows that have been rejected for 30 days, and returns how many there were. If their work is unfinished,
+ * `reenqueueUnfinished` writes new rows for it. We never delete rows that are only waiting for Temporal to come back.
  */
 export async function deleteUndeliverableRows({ database, logger }: { database: Database; logger: Logger }): Promise<number> {
   const rows = await database.query<{ id: number; workflowId: string }>(
@@ -154,15 +157,15 @@ export async function deleteUndeliverableRows({ database, logger }: { database: 
 }
 
 /**
- * Rejected rows are retried because a newer version of the gateway may be able to start them. The delay grows from
- * seconds to an hour.
+ * A newer version of the gateway may be able to start rejected rows, so we retry them. The delay grows from seconds to
+ * an hour.
  */
 const postponeRejected = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
   where id = any($1::bigint[])`;
 
 const releaseClaims = 'update outbox set next_try_at = now(), attempts = greatest(0, attempts - 1) where id = any($1::bigint[])';
 
-/** Counts the rows that are due and the rows that were rejected, for metrics. Stops counting at `outboxCountLimit`. */
+/** Counts the due rows and the rejected rows for metrics, up to `outboxCountLimit`. */
 export async function countRows(queries: Queries): Promise<{ readonly due: number; readonly rejected: number }> {
   const [row] = await queries.query<{ due: number; rejected: number }>(
     `select (count(*) filter (where next_try_at <= now() + interval '30 seconds'))::integer as due,
@@ -173,5 +176,5 @@ export async function countRows(queries: Queries): Promise<{ readonly due: numbe
   return row ?? { due: 0, rejected: 0 };
 }
 
-/** After weeks without Temporal the outbox can be so long that counting every row would be slow. */
+/** Where we stop counting. After weeks without Temporal, counting all rows of the outbox would be slow. */
 const outboxCountLimit = 100_000;

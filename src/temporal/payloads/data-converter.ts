@@ -1,5 +1,5 @@
 /**
- * Creates the data converters for all Temporal clients and workers. These check payloads, encrypt them and convert
+ * Creates the data converters for all Temporal clients and workers, which check payloads, encrypt them and convert
  * failures.
  */
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import type { DataConverter } from '@temporalio/common';
 import { createEncryptionCodec, type OnMissingKey, type PayloadKeys } from './encryption.ts';
 import { createPayloadCodec } from './payloads.ts';
 
-/** Creates a converter that checks each payload, and then encrypts it with the first key if there is one. */
+/** Creates a converter that checks payloads and, if there's a key, encrypts them with the first one. */
 export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?: OnMissingKey): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(), createEncryptionCodec(payloadKeys, onMissingKey)],
@@ -17,7 +17,7 @@ export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?
 
 /**
  * Like `createDataConverter`, but decodes every payload as undefined. Use this for requests that have to work even if
- * we lack the keys of existing payloads.
+ * we don't have the keys of existing payloads.
  */
 export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataConverter {
   const { payloadCodecs = [], ...converter } = createDataConverter(payloadKeys);
@@ -29,8 +29,8 @@ export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataCon
 }
 
 /**
- * Returns the path of the failure converter. The SDK loads it from this path, and the workflow bundle contains the same
- * file.
+ * Returns the path of the failure converter. The SDK loads it from there, and the same file is part of the workflow
+ * bundle.
  */
 export function failureConverterPath(): string {
   const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';

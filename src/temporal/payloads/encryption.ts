@@ -15,11 +15,14 @@ import { isPublic } from './payloads.ts';
 
 const cipherName = 'aes-256-gcm';
 const encodingName = 'binary/encrypted';
-/** The recommended nonce length for GCM. With random nonces, a key is safe for 2^32 payloads. */
+/**
+ * The nonce length that's recommended for GCM. With random nonces, it's safe to encrypt 2^32 payloads with the same
+ * key.
+ */
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Thrown if a payload can't be decrypted because we don't have its key. */
+/** Thrown if we don't have the key to decrypt a payload. */
 class MissingPayloadKeyError extends Error {
   override readonly name = 'MissingPayloadKeyError';
 
@@ -28,10 +31,10 @@ class MissingPayloadKeyError extends Error {
   }
 }
 
-/** Called with the id of the missing key. The workflow id is missing if the SDK doesn't know it. */
+/** Called with the id of the missing key. The workflow id is only set if the SDK knows it. */
 export type OnMissingKey = (keyId: string, workflowId?: string) => void;
 
-/** Keys of 32 bytes. If this is a function, it must return the same array until the keys change. */
+/** Keys of 32 bytes. A function has to return the same array until the keys change. */
 export type PayloadKeys = readonly Uint8Array[] | (() => readonly Uint8Array[]);
 
 /** Creates the encryption codec. Without a key, payloads stay unencrypted. */
@@ -95,12 +98,12 @@ function parsePayload(bytes: Buffer): Payload {
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };
 }
 
-/** Returns the id of the key that encrypted a payload. Null if the payload isn't encrypted. */
+/** Returns the id of the key that a payload was encrypted with, or null if it isn't encrypted. */
 export function encryptionKeyIdOf({ metadata }: Payload): string | null {
   return toUtf8(metadata?.['encoding']) === encodingName ? toUtf8(metadata?.['encryption-key-id']) : null;
 }
 
-/** Returns an id for a key: 16 hexadecimal digits that don't reveal it. */
+/** Returns an id for a key. It has 16 hexadecimal digits, and doesn't reveal the key. */
 export function keyFingerprint(key: Uint8Array): string {
   return createHash('sha256').update('gateway payload key ').update(key).digest('hex').slice(0, 16);
 }

@@ -1,6 +1,6 @@
 /**
- * Tracks which payload keys this process lacks, for `/readyz` and the log. We only notice that a key is missing when we
- * try to decrypt a payload. If only waiting runs need the key, we report it when one of them continues.
+ * Tracks which payload keys this process is missing, for `/readyz` and the log. We only notice when we try to decrypt a
+ * payload. So if only waiting runs need a key, we don't report it until one of them continues.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -10,13 +10,13 @@ export interface MissingKeys {
   readonly report: OnMissingKey;
   /** Returns the ids of missing keys that we needed recently. */
   ids(): readonly string[];
-  /** Forgets all missing keys. Call this after the keys of this process have changed. */
+  /** Forgets all missing keys. Call this when the keys of this process have changed. */
   clear(): void;
 }
 
 /**
- * How long we report a key as missing after it was last needed. Temporal retries a failing workflow task at least every
- * ten minutes, so this has to be longer than that.
+ * How long we report a key as missing after we last needed it. This has to be more than ten minutes, which is how long
+ * Temporal waits at most before it retries a failing workflow task.
  */
 const expiryMs = 15 * 60_000;
 const logIntervalMs = 60_000;
@@ -25,7 +25,7 @@ const maxWorkflowIds = 20;
 interface MissingKey {
   neededAt: number;
   loggedAt: number;
-  /** Workflows that have needed the key since we last logged it. */
+  /** Workflows that have needed the key since our last log line about it. */
   readonly workflowIds: Set<string>;
 }
 

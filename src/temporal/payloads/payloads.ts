@@ -36,8 +36,8 @@ export class PayloadRejectedError extends Error {
 }
 
 /**
- * Throws `PayloadRejectedError` if a value breaks the rule. Call this before a start or signal, so that the caller
- * fails and not the workflow.
+ * Throws `PayloadRejectedError` if a value breaks the rule. If you check a value before a start or signal, it's the
+ * caller that fails rather than the workflow.
  */
 export function checkPayload(value: unknown): void {
   if (value === undefined) return;
@@ -46,7 +46,7 @@ export function checkPayload(value: unknown): void {
 }
 
 /**
- * Creates the codec that all clients and workers use. It leaves payloads unchanged, but rejects any that could contain
+ * Creates the codec for all clients and workers. It doesn't change payloads, but rejects those that could contain
  * private text.
  */
 export function createPayloadCodec(): PayloadCodec {
@@ -69,8 +69,8 @@ function checkEncoded({ metadata, data }: Payload): void {
 }
 
 /**
- * Returns true if a payload can stay unencrypted. Operators need to read the notes in order to tell runs apart, and
- * workflow metadata contains the current details.
+ * Checks whether a payload can stay unencrypted. That's the case for notes, which operators need to tell runs apart,
+ * and for workflow metadata with the current details.
  */
 export function isPublic({ metadata, data }: Payload): boolean {
   if (!data || metadata?.[failureMark] || String(metadata?.['encoding'] && Buffer.from(metadata['encoding'])) !== 'json/plain')
@@ -79,7 +79,7 @@ export function isPublic({ metadata, data }: Payload): boolean {
   return typeof value === 'string' ? isNote(value) : isWorkflowMetadata(value);
 }
 
-/** Checks that the payload of a failure is an object with at most a message and a stack. */
+/** Makes sure that the payload of a failure is an object with a message, a stack, or both, and nothing else. */
 function checkFailure(text: string): void {
   const value = parse(text);
   const isFailure =
@@ -96,7 +96,7 @@ function checkText(text: string, { systemQueries = false } = {}): void {
   checkStrings(value);
 }
 
-/** Checks every string and key. This is iterative, because the sender controls the nesting depth. */
+/** Checks every string and key. It doesn't use recursion, because the sender decides how deep the nesting is. */
 function checkStrings(root: unknown): void {
   const pending: { path: string; value: unknown }[] = [{ path: 'value', value: root }];
   for (let item = pending.pop(); item; item = pending.pop()) {

@@ -9,9 +9,7 @@
 import { isNote } from '../../../workflows/notes.ts';
 import { asArray, asObject, isObject } from '../../core/json/narrow.ts';
 
-/**
- * Matches a line of a V8 stack, such as `    at async conversationIdle (/app/workflows/conversation-idle.ts:24:18)`.
- */
+/** A line of a V8 stack, such as `    at async conversationIdle (/app/workflows/conversation-idle.ts:24:18)`. */
 const stackLine =
   /^ {4}at (?:(?:async |new )*[\w.$<>]{1,100}(?: \[as \w{1,60}\])? \((?:<anonymous>|[^\s()]{1,300}:\d+:\d+)\)|[^\s()]{1,300}:\d+:\d+)$/;
 const maxStackLength = 256 * 1024;
@@ -26,8 +24,8 @@ function isStackTrace(value: unknown): boolean {
 }
 
 /**
- * Recognizes a result of `__enhanced_stack_trace`. It doesn't contain source code, because `showStackTraceSources` is
- * off.
+ * Recognizes a result of `__enhanced_stack_trace`. Since `showStackTraceSources` is off, it doesn't contain any source
+ * code.
  */
 function isEnhancedStackTrace(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['sdk', 'stacks', 'sources'])) return false;
@@ -46,7 +44,7 @@ function isLocation(value: unknown): boolean {
 
 /**
  * Recognizes a result of `__temporal_workflow_metadata`. Its current details and descriptions have to be notes, or
- * sentences from the SDK's own queries.
+ * sentences that belong to the SDK's own queries.
  */
 export function isWorkflowMetadata(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['definition', 'currentDetails'])) return false;

@@ -1,4 +1,4 @@
-/** Measures how long activity tasks wait for a worker (Temporal's schedule-to-start latency). */
+/** Measures how long activities wait for a worker, which Temporal calls schedule-to-start latency. */
 import { systemClock } from '../../core/time.ts';
 
 interface ActivityContext {
@@ -6,14 +6,14 @@ interface ActivityContext {
 }
 
 /**
- * Creates an activity interceptor for a worker. Local activities aren't measured, because they start together with
+ * Creates an activity interceptor for a worker. We don't measure local activities, because they start together with
  * their workflow task.
  */
 export function measureWaits(onWait: (ms: number) => void) {
   return ({ info }: ActivityContext) => ({
     inbound: {
       execute<Input>(input: Input, next: (input: Input) => Promise<unknown>): Promise<unknown> {
-        // The difference can be negative, because it compares the clocks of two machines.
+        // This compares the clocks of two machines, so the difference can be negative.
         if (!info.isLocal) onWait(Math.max(0, systemClock.now() - info.currentAttemptScheduledTimestampMs));
         return next(input);
       },

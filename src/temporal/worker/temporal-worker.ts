@@ -1,6 +1,6 @@
 /**
- * Runs Temporal workers. Installs the SDK's runtime, builds the workflow bundle, and recreates the worker if it stops
- * unexpectedly.
+ * Runs Temporal workers. This installs the SDK's runtime, builds the workflow bundle, and recreates the worker if it
+ * stops unexpectedly.
  */
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
@@ -17,25 +17,28 @@ import { createDataConverter, failureConverterPath } from '../payloads/data-conv
 import { type WorkerSpec, workerOptions } from './worker-options.ts';
 
 export interface RunningWorker {
-  /** Checks whether the worker is polling. It keeps polling while Temporal is unavailable. */
+  /** Checks whether the worker is polling. While Temporal is unavailable, it keeps polling. */
   isPolling(): boolean;
   stop(): Promise<void>;
 }
 
-/** How long stopping may take after the grace period. The SDK alone waits 5 s for activities that it has cancelled. */
+/**
+ * How much longer than the grace period stopping may take. The SDK already waits 5 s for activities that it has
+ * cancelled.
+ */
 const stopTimeoutMs = 10_000;
 
 /**
- * Loads the SDK's worker on demand. Half of the modules that a process loads at startup belong to it, and processes
- * without a worker don't need them.
+ * Loads the SDK's worker on demand. It makes up half of the modules that a process would load at startup, and a process
+ * without a worker doesn't need it.
  */
 export async function loadWorkerSdk(): Promise<typeof import('@temporalio/worker')> {
   return import('@temporalio/worker');
 }
 
 /**
- * Builds the workflow bundle and writes it to a file. `workflow-bundle.ts` runs this in a child process and finds it by
- * name.
+ * Builds the workflow bundle and writes it to a file. `workflow-bundle.ts` calls this function by its name, in a child
+ * process.
  *
  * @public
  */
@@ -49,7 +52,7 @@ export async function writeWorkflowBundle(entry: string, target: string): Promis
   await rename(temporaryFile, target);
 }
 
-/** Returns the path of the workflow interceptors, which are in the same folder as the entry point. */
+/** Returns the path of the workflow interceptors, which are in the folder of the entry point. */
 function tracingPath(entry: string): string {
   return join(dirname(entry), `tracing${extname(entry)}`);
 }
@@ -67,7 +70,7 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
     async stop() {
       stopping.abort();
       if (worker?.getState() === 'RUNNING') worker.shutdown();
-      // Limit the wait, because the SDK can't cancel an attempt to connect to an address that drops packets.
+      // Don't wait forever. The SDK can't cancel an attempt to connect to an address that drops packets.
       await Promise.race([running, sleep(spec.graceMs + stopTimeoutMs, undefined, { ref: false })]);
     },
   };
@@ -85,8 +88,8 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
         workflowBundle: { codePath },
       });
       const run = worker.run();
-      // Run the worker even if we've been stopped in the meantime. The SDK only releases its resources at the end of
-      // `run`.
+      // Run the worker even if we've been stopped in the meantime, because the SDK doesn't release its resources until
+      // `run` ends.
       if (stopping.signal.aborted) worker.shutdown();
       else logger.info({ queue: memoryQueue, namespace: options.namespace }, 'Temporal worker started');
       await run;
@@ -98,8 +101,8 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
 }
 
 /**
- * Installs our logger in the SDK's runtime. This has to happen before the runtime is first used. There's only one
- * runtime, which lives as long as any worker or native connection.
+ * Installs our logger in the SDK's runtime, which has to happen before the runtime is first used. There's a single
+ * runtime, and it lives as long as any worker or native connection.
  */
 export async function installRuntime(logger: Logger): Promise<void> {
   const { Runtime } = await loadWorkerSdk();
@@ -108,18 +111,18 @@ export async function installRuntime(logger: Logger): Promise<void> {
     logger: createSdkLogger(logger),
     telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
     workerHeartbeatInterval: 0,
-    // The application itself handles signals, because it has to stop its parts in the right order.
+    // The application has to stop its parts in the right order, so it handles signals itself.
     shutdownSignals: [],
   });
 }
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** After a run that lasted at least this long, we start counting failures from the beginning. */
+/** If a run lasted at least this long, we start counting failures from zero. */
 const healthyAfterMs = 60_000;
 
 /**
- * Restarts a task with backoff if it fails. Resolves once the signal is aborted and `run` has ended. If `run` fails
- * several times in a row, `onFailure` is only called the first time.
+ * Runs a task, and restarts it with backoff if it fails. Resolves once the signal is aborted and `run` has ended. If
+ * `run` fails several times in a row, we call `onFailure` only the first time.
  */
 async function supervise(
   run: () => Promise<void>,

@@ -23,15 +23,13 @@ export interface WorkflowBundleOptions {
   readonly logger: Logger;
   readonly signal?: AbortSignal;
   /**
-   * A directory in which the image build (Dockerfile) may have put a bundle. We use that bundle if it was built from
-   * the same sources.
+   * The image build (Dockerfile) may have put a bundle into this directory. We use it if it was built from the same
+   * sources.
    */
   readonly shippedDir?: string;
 }
 
-/**
- * In a checkout, the bundle is built from the TypeScript sources. A published build contains JavaScript files instead.
- */
+/** In a checkout, we build the bundle from the TypeScript sources. A published build contains JavaScript instead. */
 const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 const workflowsDir = fileURLToPath(new URL('../../../workflows/', import.meta.url));
 const defaultShippedDir = fileURLToPath(new URL('../../../workflow-bundle/', import.meta.url));
@@ -50,8 +48,8 @@ export async function prepareWorkflowBundle({
   const file = join(dataDir, name);
   if (await exists(file)) return file;
   const startedAt = performance.now();
-  // Pass the module's URL as an argument instead of inserting it into the program text, because a path can contain any
-  // character.
+  // A path can contain any character, so pass the module's URL as an argument rather than inserting it into the
+  // program.
   const program = 'const [, module, entry, target] = process.argv; await (await import(module)).writeWorkflowBundle(entry, target);';
   const workerModule = new URL(`./temporal-worker${extension}`, import.meta.url).href;
   const args = ['--input-type=module', '--eval', program, workerModule, join(workflowsDir, `index${extension}`), file];
@@ -61,7 +59,7 @@ export async function prepareWorkflowBundle({
   return file;
 }
 
-/** Hashes everything that the bundle is built from: the workflow sources, the failure converter and the SDK version. */
+/** Hashes everything that the bundle depends on: the workflow sources, the failure converter and the SDK's version. */
 async function hashSources(): Promise<string> {
   const sdkManifest: unknown = createRequire(import.meta.url)('@temporalio/worker/package.json');
   const hash = createHash('sha256').update(JSON.stringify(sdkManifest));
@@ -73,7 +71,8 @@ async function hashSources(): Promise<string> {
 }
 
 /**
- * Deletes bundles of other versions. Workers that are still running another version have already loaded their bundle.
+ * Deletes the bundles of other versions. If workers of another version are still running, they have already loaded
+ * theirs.
  */
 async function deleteOtherBundles(dataDir: string, name: string): Promise<void> {
   for (const other of await readdir(dataDir)) {

@@ -1,7 +1,7 @@
 /**
- * Makes activities safe to register with a worker. Failures are stored in the workflow's history, so we replace each
- * error with a failure that only has an error code and the code's fixed message. The cause, stack and details are left
- * out. The original error is logged.
+ * Makes activities safe to register with a worker. Failures are stored in the history of the workflow, so we replace
+ * each error by a failure that contains only an error code and the fixed message for this code. It has no cause, stack
+ * or details. The original error is logged.
  */
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorSpecs, GatewayError } from '../../core/errors.ts';
@@ -17,8 +17,8 @@ export function wrapActivities(activities: object, logger: Logger): Record<strin
     wrapped[name] = async (...inputs) => {
       try {
         const result: unknown = await activity(...inputs);
-        // Check the result here, although the codec does it as well. If the codec rejects it, the SDK writes the error
-        // and its stack to the history.
+        // The codec checks the result too. But if it rejects a result, the SDK writes the error with its stack to the
+        // history, so check it here first.
         checkPayload(result);
         return result;
       } catch (error) {
@@ -36,7 +36,7 @@ function toSafeFailure(activity: string, error: unknown, logger: Logger): Error 
   return withoutStack(ApplicationFailure.create({ message: errorSpecs[code].message, type: code }));
 }
 
-/** Removes the stack, because it would store file paths of this machine in the history. */
+/** Removes the stack. It contains file paths of this machine, which don't belong in the history. */
 function withoutStack<Failure extends Error>(failure: Failure): Failure {
   failure.stack = `${failure.name}: ${failure.message}`;
   return failure;
