@@ -1,4 +1,4 @@
-/** Shows operators the state of each group while a batch is running. */
+/** Shows operators what each group is doing while a batch runs. */
 import { patched } from '@temporalio/workflow';
 import { type BatchSummary, callUnderWay, type GroupWait, maxUnusableResponses, type PendingGroup } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
@@ -14,21 +14,18 @@ export interface BatchStatus {
   opened(groups: readonly PendingGroup[], total: number | undefined): void;
   /** Returns the summary for an activity that's about to run. */
   runs(step: GroupStep, position: number, attempt: number): string;
-  /**
-   * Call this before an activity that only skips the group, because its step has nothing to do. Returns the activity's
-   * summary.
-   */
+  /** Call this before an activity that has nothing to do except skip the group. Returns the activity's summary. */
   skips(position: number, outcome: 'parked' | 'done'): string;
   /** Returns the summary for a timer that's about to start. */
   waits(step: GroupStep, position: number, wait: ShownWait): string;
-  /** Returns the summary for a timer that only waits out the rest of what an earlier run began. */
+  /** Returns the summary for a timer that waits for the rest of a delay from an earlier run. */
   waitsFromBefore(position: number, waitMs: number): string;
   settled(position: number, isParked: boolean): void;
   /** Returns the summary of the activity that closes the batch. */
   closes(): string;
-  /** Returns the failure message of the run, if groups are parked. */
+  /** Returns the failure message for a run in which groups are parked. */
   parked(batch: BatchSummary): string;
-  /** Returns the failure message of the run, if the batch was stopped. */
+  /** Returns the failure message for a run whose batch was stopped. */
   stopped(): string;
   ended(batch: BatchSummary | null | undefined): void;
 }
@@ -39,7 +36,7 @@ interface GroupStatus {
   readonly advice?: string;
 }
 
-/** Limits the length of the details if a batch has many groups. */
+/** How many groups we list, so that the details don't get too long. */
 const maxGroupLines = 20;
 
 const verbs = { learnGroup: 'learn', consolidateGroup: 'consolidate' } as const;

@@ -6,18 +6,18 @@
  * Names, properties and kinds are persisted, so changing one breaks running workflows.
  */
 
-/** All workers poll this one queue. */
+/** The one queue that all workers poll. */
 export const memoryQueue = 'memory';
 
-/** The result of an activity that wants to be called again later. */
+/** Returned by an activity that wants to be called again later. */
 export interface Wait {
   readonly kind: 'wait';
   readonly waitMs: number;
 }
 
-/** The result of an activity that the workflow calls repeatedly until all of its work is done. */
+/** Returned by an activity that the workflow has to call until all of its work is done. */
 export interface Progress {
-  /** `more` means that there's more work, so the workflow should call the activity again. */
+  /** If this is `more`, there's work left, so the workflow should call the activity again. */
   readonly kind: 'done' | 'more';
 }
 
@@ -41,10 +41,7 @@ export interface IdleConversationsInput {
   readonly run: number;
 }
 
-/**
- * The result of looking for idle conversations and closing them. `read` is the number of conversations that were
- * closed.
- */
+/** The result of a check for idle conversations. `read` is how many of them were closed. */
 export type CloseIdleResult = { readonly read: number } & (
   | { readonly kind: 'done' } // no conversation is open
   | { readonly kind: 'superseded' } // a newer run has taken over, or the project was deleted
@@ -61,7 +58,7 @@ export interface ConversationIdleInput {
   readonly opened: number;
 }
 
-/** The result of checking whether a conversation is idle, which closes it if it is. */
+/** The result of checking whether a conversation is idle. If it is, the check has closed it. */
 export type IdleCheckResult =
   | { readonly kind: 'read' } // it was idle long enough and is closed now, or it had already been closed
   | { readonly kind: 'gone' } // deleted or erased
@@ -79,13 +76,13 @@ export type VideoPollResult =
   | { readonly kind: 'gone' } // deleted
   | (Wait & {
       readonly unreachable: boolean;
-      /** How much time is left until we give up on the video. Older versions didn't return this. */
+      /** How long until we give up on the video. Older versions didn't return this. */
       readonly giveUpMs?: number;
     }); // poll again after `waitMs`
 
 /** The end of a video. Older versions returned nothing here. */
 export interface VideoEnd {
-  /** `unknown` means that the vendor no longer knows the operation and never told us its outcome. */
+  /** `unknown` means that the vendor has forgotten the operation, and we never learned how it ended. */
   readonly outcome: 'completed' | 'vendor_failed' | 'unknown';
   /** The vendor's error code. Null if the video didn't fail. */
   readonly code: string | null;
@@ -99,20 +96,20 @@ export interface EmbedMemoryInput {
 }
 
 export interface EmbedProgress extends Progress {
-  /** How many passages this activity has embedded. Older versions didn't return this. */
+  /** How many passages the activity has embedded. Older versions didn't return this. */
   readonly passages: number;
   /**
-   * Why the work ended although some passages may still lack a vector: there's no embedding model, or a newer run has
-   * taken over.
+   * Set if the work ended before all passages had a vector: either there's no embedding model, or a newer run has taken
+   * over.
    */
   readonly reason?: 'no_route' | 'superseded';
 }
 
-/** Tells a learning workflow that something has changed, so that it checks again now. */
+/** Tells a learning workflow to check its state again, because something has changed. */
 export const wakeSignal = 'look';
 /**
- * Makes a project's run replay its failed batches. To replay a single batch, we send this signal to the run of that
- * batch, and start the run if necessary.
+ * If it's sent to a project's run, all failed batches are replayed. To replay a single batch, we send it to the run of
+ * that batch, which is started if necessary.
  */
 export const replaySignal = 'replay';
 
@@ -137,8 +134,8 @@ export interface LearningFacts {
   /** Id of the normal batch that's running, if there is one. */
   readonly batch?: string | null;
   /**
-   * How many batches are in each state. Failed and stopped batches need a replay. Failing batches are retried after
-   * unusable responses. Blocked batches wait until somebody changes a setting.
+   * The number of batches in each state. Failed and stopped ones have to be replayed by somebody. Failing ones had
+   * unusable responses and are being retried. Blocked ones wait until somebody changes a setting.
    */
   readonly failed?: number;
   readonly failing?: number;
@@ -155,7 +152,7 @@ export interface LearningGroupInput extends LearningBatchInput {
   readonly position: number;
 }
 
-/** The groups of a batch that still have work left, and how long to wait before the next attempt of each. */
+/** The groups of a batch that aren't finished, and how long each has to wait for its next attempt. */
 export interface PendingGroups {
   readonly groups: readonly PendingGroup[];
   /** The total number of groups in the batch. Older versions didn't return this. */
@@ -168,8 +165,8 @@ export interface PendingGroup {
   /** The number of attempts so far. Older versions didn't return this. */
   readonly attempts: number;
   /**
-   * What the batch is waiting to do. `code` and `blocked` say why it can't. All three are missing in results of older
-   * versions.
+   * What the batch wants to do next. If it can't, `code` and `blocked` say why. Older versions didn't return any of
+   * these.
    */
   readonly step?: 'learnGroup' | 'consolidateGroup';
   readonly code?: string | null;
@@ -180,59 +177,53 @@ export type GroupStepResult =
   | ({ readonly kind: 'settled' } & Partial<GroupOutcome>) // done, failed or erased
   | (Wait & GroupWait); // the step failed or no tier has a chain, so retry after `waitMs` or on a signal
 
-/**
- * Details that we show to operators. They're missing if the step had nothing to do, and older versions didn't return
- * them.
- */
+/** Details for operators. Missing if the step had nothing to do, or if an older version returned the result. */
 export interface GroupOutcome {
-  /** Only older versions returned `parked`. They gave up on a group after five unusable responses. */
+  /** `parked` only comes from older versions, which gave up on a group after five unusable responses. */
   readonly outcome: 'learned' | 'done' | 'parked';
-  /** Why the group is parked, as the code of its last error. Null if it isn't. */
+  /** If the group is parked, the code of its last error, and otherwise null. */
   readonly code: string | null;
   readonly written: number;
 }
 
 /**
- * After this many unusable responses in a row, we show the group as failing and increase the delay between its retries
- * to up to a day.
+ * After this many unusable responses in a row, we show the group as failing, and gradually increase the delay between
+ * its retries to up to a day.
  */
 export const maxUnusableResponses = 5;
 
-/**
- * We report this code while we're waiting for a model call that an earlier run of the batch started. The earlier run
- * was reset, terminated or cancelled.
- */
+/** Reported while we wait for a model call by an earlier run of the batch, which was reset, terminated or cancelled. */
 export const callUnderWay = 'call_under_way';
 
-/** What a waiting group is waiting for. Older versions return none of these fields. */
+/** What a waiting group is waiting for. Older versions didn't return any of this. */
 export interface GroupWait {
   readonly attempts: number;
-  /** The error code of the last attempt. It's `callUnderWay` if an earlier run's model call is still in progress. */
+  /** The error code of the last attempt, or `callUnderWay` if a model call of an earlier run is still in progress. */
   readonly code: string;
-  /** True if no attempt was made because the project's settings don't allow one. */
+  /** True if the project's settings don't allow an attempt, so there was none. */
   readonly blocked: boolean;
-  /** Unusable responses in a row. Absent if the last one was usable. */
+  /** How many unusable responses there were in a row. Missing if the last response was usable. */
   readonly unusable?: number;
 }
 
-/** The result of closing a batch. `finished` is false while a group is still pending. */
+/** The result of closing a batch. As long as a group is pending, `finished` is false. */
 export type BatchFinish =
   | { readonly finished: false }
   | {
       readonly finished: true;
-      /** A summary of the batch. It's null if the batch was deleted, and older versions didn't return it. */
+      /** Null if the batch was deleted. Older versions didn't return this. */
       readonly batch: BatchSummary | null;
       /**
-       * True if an operator has stopped the batch. Groups that were still pending then count as parked. Older versions
-       * didn't return this.
+       * True if an operator has stopped the batch. Groups that were pending at that time count as parked. Older
+       * versions didn't return this.
        */
       readonly stopped?: boolean;
     };
 
 export interface ExecutedBy {
   /**
-   * The run that executed the activity. If a run is reset, the history of the new run contains results from the earlier
-   * one, and this lets us detect them. Older versions didn't return this.
+   * The run that executed the activity. After a reset, the new run's history also contains results of the old run, and
+   * this is how we tell them apart. Older versions didn't return it.
    */
   readonly runId: string;
 }
@@ -241,7 +232,7 @@ export interface BatchSummary {
   readonly groups: number;
   /** Groups that won't be retried until somebody replays the batch. */
   readonly parked: number;
-  /** How many unusable responses the first parked group has received. `code` is the last error code of that group. */
+  /** How many unusable responses the first parked group had, and in `code`, its last error code. */
   readonly unusable: number;
   readonly code: string | null;
   readonly written: number;
@@ -256,38 +247,36 @@ export interface SubjectErasureInput {
   readonly erasure_id: string;
 }
 
-/** How many of the gateway's processes have applied an erasure. */
+/** How far the gateway's processes have got with an erasure. */
 export type ErasureStatus =
   | { readonly kind: 'gone' } // the erasure was deleted
   | { readonly kind: 'done' } // the erasure had already been finished
   | { readonly kind: 'clear' } // every live process applies the tombstone, and no process has older records on disk
   | (Wait & Partial<ProcessCounts>); // some process isn't ready, so check again after this time
 
-/** How many processes apply the tombstone. Older versions didn't return any of these fields. */
+/** How far an erasure has got. Older versions didn't return any of these. */
 export interface ProcessCounts {
-  /** How many of the live processes (`total`) apply the tombstone by now (`ready`). */
+  /** The number of live processes, and how many of them apply the tombstone by now. */
   readonly total: number;
   readonly ready: number;
-  /** Some of the processes that aren't ready, by id. */
+  /** The ids of some processes that aren't ready. */
   readonly missing: readonly string[];
 }
 
 /**
- * The input of `dailyCleanup` and its activity. `step` is the step to continue with, or null to begin with the first
- * one.
+ * The input of `dailyCleanup` and of its activity. `step` is the step to continue with. If it's null, we start with the
+ * first one.
  */
 export interface CleanupInput {
   readonly step: string | null;
 }
 
 export interface CleanupProgress {
-  /**
-   * The step that ran. It's null if this version doesn't have the requested step. Older versions didn't return this.
-   */
+  /** The step that ran. Null if this version doesn't know the requested step. Older versions didn't return this. */
   readonly step: string | null;
-  /** Where to go on. Null after the last step. */
+  /** The step to continue with. Null after the last one. */
   readonly next: string | null;
-  /** How many rows the step deleted or changed. We show this to operators. */
+  /** How many rows the step has deleted or changed, which we show to operators. */
   readonly rows: number;
 }
 
@@ -306,8 +295,8 @@ export interface Activities {
    */
   learnGroup(input: LearningGroupInput): Promise<GroupStepResult>;
   /**
-   * Merges the group's memories into the existing ones, stores facts and writes the page. A no-op if this step is
-   * already done for the group.
+   * Merges the group's memories into the existing ones, stores facts and writes the page. Does nothing if the group has
+   * already completed this step.
    */
   consolidateGroup(input: LearningGroupInput): Promise<GroupStepResult>;
   /** Closes the batch and signals its project, unless a group is still pending. */
@@ -328,8 +317,8 @@ export interface Activities {
    */
   pollVideo(input: VideoOperationInput): Promise<VideoPollResult>;
   /**
-   * Closes those of the project's conversations that have been idle long enough. If conversations are still open, the
-   * result says when to check again.
+   * Closes conversations of the project that have been idle long enough. If any are left open, the result says when to
+   * check again.
    */
   readIdleConversations(input: IdleConversationsInput): Promise<CloseIdleResult>;
   /**
@@ -353,10 +342,10 @@ export const workflowNames = [
 
 export type WorkflowName = (typeof workflowNames)[number];
 
-/** The workflow header for the W3C `traceparent` of whatever started the run. Absent if that wasn't sampled. */
+/** The workflow header with the W3C `traceparent` of whatever started the run. Missing if that wasn't sampled. */
 export const traceHeader = 'traceparent';
 
-/** The report that a workflow sends to its worker when a traced run ends. */
+/** What a workflow reports to its worker when a traced run ends. */
 export interface RunEnd {
   readonly trace: string;
   readonly outcome: 'completed' | 'continued' | 'failed';
@@ -364,8 +353,5 @@ export interface RunEnd {
   readonly endedAt: number;
 }
 
-/**
- * The sinks through which workflows report to their worker. This has to be a type alias, because the SDK doesn't accept
- * an interface here.
- */
+/** The sinks that workflows use to report to their worker. The SDK only accepts a type alias here, not an interface. */
 export type TraceSinks = { readonly tracing: { runEnded(end: RunEnd): void } };

@@ -12,10 +12,10 @@ import { createRunStatus } from './run-status.ts';
 
 const { readConversation } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
-  // Endless, because only the database can fail here and it's going to recover.
+  // Retry forever, because only the database can fail here, and it will recover.
   retry: recoveringLocally,
-  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that the worker isn't
-  // occupied while it waits.
+  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that it doesn't occupy the
+  // worker.
   localRetryThreshold: '5 seconds',
   summary: note('closeIfIdle'),
 });

@@ -8,13 +8,13 @@ import { cleanupTasks, note } from './notes.ts';
 import { createRetries, findFailureCode, singleTry } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-// The timeout is this long because a step may build an index over millions of rows, which can take hours.
+// A step may build an index over millions of rows, which can take hours.
 const options = { startToCloseTimeout: '6 hours', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
 const { cleanUp } = proxyActivities<Activities>(options);
 
 /**
- * The retries take about four hours in total. After that the run fails, and the next day's run starts from the
- * beginning, so a failing step doesn't block the others forever.
+ * The attempts take about four hours in total. After that the run fails, and the next day's run starts from the
+ * beginning, so that one failing step doesn't block the others forever.
  */
 const retries = { firstMs: 60_000, maxMs: 3_600_000, maxTries: 10 };
 
@@ -23,7 +23,7 @@ export interface CleanupResult {
   readonly rows: Readonly<Record<string, number>>;
 }
 
-/** Has to list the steps of the activity. A test compares the two. */
+/** These have to be the same as the activity's steps. A test compares them. */
 export const cleanupSteps: readonly string[] = Object.keys(cleanupTasks);
 
 export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> {
@@ -46,7 +46,7 @@ export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> 
       show({ state: 'failed', step }, [message, note('nextCleanup'), ...done, failed, ...missing]);
       throw ApplicationFailure.nonRetryable(message, 'CleanupStepFailed');
     });
-    // Results that an older version recorded in the history don't have `step`.
+    // If an older version has written the result to the history, it has no `step`.
     const ran = progress.step ?? step;
     rows[ran] = (rows[ran] ?? 0) + progress.rows;
     next = progress.next;

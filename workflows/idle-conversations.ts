@@ -1,13 +1,14 @@
 /**
- * Waits until conversations of a project have been idle long enough, and then closes them. While a project has open
- * conversations, it has one run of this workflow.
+ * Waits until conversations of a project have been idle long enough, and then closes them. There's one run of this
+ * workflow while a project has open conversations.
  *
  * We don't use one run per conversation. That would be by far the most frequent workflow, and the throughput of the
- * Temporal server is limited. If 6,000 conversations ended at the same time, everything else in the queue would be
- * delayed. We also don't send a signal per call. Instead, the run starts after a delay that equals the idle time, and
- * each check returns how long to wait for the next conversation. A check is a local activity that takes a few seconds
- * at most. A run for a single conversation needs one workflow task and six events. Longer runs yield to other projects
- * between checks.
+ * Temporal server is limited. If 6,000 conversations ended at the same time, they would delay everything else in the
+ * queue. We don't send a signal per call either. Instead, the run starts after a delay that equals the idle time, and
+ * each check returns how long to wait for the next conversation.
+ *
+ * A check is a local activity that takes a few seconds at most. If there's only one conversation, the run needs one
+ * workflow task and six events. Longer runs let other projects have their turn between checks.
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, IdleConversationsInput } from './contract.ts';
@@ -18,10 +19,10 @@ import { createRunStatus } from './run-status.ts';
 
 const { readIdleConversations } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
-  // Endless, because only the database can fail here and it's going to recover.
+  // Retry forever, because only the database can fail here, and it will recover.
   retry: recoveringLocally,
-  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that the worker isn't
-  // occupied while it waits.
+  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that it doesn't occupy the
+  // worker.
   localRetryThreshold: '5 seconds',
   summary: note('closeIdle'),
 });

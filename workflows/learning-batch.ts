@@ -1,10 +1,11 @@
 /**
- * Runs one learning batch: learns and consolidates each of its groups. Groups are independent of each other. Each one
- * is retried with growing delays until it's settled.
+ * Runs one learning batch, i.e. learns and consolidates each of its groups. The groups are independent of each other,
+ * and each one is retried with growing delays until it's settled.
  *
- * The progress and the next retry of a group are stored in its row, so a run that was reset, restarted or duplicated
- * only does the work that's left. The delays are timers of this run, so that operators can see them and a signal can
- * end them early. The run fails if an operator stops the batch, or if an older version has parked one of its groups.
+ * A group's progress and the time of its next retry are stored in its row. So if a run is reset, restarted or
+ * duplicated, it only does the work that's left. The delays are timers of this run, which means that operators can see
+ * them and a signal can end them early. The run fails if an operator stops the batch, or if an older version has parked
+ * one of its groups.
  */
 import {
   ApplicationFailure,
@@ -34,18 +35,18 @@ import { createRetries, recovering, singleTry, toDelayMs, toFailureCode } from '
 const shortOptions = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
 const { openBatch, finishBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('openBatch') });
 /**
- * A call to the memory model takes five minutes at most. If the vendor fails, the activity doesn't fail but returns a
- * delay.
+ * A call to the memory model takes five minutes at most. If the vendor fails, the activity itself doesn't fail but
+ * returns a delay.
  */
 const stepOptions = { ...shortOptions, startToCloseTimeout: '7 minutes' } as const;
 const steps = proxyActivities<Pick<Activities, GroupStep>>(stepOptions);
 
 type Settled = Extract<GroupStepResult, { kind: 'settled' }>;
 
-/** How many groups are processed at the same time. Groups that are waiting for a retry don't count. */
+/** How many groups we process at the same time, not counting those that wait for a retry. */
 const maxConcurrentGroups = 3;
 
-/** The result of the workflow. `gone` means that the batch was deleted. Older versions didn't return the counts. */
+/** What the workflow returns. `gone` means that the batch was deleted. Older versions didn't return the counts. */
 export type BatchResult = { readonly outcome: 'done' | 'gone' } & Partial<BatchSummary>;
 
 export async function learningBatch(input: LearningBatchInput): Promise<BatchResult> {
@@ -57,8 +58,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
   const wakeForReplay = (): void => {
-    // Older versions ignored this signal. Without the patch, replaying their histories would wake the workflow at a
-    // point where it originally kept sleeping.
+    // Older versions ignored this signal. If we replayed one of their histories without this check, the workflow would
+    // wake up where it originally kept sleeping.
     if (patched(replaySignal)) wake();
   };
   setHandler(defineSignal(replaySignal), wakeForReplay, { description: note('replaySignal') });
@@ -76,7 +77,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   const runStep = async (step: GroupStep, { position, attempts = 0 }: PendingGroup, skips?: 'parked' | 'done'): Promise<Settled> => {
     let failures = 0;
     for (let tries = attempts; !shouldContinueAsNew(); ) {
-      // All waiting groups wake up when one of the running groups finishes. Only some of them can start, so each has to
+      // When one group finishes, all groups that are waiting here wake up. Not all of them can start, so each has to
       // check again.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
@@ -95,7 +96,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
       }
       if (result.kind === 'settled') return result;
       const isTried = !result.blocked && result.code !== callUnderWay;
-      // The database has one count for both steps, and older versions returned none. In those cases we count ourselves.
+      // The database counts the attempts of both steps together, and older versions returned no count. In both cases,
+      // we count ourselves.
       tries = (step === 'learnGroup' ? result.attempts : undefined) ?? (isTried ? tries + 1 : tries);
       const summaryOfWait = status.waits(step, position, { ...result, attempts: tries });
       await waitUnlessSignalled(signalsSeen, Math.max(minWaitMs, result.waitMs), summaryOfWait);
@@ -120,12 +122,12 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     if (shouldContinueAsNew()) await continueAsNew<typeof learningBatch>(input);
     const options = { ...shortOptions, summary: status.closes() };
     const end = await retry(() => finishBatch.executeWithOptions(options, [input]), recovering);
-    // A signal during the last step may be a replay, so look for pending groups once more.
+    // A signal that arrived during the last step may be a replay, so check again for pending groups.
     if (!end.finished || signals !== signalsSeen) continue;
     const { batch } = end;
     if (batch && batch.parked > 0) {
-      // The activity ran before this run was reset, so its result is from the history. A reset means that the batch
-      // should be replayed. An activity has to do that in the new run, so repeat the loop.
+      // This result is from the history, because the activity ran before the run was reset. Somebody who resets a run
+      // wants a replay, and that takes an activity in the new run. So repeat the loop.
       if (end.runId !== workflowInfo().runId) continue;
       const [message, type] = end.stopped ? [status.stopped(), 'LearningBatchStopped'] : [status.parked(batch), 'LearningGroupParked'];
       throw ApplicationFailure.nonRetryable(message, type);

@@ -1,12 +1,12 @@
 /**
- * Sentences that we show to operators in Temporal, e.g. in summaries, details and failure messages. Temporal stores
- * them in plain text, and everyone with access to its UI can read them. So they're only created from the templates
- * below, in which nothing varies except counts, ids, codes, times and project slugs.
+ * The sentences that we show to operators in Temporal, e.g. in summaries, details and failure messages. Temporal stores
+ * them in plain text for everybody with access to its UI. That's why we only create them from the templates below, in
+ * which nothing varies except counts, ids, codes, times and project slugs.
  *
  * Texts that `isNote` recognizes stay unencrypted. The payload codecs reject all other sentences.
  */
 
-/** Explains what each step of the daily cleanup does, in the order in which they run. */
+/** What each step of the daily cleanup deletes or updates. The steps run in this order. */
 export const cleanupTasks = {
   'deletion-periods': 'deletion periods that take effect',
   conversations: 'old conversations',
@@ -28,8 +28,8 @@ export const cleanupTasks = {
 } as const;
 
 /**
- * A pattern for each kind of slot. Values that don't match are shown as `?`, so that a note can never make a workflow
- * fail.
+ * A pattern for each kind of slot. If a value doesn't match, we show `?` instead, so that a note can never make a
+ * workflow fail.
  */
 const slots = {
   count: String.raw`\d{1,12}`,
@@ -38,14 +38,14 @@ const slots = {
   slug: '[a-z0-9][a-z0-9-]{0,62}',
   /** Matches the gateway's own error codes, and vendor codes that the gateway's filter has accepted. */
   code: '[A-Za-z][A-Za-z0-9_]{0,63}',
-  /** `14:05 UTC`. If the time is near, it includes seconds. If it's on another day, it includes the date. */
+  /** For example `14:05 UTC`. It includes seconds if the time is near, and the date if it's on another day. */
   time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?::\d\d)? UTC`,
   step: 'learn|consolidate',
   task: `${Object.values(cleanupTasks).join('|')}|step [A-Za-z0-9-]{1,64}`,
 } as const;
 
 export const templates = {
-  // One static summary per workflow.
+  // Static summaries, one per workflow.
   conversationIdle: '{slug}: close a conversation when it is idle',
   dailyCleanup: 'daily cleanup of expired data',
   idleConversations: '{slug}: close conversations when they are idle, run {count}',
@@ -55,8 +55,8 @@ export const templates = {
   subjectErasure: '{slug}: erasure {id} of a subject',
   videoOperation: '{slug}: follow the video of call {id}',
 
-  // Static details. They explain the purpose of a run, followed by a Markdown list of ids that you can pass to the API
-  // and the CLI.
+  // Static details. They explain what a run is for, followed by a Markdown list of ids to paste into the API or the
+  // CLI.
   aboutConversation:
     'Begins when the conversation has been idle for the idle time, then closes it, so that memory can learn from it. Until then there is nothing to do.',
   aboutConversations:
@@ -110,7 +110,7 @@ export const templates = {
   cleanupStep: 'cleanup: {task}',
   cleanupTry: 'cleanup: {task}, try {count} of {count}',
 
-  // Shown for any kind of run after one of its activities has failed.
+  // Shown after an activity has failed, in any kind of run.
   tryFailed: 'Try {count} failed ({code}); next try at {time}.',
   tryFailedOf: 'Try {count} of {count} failed ({code}); next try at {time}.',
   tryRuns: 'Try {count} runs; the one before failed ({code}).',
@@ -148,7 +148,7 @@ export const templates = {
   nextCleanup:
     'Next: see `activity failed` in the log of the workers and correct its cause. To run the cleanup now, trigger the schedule `daily-cleanup`.',
 
-  // What runs show while they work, by kind of run.
+  // What runs show while they're working, by kind of run.
   waitsForIdle: 'The conversation continues; next check at {time}.',
   conversationClosed: 'The conversation is closed.',
   conversationGone: 'The conversation was deleted.',
@@ -233,7 +233,7 @@ const slotPattern = /\{(\w+)\}/g;
 
 const slotMatchers = new Map(Object.entries(slots).map(([slot, pattern]) => [slot, new RegExp(`^(?:${pattern})$`)]));
 
-/** Creates a note from a template. The values fill its slots in order. */
+/** Creates a note from a template. The values are inserted into its slots in order. */
 export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(typeof templates)[Name]>): string {
   const remaining: (string | number)[] = [...values];
   return templates[name].replace(slotPattern, (_, slot: string) => {
@@ -254,16 +254,16 @@ export function formatClockTime(at: Date): string {
   return `${isToday ? '' : `${date} `}${time?.slice(0, length)} UTC`;
 }
 
-/** Joins notes to Markdown. Consecutive list items form one list, and every other note becomes a paragraph. */
+/** Joins notes to a Markdown text. Adjacent list items form a list, and each of the other notes is a paragraph. */
 export function toMarkdown(notes: readonly string[]): string {
   const isItem = (text: string | undefined): boolean => text?.startsWith('- ') ?? false;
   return notes.map((text, index) => `${index === 0 ? '' : isItem(text) && isItem(notes[index - 1]) ? '\n' : '\n\n'}${text}`).join('');
 }
 
-/** Matches one line of a note, i.e. any instance of a template. */
+/** Matches a line of a note, i.e. anything that one of the templates can create. */
 const linePattern = new RegExp(`^(?:${Object.values(templates).map(toPattern).join('|')})$`);
 
-/** Returns true if every line of a text was created from a template. There can be empty lines between them. */
+/** Checks whether every line of a text was created from a template. Empty lines between them are allowed. */
 export function isNote(text: string): boolean {
   return text.length <= 6_000 && text.split(/\n{1,2}/).every((line) => linePattern.test(line));
 }

@@ -1,6 +1,6 @@
 /**
- * Polling loops that several workflows share. When the server suggests it, the loops continue as a new run, so that the
- * history doesn't reach its limit.
+ * Polling loops that several workflows share. Before the history reaches its limit, the server suggests to continue as
+ * new, and the loops do that.
  *
  * Don't change the commands that these loops issue, because that would break running workflows.
  * test/workflows/replay.test.ts catches this by replaying recorded histories.
@@ -11,7 +11,7 @@ import type { Progress, Wait } from './contract.ts';
 /** Starts the next run with `continueAsNew`, which never returns. */
 type ContinueAsNew = () => Promise<never>;
 
-/** A lower bound for delays. Without it, a run could spin if a delay was rounded down to zero. */
+/** The shortest delay. Without it, a run could spin if a delay was rounded down to zero. */
 export const minWaitMs = 1_000;
 
 /** Returns the time that's `waitMs` from now. */
@@ -20,9 +20,9 @@ export function timeAfter(waitMs: number): Date {
 }
 
 /**
- * Calls `check` until its result isn't `wait`, and returns that result. Between calls this sleeps for as long as the
- * result says. `check` gets the number of the call. `describeWait` returns the summary of the timer, and can also show
- * the wait elsewhere.
+ * Calls `check` until its result isn't `wait`, and returns that result. In between, we sleep for as long as the result
+ * says. `check` gets passed how many times it has been called. `describeWait` returns the timer's summary, and can show
+ * the wait in other places too.
  */
 export async function pollUntil<Result extends { readonly kind: string }>(
   check: (count: number) => Promise<Result>,
@@ -38,7 +38,7 @@ export async function pollUntil<Result extends { readonly kind: string }>(
   }
 }
 
-/** Calls `step` until it returns `done`. `step` gets the number of the call. */
+/** Calls `step` until it returns `done`, and passes it how many times it has been called. */
 export async function repeatWhileMore(step: (count: number) => Promise<Progress>, continueRun: ContinueAsNew): Promise<void> {
   for (let count = 1; (await step(count)).kind === 'more'; count += 1) {
     if (workflowInfo().continueAsNewSuggested) await continueRun();

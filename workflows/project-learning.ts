@@ -2,10 +2,10 @@
  * Starts learning batches when a project has enough waiting messages. Each project has one run of this workflow, and
  * only one normal batch at a time.
  *
- * The run itself doesn't count anything. Its activity checks the tables and starts a batch if one is due. Then the run
- * waits for a signal, or until the oldest message has waited long enough. That's why duplicate signals and resets are
- * harmless. A reset delivers old `replay` signals again, so these signals only replay failed batches, and not batches
- * that an operator has stopped.
+ * The run doesn't count messages itself. Its activity checks the tables and starts a batch if one is due. Then the run
+ * waits for a signal, or until the oldest message has waited long enough. Because of this, it doesn't matter if a
+ * signal arrives twice or the run is reset. After a reset, old `replay` signals are delivered again, so they only
+ * replay failed batches, and not those that an operator has stopped.
  */
 import { condition, continueAsNew, defineSignal, patched, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import { type Activities, type LearningCheckResult, type ProjectLearningInput, replaySignal, wakeSignal } from './contract.ts';
@@ -18,7 +18,7 @@ const options = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds
 const { lookAtLearning } = proxyActivities<Activities>({ ...options, summary: note('checkLearning') });
 const { replayBatches } = proxyActivities<Activities>({ ...options, summary: note('replayBatches') });
 
-/** After this many checks, the run continues as new. That keeps its history far below Temporal's limit. */
+/** The run continues as new after this many checks, long before its history reaches Temporal's limit. */
 const maxChecksPerRun = 200;
 
 export async function projectLearning(input: ProjectLearningInput): Promise<{ readonly outcome: 'gone' }> {
@@ -30,7 +30,7 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
   const requestReplay = (): void => {
-    // Histories from older versions contain this signal, but the workflow ignored it. Replaying them must not wake it.
+    // Older versions ignored this signal, but it's in their histories. A replay of these must not wake up.
     if (!patched(replaySignal)) return;
     replays += 1;
     wake();
@@ -55,8 +55,8 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
     if (result.kind === 'wait' && nextAt) {
       await condition(isSignalled, Math.max(minWaitMs, result.waitMs), { summary: note('nextCheck', formatClockTime(nextAt)) });
     } else await condition(isSignalled);
-    // Continuing as new can't lose a signal here, because the next run starts with a check. Only a pending replay has
-    // to be handled first, because it wouldn't be passed on.
+    // We can continue as new without losing a wake-up, because the next run starts with a check. A replay wouldn't be
+    // passed on though, so we have to handle it first.
     if (replays === 0 && (checks >= maxChecksPerRun || workflowInfo().continueAsNewSuggested))
       await continueAsNew<typeof projectLearning>(input);
   }
@@ -68,7 +68,7 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
   }
 }
 
-/** Explains why no batch is starting, what the operator should do, and which batches need attention. */
+/** Tells the operator why no batch is starting, what to do, and which batches need attention. */
 function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, nextAt: Date | null): string[] {
   const { messages, batchOf, batch, failed = 0, failing = 0, stopped = 0, blocked = 0 } = result;
   const slug = projectSlug();
@@ -78,8 +78,7 @@ function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, n
   if (failing > 0) attention.push(note('batchesFailing', failing), note('nextFailingProject'), note('listFailing', slug));
   if (blocked > 0) attention.push(note('batchesBlocked', blocked), note('nextBlocked'), note('listWaiting', slug));
   if (stopped > 0) attention.push(note('batchesStopped', stopped), note('nextReplayStopped'), note('replayStopped', slug));
-  // Problems come first. The usual advice would contradict them, because it says that there is nothing to do, so we
-  // leave it out.
+  // Put problems first, and leave out the usual advice, because it says that there's nothing to do.
   const withNext = (fact: string, advice: string): string[] => (attention.length > 0 ? [...attention, fact] : [fact, advice]);
   if (result.kind === 'running') return withNext(batch ? note('learningRunsBatch', batch) : note('learningRuns'), note('nextByItself'));
   if (messages === undefined || batchOf === undefined)

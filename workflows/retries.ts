@@ -1,6 +1,6 @@
 /**
- * Retries activities in the workflow rather than in Temporal. That lets a run show that an attempt failed, why it
- * failed, and when the next one starts. There are no additional history events unless an attempt fails.
+ * Retries activities in the workflow rather than in Temporal, so that the run can show that an attempt failed, why it
+ * failed, and when the next one starts. This takes no additional history events unless an attempt fails.
  */
 import {
   ActivityFailure,
@@ -19,7 +19,7 @@ import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
 import { type RunStatus, type ShowStatus, toAdvice } from './run-status.ts';
 
-/** Turns off Temporal's own retries, so that an activity is only retried by the workflow. */
+/** Turns off Temporal's own retries, so that only the workflow retries. */
 export const singleTry = { maximumAttempts: 1 } as const;
 
 export interface RetryOptions {
@@ -30,15 +30,15 @@ export interface RetryOptions {
 }
 
 /**
- * After an outage, the next attempt starts within this time. It's short enough that nobody has to wait for hours, and
- * long enough to go easy on a failing dependency.
+ * The longest delay between attempts. After an outage, nobody has to wait for hours until we try again, but we also
+ * don't put too much load on a dependency that's failing.
  */
 const longestWaitMs = 10 * 60_000;
 
-/** For activities that only fail if the database or Temporal fails. Both will recover, so the first delay is short. */
+/** For activities that only depend on the database and Temporal. Both will recover, so the first delay is short. */
 export const recovering: RetryOptions = { firstMs: 1_000, maxMs: longestWaitMs };
 
-/** The same policy for local activities, which Temporal itself retries. */
+/** The same for local activities, which are retried by Temporal itself. */
 export const recoveringLocally = {
   initialInterval: recovering.firstMs,
   backoffCoefficient: 2,
@@ -46,12 +46,11 @@ export const recoveringLocally = {
 } satisfies RetryPolicy;
 
 /**
- * The policy for activities that also depend on a vendor. Its first delay is longer, because each failed attempt costs
- * a request.
+ * For activities that also depend on a vendor. The first delay is longer, because each failed attempt costs a request.
  */
 export const vendorRecovering: RetryOptions = { firstMs: 60_000, maxMs: longestWaitMs };
 
-/** Additional text for a run's details while its work is being retried. */
+/** What a run's details say while its work is being retried. */
 export interface RetriedWork {
   readonly facts?: Omit<RunStatus, 'state'>;
   readonly lines?: readonly string[];
@@ -62,7 +61,7 @@ type Try<Result> = (count: number) => Promise<Result>;
 
 export type Retry = <Result>(start: Try<Result>, options: RetryOptions, work?: RetriedWork) => Promise<Result>;
 
-/** Returns a function that counts wake signals. A wait compares the counts, so that a signal can end it early. */
+/** Returns a function that tells how many wake signals have arrived. If the number has changed, a wait ends early. */
 export function countWakeSignals(): () => number {
   let count = 0;
   const wake = (): void => {
@@ -72,7 +71,10 @@ export function countWakeSignals(): () => number {
   return () => count;
 }
 
-/** Creates a function that retries until an attempt succeeds. After `maxTries` attempts it throws the last failure. */
+/**
+ * Creates a function that retries until an attempt succeeds. If `maxTries` attempts have failed, it throws the last
+ * failure.
+ */
 export function createRetries(show: ShowStatus, continueRun: () => Promise<never>, signals: () => number = countWakeSignals()): Retry {
   return async (start, { firstMs, maxMs, maxTries }, { facts = {}, lines = [], advice } = {}) => {
     for (let count = 1; ; count += 1) {
@@ -97,14 +99,14 @@ export function createRetries(show: ShowStatus, continueRun: () => Promise<never
   };
 }
 
-/** Returns the delay after this many failures. This is the formula that Temporal's retry policies use. */
+/** Returns how long to wait after this many failures. Temporal's own retry policies use the same formula. */
 export function toDelayMs(failures: number, { firstMs, maxMs }: RetryOptions): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }
 
 /**
- * Returns the error code of a failure that the workflow can retry. All other errors are rethrown. These are
- * cancellations, and failures in old histories, which Temporal has already retried.
+ * Returns the error code if the workflow can retry this failure, and rethrows the error if it can't. That's the case
+ * for cancellations, and for failures in old histories, which Temporal has already retried.
  */
 export function toFailureCode(error: unknown): string {
   const code = findFailureCode(error);
@@ -112,9 +114,7 @@ export function toFailureCode(error: unknown): string {
   return code;
 }
 
-/**
- * Returns the error code of a failed activity. Returns null if the run was cancelled, or if this is any other error.
- */
+/** Returns the error code of a failed activity, or null if the run was cancelled or something else went wrong. */
 export function findFailureCode(error: unknown): string | null {
   if (!(error instanceof ActivityFailure) || CancellationScope.current().consideredCancelled) return null;
   const { cause } = error;

@@ -1,10 +1,10 @@
 /**
- * Shows what a run is doing. This is visible in the current details of Temporal's UI, in the `status` query and in the
- * `GatewayState` search attribute.
+ * Shows what a run is doing: in the current details in Temporal's UI, in the `status` query, and in the `GatewayState`
+ * search attribute.
  *
- * We must not change the commands in recorded histories. Details and queries aren't commands, but updating a search
- * attribute is one. So we only update it in runs that were started with the attribute, and whose first task was
- * executed by a version that knows it.
+ * We must not change the commands in recorded histories. Updating a search attribute is a command, unlike details and
+ * queries. So we only update it in runs that were started with the attribute, and whose first task was executed by a
+ * version that knows it.
  */
 import {
   CancellationScope,
@@ -19,27 +19,26 @@ import { searchAttributes } from './contract.ts';
 import { note, toMarkdown } from './notes.ts';
 
 /**
- * `cancelled` means that an operator cancelled the run. If a run is terminated, it keeps its last state, because it
- * can't execute any more code.
+ * `cancelled` means that an operator has cancelled the run. A run that's terminated can't execute any more code, so it
+ * keeps its last state.
  */
 export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed' | 'cancelled';
 
-/** The result of the `status` query: the state, and counts, codes and RFC 3339 times. */
+/** What the `status` query returns: the state, counts, codes, and times in RFC 3339. */
 export interface RunStatus {
   readonly state: RunState;
   readonly [fact: string]: string | number | null;
 }
 
-/** Shows a new status of the run. Each of the `details` has to be a note. */
+/** Updates the status that the run shows. All of the `details` have to be notes. */
 export type ShowStatus = (status: RunStatus, details: readonly string[]) => void;
 
-/** Call this at the start of a workflow. `afterCancel` tells the operator what to do after cancelling. */
+/** Call this at the beginning of a workflow. `afterCancel` tells the operator what to do after a cancellation. */
 export function createRunStatus(initial: RunStatus, details: readonly string[] = [], afterCancel = note('nextRestart')): ShowStatus {
   let status = initial;
   setCurrentDetails(toMarkdown(details));
   let shownState = workflowInfo().typedSearchAttributes.get(searchAttributes.state);
-  // The first tasks may have been executed by a worker with an older version, because a rolling deployment replaces
-  // workers one by one.
+  // A rolling deployment replaces one worker at a time, so an older version may have executed the first tasks.
   if (shownState !== undefined && !patched('state-attribute')) shownState = undefined;
   setHandler(defineQuery('status'), () => status, { description: note('statusQuery') });
   const show: ShowStatus = (next, nextDetails) => {
@@ -55,7 +54,8 @@ export function createRunStatus(initial: RunStatus, details: readonly string[] =
 }
 
 /**
- * Returns the slug of the run's project. Empty in runs that were started by a version without this search attribute.
+ * Returns the slug of the run's project, or an empty string if an older version has started the run without this search
+ * attribute.
  */
 export function projectSlug(): string {
   return workflowInfo().typedSearchAttributes.get(searchAttributes.projectSlug) ?? '';

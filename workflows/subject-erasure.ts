@@ -1,7 +1,7 @@
 /**
- * Completes the erasure of a subject. Each erasure has one run. Before it starts, the erasure's transaction has deleted
- * the stored data and written the tombstone. The run waits until every process applies the tombstone, deletes Temporal
- * runs that contain data about the subject, and verifies that nothing is left.
+ * Completes the erasure of a subject, with one run per erasure. By the time it starts, the erasure's transaction has
+ * deleted the stored data and written the tombstone. The run waits until every process applies the tombstone. Then it
+ * deletes Temporal runs that contain data about the subject, and verifies that nothing is left.
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, SubjectErasureInput } from './contract.ts';

@@ -1,9 +1,9 @@
 /**
- * Interceptors that pass a run's trace context on to its activities. At first this is the context that started the run,
- * and after a signal it's the context of that signal, because a run can last for days and have many causes. After a
- * continue-as-new, the next run begins without a context.
+ * Interceptors that pass a run's trace context on to its activities. At first, that's the context of whatever started
+ * the run. A run can last for days and have many causes, so after a signal we use the context of the signal. After a
+ * continue-as-new, the next run has no context until it gets a signal.
  *
- * These interceptors do nothing in runs that have no context.
+ * In runs without a context, these interceptors do nothing.
  */
 import { ContinueAsNew, defaultPayloadConverter, proxySinks, type WorkflowInterceptors } from '@temporalio/workflow';
 import { type RunEnd, type TraceSinks, traceHeader } from './contract.ts';

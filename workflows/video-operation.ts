@@ -2,7 +2,7 @@
  * Polls the vendor until a video has ended and its cost is settled, even if no client asks for the video any more. Each
  * video has one run.
  *
- * The activity polls and settles, and returns how long to wait. If the vendor is unreachable, the run waits instead of
+ * The activity polls, settles, and returns how long to wait. If the vendor is unreachable, the run waits rather than
  * failing.
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
@@ -16,9 +16,7 @@ const options = { startToCloseTimeout: '2 minutes', heartbeatTimeout: '12 second
 const { pollVideo } = proxyActivities<Activities>(options);
 
 export interface VideoOperationResult {
-  /**
-   * How the video ended. `settled` means that an older version has recorded the result, and didn't include the outcome.
-   */
+  /** How the video ended. If it's `settled`, the result is from an older version, which didn't record the outcome. */
   readonly outcome: VideoEnd['outcome'] | 'gone' | 'settled';
   /** The vendor's error code. Null if the video didn't fail. */
   readonly code: string | null;
@@ -65,7 +63,7 @@ const codesByAdvice = {
   'vendorCode:quota': ['RESOURCE_EXHAUSTED', 'CODE_8'],
 } as const;
 
-/** Returns what the caller should do about this vendor error code. The numbers are gRPC codes. */
+/** Returns what the caller should do about an error code of the vendor. The numbers are gRPC codes. */
 function adviseCaller(code: string | null): string {
   for (const [name, codes] of Object.entries(codesByAdvice) as [keyof typeof codesByAdvice, readonly string[]][])
     if (code !== null && codes.includes(code)) return note(name);
