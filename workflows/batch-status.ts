@@ -36,7 +36,7 @@ interface GroupStatus {
   readonly advice?: string;
 }
 
-/** How many groups we list, so that the details don't get too long. */
+/** We list at most this many groups, so that the details don't get too long. */
 const maxGroupLines = 20;
 
 const verbs = { learnGroup: 'learn', consolidateGroup: 'consolidate' } as const;

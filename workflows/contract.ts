@@ -96,7 +96,7 @@ export interface EmbedMemoryInput {
 }
 
 export interface EmbedProgress extends Progress {
-  /** How many passages the activity has embedded. Older versions didn't return this. */
+  /** The number of passages that the activity has embedded. Older versions didn't return this. */
   readonly passages: number;
   /**
    * Set if the work ended before all passages had a vector: either there's no embedding model, or a newer run has taken
@@ -128,7 +128,7 @@ export type LearningCheckResult =
 /** Figures for operators. Older versions returned none of them. */
 export interface LearningFacts {
   readonly memoryOff?: boolean;
-  /** How many messages are waiting for a batch. A batch starts once there are `batchOf` messages. */
+  /** The number of messages that are waiting for a batch. A batch starts once there are `batchOf` of them. */
   readonly messages?: number;
   readonly batchOf?: number;
   /** Id of the normal batch that's running, if there is one. */
@@ -202,7 +202,7 @@ export interface GroupWait {
   readonly code: string;
   /** True if the project's settings don't allow an attempt, so there was none. */
   readonly blocked: boolean;
-  /** How many unusable responses there were in a row. Missing if the last response was usable. */
+  /** The number of unusable responses in a row. Missing if the last response was usable. */
   readonly unusable?: number;
 }
 
@@ -232,7 +232,7 @@ export interface BatchSummary {
   readonly groups: number;
   /** Groups that won't be retried until somebody replays the batch. */
   readonly parked: number;
-  /** How many unusable responses the first parked group had, and in `code`, its last error code. */
+  /** The number of unusable responses that the first parked group has received. `code` is its last error code. */
   readonly unusable: number;
   readonly code: string | null;
   readonly written: number;
@@ -247,14 +247,14 @@ export interface SubjectErasureInput {
   readonly erasure_id: string;
 }
 
-/** How far the gateway's processes have got with an erasure. */
+/** How far along the gateway's processes are with an erasure. */
 export type ErasureStatus =
   | { readonly kind: 'gone' } // the erasure was deleted
   | { readonly kind: 'done' } // the erasure had already been finished
   | { readonly kind: 'clear' } // every live process applies the tombstone, and no process has older records on disk
   | (Wait & Partial<ProcessCounts>); // some process isn't ready, so check again after this time
 
-/** How far an erasure has got. Older versions didn't return any of these. */
+/** The progress of an erasure. Older versions didn't return any of this. */
 export interface ProcessCounts {
   /** The number of live processes, and how many of them apply the tombstone by now. */
   readonly total: number;
@@ -276,7 +276,7 @@ export interface CleanupProgress {
   readonly step: string | null;
   /** The step to continue with. Null after the last one. */
   readonly next: string | null;
-  /** How many rows the step has deleted or changed, which we show to operators. */
+  /** The number of rows that the step has deleted or changed. We show this to operators. */
   readonly rows: number;
 }
 
@@ -345,7 +345,7 @@ export type WorkflowName = (typeof workflowNames)[number];
 /** The workflow header with the W3C `traceparent` of whatever started the run. Missing if that wasn't sampled. */
 export const traceHeader = 'traceparent';
 
-/** What a workflow reports to its worker when a traced run ends. */
+/** The report that a workflow sends to its worker when a traced run ends. */
 export interface RunEnd {
   readonly trace: string;
   readonly outcome: 'completed' | 'continued' | 'failed';

@@ -43,10 +43,10 @@ const steps = proxyActivities<Pick<Activities, GroupStep>>(stepOptions);
 
 type Settled = Extract<GroupStepResult, { kind: 'settled' }>;
 
-/** How many groups we process at the same time, not counting those that wait for a retry. */
+/** We process this many groups at the same time, not counting those that wait for a retry. */
 const maxConcurrentGroups = 3;
 
-/** What the workflow returns. `gone` means that the batch was deleted. Older versions didn't return the counts. */
+/** The result of the workflow. `gone` means that the batch was deleted. Older versions didn't return the counts. */
 export type BatchResult = { readonly outcome: 'done' | 'gone' } & Partial<BatchSummary>;
 
 export async function learningBatch(input: LearningBatchInput): Promise<BatchResult> {

@@ -1,5 +1,5 @@
 /**
- * Polling loops that several workflows share. Before the history reaches its limit, the server suggests to continue as
+ * Polling loops that several workflows share. Before the history reaches its limit, the server suggests continuing as
  * new, and the loops do that.
  *
  * Don't change the commands that these loops issue, because that would break running workflows.

@@ -30,7 +30,7 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
   const requestReplay = (): void => {
-    // Older versions ignored this signal, but it's in their histories. A replay of these must not wake up.
+    // Older versions ignored this signal, so when we replay one of their histories, it must not wake the workflow.
     if (!patched(replaySignal)) return;
     replays += 1;
     wake();

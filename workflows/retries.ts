@@ -38,7 +38,7 @@ const longestWaitMs = 10 * 60_000;
 /** For activities that only depend on the database and Temporal. Both will recover, so the first delay is short. */
 export const recovering: RetryOptions = { firstMs: 1_000, maxMs: longestWaitMs };
 
-/** The same for local activities, which are retried by Temporal itself. */
+/** Like `recovering`, but for local activities, which Temporal itself retries. */
 export const recoveringLocally = {
   initialInterval: recovering.firstMs,
   backoffCoefficient: 2,

@@ -24,7 +24,7 @@ import { note, toMarkdown } from './notes.ts';
  */
 export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed' | 'cancelled';
 
-/** What the `status` query returns: the state, counts, codes, and times in RFC 3339. */
+/** The result of the `status` query, with the state, counts, codes, and times in RFC 3339. */
 export interface RunStatus {
   readonly state: RunState;
   readonly [fact: string]: string | number | null;

@@ -8,8 +8,8 @@ export type TokenCheck = 'valid' | 'invalid' | 'limited';
 const maxFailures = 10;
 export const failureWindowMs = 60_000;
 /**
- * How many addresses we remember, so that the map can't grow forever. An attacker with more addresses than this gets
- * extra guesses, but still won't guess a random token.
+ * Limits the number of addresses that we remember, so that the map can't grow forever. An attacker with more addresses
+ * than this gets extra guesses, but still won't guess a random token.
  */
 const maxAddresses = 10_000;
 

@@ -45,7 +45,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   const awaitingReconnect = new Set<Subscription>();
   let lastStatement: Promise<unknown> = Promise.resolve();
   const ownId = randomUUID();
-  /** How many of the notifications that we send to ourselves have gone missing in a row. */
+  /** Counts how many of the notifications to ourselves have gone missing in a row. */
   let missed = 0;
 
   /**

@@ -45,8 +45,8 @@ export interface RowCacheOptions<Row> {
   readonly maxAgeMs?: number;
   readonly staleIfErrorMs?: number;
   /**
-   * How many rows we cache at most. The same limit applies to the keys that we know don't exist. When a cache is full,
-   * we evict the least recently used entry.
+   * The maximum number of cached rows, and also of keys that we know don't exist. When a cache is full, we evict the
+   * least recently used entry.
    */
   readonly maxRows?: number;
 }

@@ -36,7 +36,7 @@ interface ServerOptions {
   readonly token: string;
 }
 
-/** Creates a server that doesn't listen on a port. It receives its connections as events. */
+/** Creates a server that doesn't listen on a port. Pass it a connection by emitting a `connection` event. */
 export function createEmbeddingServer({ models, queue, token }: ServerOptions): Server {
   const expected = digest(`Bearer ${token}`);
   let heldBytes = 0;
@@ -100,7 +100,8 @@ function toResponse(model: LocalModel, embeddings: readonly Embedding[], format:
 }
 
 /**
- * Encodes a vector as base64, or as numbers with eight decimals, which is as precise as 32-bit floats of this size are.
+ * Encodes a vector as base64, or as numbers with eight decimals, which is about the precision of a 32-bit float of this
+ * size.
  */
 function encode(values: Float32Array, format: 'float' | 'base64'): readonly number[] | string {
   if (format === 'base64') return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('base64');

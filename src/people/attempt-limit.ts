@@ -10,10 +10,10 @@ import type { Database } from '../db/database.ts';
 
 const windowMs = 15 * 60_000;
 
-/** Whatever we count attempts for, e.g. an account or a network address. */
+/** Whatever it is that we count attempts for, e.g. an account or a network address. */
 export interface LimitKey {
   readonly hash: Buffer;
-  /** How many attempts are allowed per window. */
+  /** The number of attempts that are allowed per window. */
   readonly max: number;
 }
 

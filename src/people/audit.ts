@@ -8,7 +8,7 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 
-/** How the person who made a change was authenticated, or that they used the admin token. */
+/** How a change was authenticated. */
 export type AuditActor = 'person' | 'personal_token' | 'admin_token';
 
 export type AuditOutcome =

@@ -20,7 +20,7 @@ const minLength = 12;
 const maxLength = 256;
 
 const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash');
-/** How many hashes may wait. They're computed one at a time, so this many take a few seconds. */
+/** Limits the number of waiting hashes. They're computed one at a time, so this many take a few seconds. */
 const hashes = createTaskCounter({ maxTasks: 50 });
 
 /** True if so many hashes are waiting that we should refuse further sign-ins. */

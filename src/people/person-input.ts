@@ -45,7 +45,7 @@ export const signInLinkInput = z.strictObject({
 /** The request body for adding or changing a member. */
 export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) });
 
-/** What the undo button's page remembers about a member who was removed. */
+/** The details of a removed member that the page with the undo button remembers. */
 export const removedMember = z.strictObject({
   personId: z.uuid(),
   email: z.string().max(254),
@@ -74,8 +74,8 @@ export function parseNewAccount(input: { email: string; name: string }): z.outpu
 }
 
 /**
- * Parses what an identity provider claims about a person. Returns null if the address is invalid. If it's only the
- * name, we just leave that out.
+ * Parses what an identity provider claims about a person. Returns null if the address is invalid. If only the name is
+ * invalid, we leave that out.
  */
 export function parseIdentity(address: string | null, givenName: string | null): z.output<typeof identity> | null {
   return identity.safeParse({ email: address, name: givenName }).data ?? null;

@@ -16,7 +16,7 @@ import { type Scope, scopes, toScopes } from './scopes.ts';
 import { createSecret, hashSecret } from './secret.ts';
 
 export const maxTokenDays = 90;
-/** How many tokens a person can have, not counting expired and revoked ones. */
+/** A person can have this many tokens, not counting expired and revoked ones. */
 const maxTokens = 50;
 const lastUsedIntervalMs = 60_000;
 const tokenPattern = /^gwp_([0-9a-f]{12})_[\w-]{43}$/;

@@ -13,9 +13,9 @@ import { isHashingBusy, verifyPassword } from './password.ts';
 import { parseIdentity } from './person-input.ts';
 
 /**
- * How many attempts are allowed per window: for an email address from a single network address, for an email address in
- * total, and for a network address in total. The first limit is the lowest, so that an attacker can't lock out other
- * people. There's no limit for sign-in links and OpenID Connect.
+ * The number of attempts that are allowed per window: for an email address from a single network address, for an email
+ * address in total, and for a network address in total. The first limit is the lowest, so that an attacker can't lock
+ * out other people. There's no limit for sign-in links and OpenID Connect.
  */
 const maxFromOnePlace = 10;
 const maxPerAccount = 100;

@@ -18,11 +18,11 @@ export interface ClosedRun {
   readonly byOperator: boolean;
 }
 
-/** What the database knows about the work of runs. */
+/** Looks up in the database whether the work of a run is still open, and closes it. */
 export interface WorkOfRuns {
   /**
-   * Returns the runs whose work is still open. If a run had already closed its work, we leave it out, because the work
-   * is only open now since somebody has reopened it.
+   * Returns the runs whose work is still open. If a run had already closed its work, somebody must have reopened it
+   * since, so we leave out that run.
    */
   filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
   /** Closes the work of a run, which has to be the latest one of its workflow id. Idempotent. */
@@ -44,12 +44,12 @@ export interface ClosedRunsOptions {
 const intervalMs = 10_000;
 const requestTimeoutMs = 10_000;
 /**
- * How far each check overlaps with the previous one. That has to make up for the lag of the visibility store and for
- * clock skew.
+ * Each check overlaps with the previous one by this much, to make up for the lag of the visibility store and for clock
+ * skew.
  */
 const overlapMs = 5 * 60_000;
 /**
- * How far back the first check looks. In namespaces that the gateway has created, closed runs are kept for just as
+ * The first check looks back this far. In namespaces that the gateway has created, closed runs are kept for just as
  * long.
  */
 const initialRangeMs = 3 * 24 * 3_600_000;

@@ -56,7 +56,7 @@ export interface DurableOptions {
    * a day.
    */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** The work of runs of the workflow `learningBatch`. */
+  /** Looks up and closes the work of `learningBatch` runs. */
   readonly batches: WorkOfRuns;
   readonly clock: Clock;
   /**
@@ -80,7 +80,7 @@ export interface Durable {
   waitReasons(): readonly string[];
   /** Checks whether the worker is polling Temporal. Null if this process has no worker. */
   isPolling(): boolean | null;
-  /** How old the oldest undelivered outbox row is, in milliseconds. 0 if everything has been delivered. */
+  /** Age of the oldest undelivered outbox row in milliseconds. 0 if everything has been delivered. */
   lagMs(): number;
   /** Returns the state of Temporal's task queue, which can be a few seconds old. Null if we couldn't read it. */
   taskQueue(): TaskQueueState | null;

@@ -129,8 +129,8 @@ function toBytes({ weights, scales }: Unpacked, from: number, to: number): { rea
 }
 
 /**
- * Adds the embedding of the token type to each row of `table`. `added` contains one row per token type. Our tokens all
- * have the first one.
+ * Adds the embedding of the token type to each row of `table`. `added` has a row for each token type, but our tokens
+ * are all of the first type.
  */
 function addRow(table: Buffer, added: Buffer, width: number): Uint8Array {
   const sums = new Float32Array(table.byteLength / 4);

@@ -19,7 +19,7 @@ interface Pieces {
 
 /** SentencePiece puts this character in front of each word. */
 const wordMark = '\u2581';
-/** How far an unknown character's score is below that of the least likely piece. */
+/** The score of an unknown character is this far below that of the least likely piece. */
 const unknownPenalty = 10;
 
 export function createTokenizer(file: Buffer): Tokenize {

@@ -12,7 +12,7 @@ export interface CallText extends CallChains {
   readonly subject: string | null;
   /** The ids of the memory items that recall inserted into the prompt. */
   readonly recalled: readonly string[];
-  /** Estimates how many tokens the memories added. Null if there are none or we don't know. */
+  /** Estimated number of tokens that the memories have added. Null if there are none or we don't know. */
   readonly recalledTokens: number | null;
   /** The request's parameters as JSON, if we know them. */
   readonly parameters: string | null;

@@ -22,18 +22,17 @@ export type CloseIdle = ReturnType<typeof createCloseIdle>;
 interface CloseIdleOptions {
   readonly database: Database;
   /**
-   * How long one check may take. If it isn't done by then, the run waits a second so that other projects get their
-   * turn.
+   * A check may take this long. If it isn't done by then, the run waits a second so that other projects get their turn.
    */
   readonly sliceMs?: number;
 }
 
-/** How many conversations and messages we process in a single transaction. */
+/** Limits the number of conversations and messages in a single transaction. */
 const maxConversations = 100;
 const maxMessages = 2_000;
 /**
- * How long we wait at least before the next check, as a share of the idle time (but never more than a minute). Waiting
- * a little lets one check close several conversations.
+ * The minimum wait before the next check, as a share of the idle time (but never more than a minute). If we wait a
+ * little, a single check can close several conversations.
  */
 const gatherShare = 0.1;
 const maxGatherMs = 60_000;

@@ -2,8 +2,8 @@
 import type { Queries } from '../../db/database.ts';
 
 /**
- * How many of an end user's latest calls we search for the user's name. If none of these calls has stored text, we only
- * know the hash of the name.
+ * We search this many of an end user's latest calls for the user's name. If none of them has stored text, we only know
+ * the hash of the name.
  */
 const latestCalls = 20;
 

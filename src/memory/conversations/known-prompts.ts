@@ -31,7 +31,7 @@ const maxValues = 10_000;
 /** The minimum size of the values that we cache. Scanning a smaller value is faster than looking it up. */
 const minValueBytes = 1_024;
 const minBodyBytes = 8_192;
-/** We look up values by this many bytes of their beginning. */
+/** The number of bytes at the beginning of a value by which we look it up. */
 const headBytes = 64;
 /**
  * The maximum number of cached values that begin with the same bytes. For example, different versions of an agent may
@@ -40,8 +40,8 @@ const headBytes = 64;
 const maxAlike = 16;
 const sampleBytes = 256;
 /**
- * How many prefixes of a history we cache, each of which ends after a message. Clients change the last messages of a
- * history, e.g. to mark them for the vendor's cache or to edit the last question. The shorter prefixes still match
+ * We cache this many prefixes of a history, each of which ends after a message. Clients change the last messages of a
+ * history, e.g. to mark them for the vendor's cache or to edit the last question, but shorter prefixes still match
  * then.
  */
 const maxEnds = 8;

@@ -42,8 +42,8 @@ interface FoundOccurrence {
 }
 
 /**
- * How many messages we look up first, counted from the end of a request. The conversation that a call continues nearly
- * always ends with the last response in its request.
+ * We look up this many messages first, counted from the end of a request. Nearly always, the conversation that the call
+ * continues ends with the last response in the request.
  */
 const firstTips = 3;
 /**

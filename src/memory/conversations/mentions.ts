@@ -14,8 +14,8 @@ import { type RecalledMemory, readCallText } from './read-call-text.ts';
  */
 const minLength = 5;
 /**
- * How many words of a memory the response has to contain, because a single one may be there by chance. For names and
- * numbers that's unlikely, so one of those is enough.
+ * The response has to contain at least this many words of a memory, because a single one may be there by chance. That's
+ * unlikely for names and numbers, so one of those is enough.
  */
 const minWords = 2;
 const maxTerms = 5;
@@ -23,8 +23,8 @@ const maxTerms = 5;
 const commonShare = 0.1;
 
 /**
- * How much of the prompt we read. If a word of the response only occurs in the rest of the prompt, we mistake it for a
- * new one.
+ * Limits how much of the prompt we read. If a word of the response only occurs in the rest of the prompt, we'll think
+ * that it's new.
  */
 const limits = { maxMessages: 100, maxText: 24_000 };
 

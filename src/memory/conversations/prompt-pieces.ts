@@ -26,7 +26,7 @@ export interface PromptPieces {
   readonly messages: readonly Piece[];
 }
 
-/** Where messages end, for all messages after the offset `from`. */
+/** The ends of all messages that come after the offset `from`. */
 export interface ScannedMessages {
   readonly from: number;
   readonly ends: readonly number[];

@@ -31,9 +31,9 @@ import { createKnownPrompts, type History, type HistoryEnd, nothingKnown, type R
 import { addResponse, isContext, linkContext, type MaskedPrompt, type MaskedText, type PlacedExtra, readPrompt } from './masked-prompt.ts';
 import { findPieces, once, type Piece, type PromptPieces, roleOf } from './prompt-pieces.ts';
 
-/** How many steps the cache of pieces may hold in total. A step takes about 400 bytes. */
+/** The cache of pieces holds at most this many steps in total. A step takes about 400 bytes. */
 const maxRemembered = 30_000;
-/** How many parts all cached contexts may have in total. A part takes about 500 bytes. */
+/** All cached contexts together have at most this many parts. A part takes about 500 bytes. */
 const maxContextParts = 20_000;
 /** A piece with more steps than this isn't cached. */
 const maxSteps = 64;
@@ -171,8 +171,8 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       const steps = read(piece);
       open.push(...steps);
       count += 1;
-      // In the Responses API, a response can consist of several items, which we join. So the history can't end in
-      // between these items.
+      // In the Responses API, a response can consist of several items, which we join. So the history can't end in the
+      // middle of them.
       const isEnd = route !== 'responses' || steps.some((step) => step.kind === 'pause' || (step.kind === 'message' && 'message' in step));
       if (!isEnd && index < messages.length - 1) continue;
       for (const step of route === 'responses' ? joinItems(open) : open) {

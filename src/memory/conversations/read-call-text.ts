@@ -16,7 +16,7 @@ export interface CallMemory {
   readonly conversationId: string | null;
   /** The memories that recall inserted into the prompt, in the order in which they appear there. */
   readonly recalled: readonly RecalledMemory[];
-  /** Estimates how many tokens the memories added to the prompt. Null if we don't know. */
+  /** Estimated number of tokens that the memories have added to the prompt. Null if we don't know. */
   readonly recalledTokens: number | null;
 }
 

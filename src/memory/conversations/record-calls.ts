@@ -193,8 +193,8 @@ function requestIdleTimer(conversation: Conversation, { trace }: RecordedCall): 
 }
 
 /**
- * Adds a call to the conversation's count. A conversation becomes learnable with its second call or with an explicit
- * write, unless it has a subject, because then it's learnable from the start.
+ * Adds a call to the conversation's count. If the conversation has a subject, it's learnable from the start. Otherwise
+ * it becomes learnable with its second call, or with an explicit write.
  */
 function countCall(conversation: Conversation, call: RecordedCall): Conversation {
   conversation.calls += 1;

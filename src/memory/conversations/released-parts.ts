@@ -8,8 +8,8 @@ import { batchSize } from '../../db/row-batches.ts';
 import type { Sha256 } from './chain.ts';
 
 /**
- * How many chain ends we process per statement, and how many parts per end. PGlite blocks the event loop, so a
- * statement should delete at most 500 rows.
+ * The number of chain ends per statement, and of parts per end. PGlite blocks the event loop, so a statement should
+ * delete at most 500 rows.
  */
 const endsPerStatement = 10;
 const maxRunLength = 50;

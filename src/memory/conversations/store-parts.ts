@@ -46,8 +46,8 @@ interface Chain {
  */
 const maxUncheckedLength = 4_096;
 /**
- * How many messages at the end of a prompt we insert without looking them up first. This has to be limited, because a
- * history could consist of nothing but user messages.
+ * Limits how many messages at the end of a prompt we insert without looking them up first. Without a limit, that could
+ * be the whole history, because it may consist of nothing but user messages.
  */
 const maxUnchecked = 4;
 
@@ -134,7 +134,7 @@ function findHint(chain: Chain): number {
 }
 
 interface StoredBeginning {
-  /** How many parts at the beginning of the chain are stored for certain. */
+  /** The number of parts at the beginning of the chain that are known to be stored. */
   readonly from: number;
   /** Keys of later parts that are stored, too. */
   readonly stored: ReadonlySet<string>;

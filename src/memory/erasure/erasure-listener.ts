@@ -33,7 +33,7 @@ export interface ErasureListenerOptions {
 }
 
 /**
- * How long the transaction of an erasure can take at most. Its id contains the time when it began, but we only see the
+ * The transaction of an erasure takes at most this long. Its id contains the time when it began, but we only see the
  * row after the commit, so every reload has to look back this far.
  */
 const longestErasureMs = 3_600_000;

@@ -2,10 +2,10 @@
 import type { Queries } from '../../db/database.ts';
 import type { ErasedCounts, Erasure } from './erase.ts';
 
-/** What one process has purged from memory and from its journals. */
+/** What one process had to purge when it applied the erasure. */
 export interface LocalPurge {
   readonly cacheEntries: number;
-  /** How many calls of the subject are in flight. They can finish, but we don't record their text. */
+  /** The number of the subject's calls that are in flight. They can finish, but we don't record their text. */
   readonly openCalls: number;
 }
 

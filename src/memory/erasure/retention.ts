@@ -20,7 +20,7 @@ import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { isDueSql } from '../records/deletion-rule.ts';
 import { applyPendingDeletions } from '../records/settings.ts';
 
-/** How many conversations we delete at once, which takes a few milliseconds if they have a typical length. */
+/** We delete this many conversations at once. If they have a typical length, that takes a few milliseconds. */
 const conversationBatchSize = 100;
 const rowBatchSize = 500;
 

@@ -28,14 +28,14 @@ export interface EmbedPassagesOptions {
 }
 
 /**
- * How many texts and characters we put into a request. Vendors would accept far more. But the local embedder processes
- * one text at a time and needs up to 0.2 s for 2,000 characters, or three times as long on a busy machine. With larger
+ * Limits the texts and characters in a request. Vendors would accept far more. But the local embedder processes one
+ * text at a time and needs up to 0.2 s for 2,000 characters, or three times as long on a busy machine. With larger
  * requests, ten projects at the same time would all run into timeouts.
  */
 const batchSize = 32;
 const maxBatchCharacters = 8_000;
 /**
- * How many requests an activity makes. If there's more to do, the activity returns `more` and the workflow schedules
+ * An activity makes at most this many requests. If there's more to do, it returns `more` and the workflow schedules
  * another one.
  */
 const maxBatchesPerRun = 20;

@@ -10,8 +10,8 @@ import { sampleWords } from '../records/word-sample.ts';
 
 const minPassages = 1_000;
 /**
- * How long to wait at least between two refreshes. It's less than a day, so that it's always over when the daily
- * cleanup runs again.
+ * The minimum interval between two refreshes. It's less than a day, so that it's always over when the daily cleanup
+ * runs again.
  */
 const minIntervalMs = 20 * 3_600_000;
 

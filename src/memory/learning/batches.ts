@@ -29,7 +29,7 @@ export interface BatchProgress {
   readonly dropped: number;
   readonly merged: number;
   readonly facts: number;
-  /** What the batch's calls have cost, as far as we know, in nano-dollars. */
+  /** Cost of the batch's calls in nano-dollars, as far as we know it. */
   readonly costNanos: number;
 }
 

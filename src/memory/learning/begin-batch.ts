@@ -28,7 +28,7 @@ export const maxFailingBatches = 3;
 export interface RememberReceipt {
   readonly conversationId: string;
   readonly batchId: string;
-  /** What the request wants us to focus on, with credentials masked. */
+  /** The focus of the request, with credentials masked. */
   readonly focus: string | null;
 }
 

@@ -37,13 +37,13 @@ export interface Grounding {
 }
 
 /**
- * How many letters and digits the evidence needs at least, because `yes`, `the` or `はい` wouldn't be enough. Letters of
- * scripts without spaces count twice. If the user is answering a question, shorter evidence will do.
+ * The evidence needs at least this many letters and digits, because `yes`, `the` or `はい` wouldn't prove anything.
+ * Letters of scripts without spaces count twice. If the user is answering a question, shorter evidence will do.
  */
 const minEvidenceWeight = 6;
 /**
- * How far from the evidence we look for the names in a memory, in messages. A user may write `my sister`, and only
- * mention two turns later that she's called `Ana`.
+ * We look for the names in a memory in this many messages before and after the evidence. A user may write `my sister`,
+ * and only mention two turns later that she's called `Ana`.
  */
 const contextMessages = 4;
 /** If the messages contain no more than this share of a statement's words, it isn't supported. */
@@ -118,9 +118,9 @@ function previousMessage(messages: readonly GroupMessage[], index: number): Grou
 }
 
 /**
- * What we know about the text around a message, in which we look for a statement's names and numbers. The text consists
- * of the message, what the user said shortly before and after it, and the message of the assistant directly before it,
- * all normalized.
+ * The text around a message, in which we look for a statement's names and numbers. It consists of the message, what the
+ * user said shortly before and after it, and the message of the assistant directly before it. It's normalized, and
+ * split up in several ways.
  */
 interface Context {
   readonly text: string;

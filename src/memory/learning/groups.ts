@@ -51,12 +51,12 @@ export interface GroupFailure {
 }
 
 const maxErrorMessageLength = 500;
-/** How long a call to the memory model can take at most, as an SQL interval. */
+/** The maximum duration of a call to the memory model, as an SQL interval. */
 const maxCall = `interval '6 minutes'`;
 /** How often we check whether another run's call to the model is done. */
 const callCheckMs = 10_000;
 /**
- * How often we retry blocked groups. It's cheap to check the settings, and if they change, the batch gets a signal
+ * We retry blocked groups this often. It's cheap to check the settings, and if they change, the batch gets a signal
  * anyway.
  */
 const blockedRetryMs = 10 * 60_000;

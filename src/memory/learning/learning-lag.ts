@@ -23,14 +23,14 @@ export interface LearningLagOptions {
 }
 
 /**
- * How many conversations with waiting messages we look at. Batches process conversations in the order of their ids, so
+ * We look at this many conversations with waiting messages. Batches process conversations in the order of their ids, so
  * the oldest message is in one of the first. That's not necessarily the very first, because a conversation keeps its
  * old id when it's reopened.
  */
 const maxWaitingConversations = 100;
 /**
- * How many open conversations we look at. We start with those whose last turn is the longest ago, so the most overdue
- * ones are always included.
+ * We look at no more open conversations than this, and start with those whose last turn is the longest ago, so the most
+ * overdue ones are always included.
  */
 const maxOpenConversations = 10_000;
 

@@ -22,17 +22,18 @@ export interface PlannedGroup {
   readonly ranges: readonly MessageRange[];
 }
 
-/** How many bytes of text we put into a model call. That's about 15,000 tokens. */
+/** The maximum size of the text in a model call, in bytes. That's about 15,000 tokens. */
 const maxGroupBytes = 60_000;
 /**
- * How many messages a group can have. If there were more of them, even short ones, there might not be enough room for
- * what we learn from them (`extraction.ts`).
+ * The maximum number of messages in a group. If there were more of them, even short ones, there might not be enough
+ * room for what we learn from them (`extraction.ts`).
  */
 const maxGroupMessages = 1_000;
 /** The length to which `group-messages.ts` truncates messages. */
 export const maxMessageLength = 16_000;
 /**
- * How many groups a batch can have. We send the list of groups to Temporal, where our payloads are limited to 16 KiB.
+ * The maximum number of groups in a batch. We send the list of groups to Temporal, where our payloads are limited to 16
+ * KiB.
  */
 const maxGroups = 100;
 

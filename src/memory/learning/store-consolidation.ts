@@ -86,7 +86,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
   );
   for (const { id } of closed) {
     await deleteItemPassage(tx, id);
-    // It also becomes the source of the merged memory's facts.
+    // The memory that we keep also becomes the source of the facts that the merged memory had.
     await tx.query(
       `insert into memory_fact_items (fact_id, item_id) select fact_id, $2::uuid from memory_fact_items where item_id = $1::uuid
        on conflict do nothing`,

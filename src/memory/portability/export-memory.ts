@@ -206,7 +206,7 @@ async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerato
 
 interface ConversationRow extends ExportedRecord {
   readonly id: string;
-  /** How many messages the conversation has. This isn't exported. */
+  /** The number of messages in the conversation, which isn't exported. */
   readonly messages: number;
 }
 

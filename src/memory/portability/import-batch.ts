@@ -24,12 +24,12 @@ export interface Refusal {
 }
 
 /**
- * How far in the future a time may be. We allow some, because a few lists have local times and clocks aren't exact. If
- * we allowed more, a memory would count as the newest one for a long time.
+ * Times may be this far in the future, because a few lists have local times and clocks aren't exact. If we allowed
+ * more, a memory would count as the newest one for a long time.
  */
 const maxFutureMs = 86_400_000;
 
-/** How many refusals we report in detail. We only count the rest. */
+/** We report this many refusals in detail, and only count the rest. */
 const maxRefusals = 1_000;
 
 export type Tally = ReturnType<typeof createTally>;

@@ -39,7 +39,7 @@ export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
 export type ImportMemory = ReturnType<typeof createImportMemory>;
 
 /**
- * How many records and characters a batch can have. We count characters as they are in the file. From a conversation we
+ * Limits the records and characters in a batch, with characters counted as they are in the file. From a conversation we
  * only store 400 passages per batch (`records/passages.ts`), so with more text we'd lose some.
  */
 const maxRecords = 500;

@@ -76,10 +76,7 @@ export interface FindRequest {
   /** The text of the last user message. */
   readonly text: string;
   readonly isPartOfCall: boolean;
-  /**
-   * How much time is left until the call's deadline. Recall takes at most half of that. Null if the call has no
-   * deadline.
-   */
+  /** Time left until the call's deadline, of which recall takes at most half. Null if the call has no deadline. */
   readonly remainingMs: number | null;
   /** False if the caller's ceilings leave no room for the model calls that memory makes. */
   readonly mayCallModels: boolean;
@@ -93,7 +90,7 @@ export interface Found {
   readonly isReranked: boolean;
   /** False if memory is turned off, so that we didn't search at all. */
   readonly isEnabled: boolean;
-  /** How many tokens the block may have, according to the project's settings. Null if there's no budget. */
+  /** The project's token budget for the block. Null if it hasn't set one. */
   readonly budgetTokens: number | null;
   /** True if the deadline has passed. We then return what we've found so far. */
   readonly isLate: boolean;
@@ -110,8 +107,8 @@ const minCandidates = 20;
 const shortMemoryTokens = 25;
 const maxCandidates = 150;
 /**
- * How many memories we send to the reranking model. Without a budget we'd otherwise look at fewer, but the model may
- * move up memories that the search ranks low.
+ * The number of memories that we send to the reranking model. Without a budget we'd otherwise look at fewer, but the
+ * model may move up memories that the search ranks low.
  */
 export const maxRerankedCandidates = 30;
 /**

@@ -57,7 +57,7 @@ export interface RecallBlock {
   readonly block: string;
   /** The memories in the block, best first. */
   readonly used: readonly RecalledMemory[];
-  /** Why each of the other memories was left out, by id. */
+  /** The reasons why other memories were left out, by id. */
   readonly omitted: ReadonlyMap<string, OmissionReason>;
 }
 
@@ -104,8 +104,8 @@ export function formatRecallBlock(memories: readonly RecalledMemory[], { maxMemo
 
 /**
  * Checks whether a near-duplicate is a newer version of a memory. If two long sentences only differ in a number, they
- * usually describe an earlier and a later state of the same thing. If a person wrote or pinned the older one, we keep
- * it, because nobody has reviewed the newer text.
+ * usually describe an earlier and a later state of the same thing. But if a person wrote or pinned the older one, a
+ * text that nobody has reviewed doesn't replace it.
  */
 function isNewerVersion({ memory, terms }: Line, older: Line): boolean {
   const isReviewed = (one: RecalledMemory): boolean => one.pinned || one.origin === 'person';

@@ -85,7 +85,7 @@ export async function holdsDataBefore(queries: Queries, projectId: string, befor
 }
 
 /**
- * How many days a conversation may stay after its deletion period before we report it. It can take up to a day until
+ * A conversation may stay this many days after its deletion period before we report it. It can take up to a day until
  * the daily cleanup runs.
  */
 const graceDays = 1;

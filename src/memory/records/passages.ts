@@ -15,9 +15,11 @@ import type { Item } from './item-record.ts';
  * vector would be vague and its snippets poor.
  */
 const maxPassageLength = 1_200;
-/** How much of a message's text we index. A longer message is usually a file or a log, so its beginning is enough. */
+/**
+ * We only index this much of a message's text. A longer message is usually a file or a log, so its beginning is enough.
+ */
 const maxMessageLength = 24_000;
-/** How many passages we store per conversation and batch. If there are more, we keep the newest. */
+/** We store this many passages per conversation and batch. If there are more, we keep the newest. */
 const maxPassages = 400;
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;

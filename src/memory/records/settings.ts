@@ -28,7 +28,7 @@ export interface MemorySettingsOptions {
 
 const channel = 'gateway_memory_settings';
 const minutesPerDay = 24 * 60;
-/** How long a call waits for settings that aren't cached. If they don't arrive in time, it goes on without them. */
+/** A call waits this long for settings that aren't cached. If they don't arrive in time, it goes on without them. */
 const readTimeoutMs = 1_000;
 
 /** With the flag `u`, the expression counts code points. */

@@ -17,7 +17,9 @@
 const maxTerms = 8;
 const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
-/** We look for passages that contain two of the rarest words. This is how many words we form pairs of. */
+/**
+ * When we look for passages that contain two words of the query, we only form pairs of this many of the rarest words.
+ */
 const maxPairedTerms = 3;
 /**
  * A word counts as frequent if more passages than this contain it. PostgreSQL reads all of them before it returns the

@@ -16,9 +16,7 @@
  */
 import { maxVectorCandidates } from './candidates.ts';
 
-/**
- * How much a match of the rarest possible word counts, compared to a weight of 1 for the highest possible similarity.
- */
+/** The weight of a match of the rarest possible word. The highest possible similarity has a weight of 1. */
 const textWeight = 0.2;
 /** Without an embedding, we take this share of the text score as the similarity. */
 const unembeddedTextWeight = 0.5;
@@ -33,8 +31,8 @@ const lengthWeight = 0.15;
 const timeWeight = 0.3;
 const neighbourWeight = 0.2;
 /**
- * How much votes can change a score. A single vote has half of this effect, and the more votes there are, the closer
- * they get to it.
+ * Votes can change a score by at most this much. A single vote has half of this effect, and the more votes there are,
+ * the closer they get to it.
  */
 const voteWeight = 0.1;
 

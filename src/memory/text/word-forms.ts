@@ -21,7 +21,7 @@ export function hasForms(text: string): boolean {
   return Buffer.byteLength(text) !== text.length && /(?!\p{ASCII})\p{L}/u.test(text);
 }
 
-/** Returns the forms of a token, which is none for short words and numbers. */
+/** Returns the forms of a token. Short words and numbers don't have any. */
 export function toForms(token: string): readonly string[] {
   if (!word.test(token)) return [];
   const letters = token.match(/\P{M}\p{M}*/gu) ?? [];

@@ -17,7 +17,7 @@ import { encryptionKeyIdOf } from '../payloads/encryption.ts';
 export interface PayloadKeyUsage {
   readonly runs: number;
   readonly schedules: number;
-  /** How each key is used, by key id. */
+  /** The number of runs and schedules that need each key, by key id. */
   readonly keys: ReadonlyMap<string, KeyUsage>;
 }
 
@@ -34,7 +34,7 @@ type Execution = NonNullable<NonNullable<Awaited<ReturnType<Service['listOpenWor
 
 const runsPerPage = 500;
 /**
- * How many histories we read at the same time. On a small server, a higher number would starve the gateway's other
+ * We read this many histories at the same time. On a small server, a higher number would starve the gateway's other
  * requests.
  */
 const historiesAtOnce = 8;

@@ -10,7 +10,7 @@ import type { Logger } from '../../observability/logger.ts';
 import { isUnavailable, type SearchAttributeRegistration } from '../connection/temporal-connection.ts';
 
 /**
- * How long we wait before we try again. It can take a while until a server knows about a new namespace or attribute.
+ * We wait this long before we try again. It can take a while until a server knows about a new namespace or attribute.
  */
 const retryIntervalMs = 5_000;
 

@@ -10,7 +10,7 @@ import type { LogFields } from '../../observability/log-fields.ts';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
-/** How many messages we remember. If there are more, we may repeat some of them too soon. */
+/** We remember this many messages. If there are more, we may repeat some of them too soon. */
 const maxMessages = 200;
 
 export function createSdkLogger(logger: GatewayLogger): Logger {

@@ -52,8 +52,8 @@ export interface Dispatcher {
   /** Call this after Temporal was restarted. Enqueues unfinished work again and dispatches immediately. */
   reconnect(): void;
   /**
-   * How old the oldest undelivered row is, in milliseconds. We extrapolate this from the last time that we read the
-   * table, so it also grows while the database is down.
+   * Age of the oldest undelivered row in milliseconds. We extrapolate this from the last time that we read the table,
+   * so it also grows while the database is down.
    */
   lagMs(): number;
   /** Stops the dispatcher. Resolves once every row that it has claimed has been delivered or released. */

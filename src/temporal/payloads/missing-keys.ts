@@ -15,8 +15,8 @@ export interface MissingKeys {
 }
 
 /**
- * How long we report a key as missing after we last needed it. This has to be more than ten minutes, which is how long
- * Temporal waits at most before it retries a failing workflow task.
+ * We report a key as missing for this long after we last needed it. Temporal may wait ten minutes before it retries a
+ * failing workflow task, so it has to be longer than that.
  */
 const expiryMs = 15 * 60_000;
 const logIntervalMs = 60_000;

@@ -23,7 +23,7 @@ export interface RunningWorker {
 }
 
 /**
- * How much longer than the grace period stopping may take. The SDK already waits 5 s for activities that it has
+ * Stopping may take this much longer than the grace period. The SDK alone waits 5 s for activities that it has
  * cancelled.
  */
 const stopTimeoutMs = 10_000;
