@@ -1,9 +1,9 @@
 /**
- * The contract between the gateway, its workflows and its activities: names, inputs and results. This file has no
- * imports, so every module can import it.
+ * The contract between the gateway, its workflows and its activities, i.e. names, inputs and results. This file has no
+ * imports, so that every module can import it.
  *
- * Temporal stores everything defined here in its histories, so there are only ids, counts and hashes, and never text.
- * Names, properties and kinds are persisted, so changing one breaks running workflows.
+ * Temporal stores everything that's defined here in its histories. So there are only ids, counts and hashes, and never
+ * text. Names, properties and kinds are persisted, and changing one would break running workflows.
  */
 
 /** The one queue that all workers poll. */
@@ -302,8 +302,8 @@ export interface Activities {
   /** Closes the batch and signals its project, unless a group is still pending. */
   finishBatch(input: LearningBatchInput): Promise<BatchFinish & ExecutedBy>;
   /**
-   * Replays the failed batches of a project. Stopped batches aren't replayed, because resetting the project's run
-   * delivers old signals again.
+   * Replays the failed batches of a project, but not the stopped ones, because old signals are delivered again if
+   * somebody resets the project's run.
    */
   replayBatches(input: ProjectLearningInput): Promise<{ readonly batches: number }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;

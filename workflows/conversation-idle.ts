@@ -1,7 +1,7 @@
 /**
- * Waits until a conversation has been idle long enough, and then closes it. This workflow has been replaced by
- * `idle-conversations.ts`. We only keep it for runs and outbox rows from older versions, which start one run each time
- * a conversation is opened.
+ * Waits until a conversation has been idle long enough, and then closes it. This has been replaced by
+ * `idle-conversations.ts`. We only keep it for runs and outbox rows from older versions, which start a run each time a
+ * conversation is opened.
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, ConversationIdleInput } from './contract.ts';

@@ -1,6 +1,7 @@
 /**
- * Deletes data past its retention period. A schedule starts this workflow every day. The activity knows the steps and
- * returns which one is next, so we can add steps without changing the workflow.
+ * Deletes data past its retention period. A schedule starts this workflow every day. The activity decides which step
+ * comes next, so we can add steps without breaking running workflows. The list of steps in this file is only there to
+ * show operators how far a run has got.
  */
 import { ApplicationFailure, continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities, CleanupInput } from './contract.ts';

@@ -1,10 +1,10 @@
 /**
  * The codec server decodes and encodes payloads for the Temporal UI and CLI (https://docs.temporal.io/codec-server).
  *
- * In a browser, you sign in with the admin token on the server's own page. Requests from the UI then contain the
- * session cookie. The CLI sends the token itself (`--codec-auth`). We only accept a browser's requests if their
- * `Origin` is a configured UI, and forms only from the server's own origin. Other pages therefore can't use the cookie.
- * Payloads and tokens are never logged.
+ * In a browser, you sign in with the admin token on the server's own page, and from then on the UI's requests contain
+ * the session cookie. The CLI sends the token itself (`--codec-auth`). So that other pages can't use the cookie, we
+ * only accept a browser's requests if their `Origin` is a configured UI, and forms only if it's the server's own
+ * origin. Payloads and tokens are never logged.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -88,8 +88,8 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
 
   function sendHome({ headers }: IncomingMessage, response: ServerResponse): void {
     const origin = ownOriginOf(headers.host);
-    // Cookies for `localhost` aren't sent to 127.0.0.1 and vice versa. So people have to sign in under the same host
-    // name as that of the Temporal UI, and we redirect them there.
+    // A cookie for `localhost` isn't sent to 127.0.0.1 or vice versa. People have to sign in under the host name that
+    // the Temporal UI has, so we redirect them there.
     if (publicUrl === null && new URL(origin).host !== headers.host) {
       redirect(response, `${origin}/`);
       return;

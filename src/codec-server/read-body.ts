@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http';
 export class BodyTooLargeError extends Error {}
 
 /**
- * Reads the body as text. If it's too large, throws BodyTooLargeError after receiving all of it, because some clients
- * don't see a response that comes earlier. If it's more than twice the limit, we close the connection.
+ * Reads the body as text. If it's too large, we receive all of it before we throw BodyTooLargeError, because some
+ * clients miss a response that comes earlier. If it's more than twice the limit, we give up and close the connection.
  */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];

@@ -1,7 +1,7 @@
 /**
- * Builds indexes on large tables without blocking writers. PostgreSQL can't build an index concurrently on a
- * partitioned table, so we build one on each partition and attach it to the parent index. Partitions that are created
- * in the meantime get the index automatically. If a build is interrupted, the next one continues where it stopped.
+ * Builds indexes on large tables without blocking writers. PostgreSQL can't do that on a partitioned table, so we build
+ * an index concurrently on each partition and attach it to the parent index. Partitions that are created in the
+ * meantime get the index automatically. If a build is interrupted, the next one continues where it stopped.
  */
 import { errorCode } from '../core/error-messages.ts';
 import type { Queries } from './database.ts';
@@ -69,8 +69,8 @@ async function buildPartitioned(builder: IndexBuilder, { name, table, columns }:
 const lockTimeoutStates = new Set<unknown>(['55P03', '40P01']);
 
 /**
- * Creates the parent index. This is fast, but it has to wait for current writers, and other statements queue up behind
- * it. So we use a short lock timeout and try again.
+ * Creates the parent index. That's fast once it has its lock, but it has to wait for current writers, and meanwhile
+ * other statements queue up behind it. So we use a short lock timeout and try again.
  */
 async function createParent({ run }: IndexBuilder, statement: string): Promise<void> {
   for (;;) {

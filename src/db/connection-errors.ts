@@ -1,6 +1,6 @@
 /**
- * Distinguishes an unreachable database from a failed statement. For an unreachable database the API responds with
- * `no_db` or `keystore_unavailable`, and for a failed statement with `query_failed`.
+ * Tells an unreachable database from a failed statement, because the API responds differently: with `no_db` or
+ * `keystore_unavailable` if we can't reach the database, and with `query_failed` if a statement has failed.
  */
 import { isObject } from '../core/json/narrow.ts';
 

@@ -1,9 +1,9 @@
 /**
- * Runs statements and transactions on a `pg.Pool`. Used for PostgreSQL and for the embedded database.
+ * Runs statements and transactions on a `pg.Pool`, both for PostgreSQL and for the embedded database.
  *
- * After an SQL error, the connection returns to the pool. (`pool.query` would close it, so every unique violation would
- * cost a reconnect.) After a connection error or a failed rollback, the state of the connection is unknown and we
- * discard it.
+ * After an SQL error we return the connection to the pool, while `pool.query` would close it, so that every unique
+ * violation would cost a reconnect. After a connection error or a failed rollback, we can't know what state the
+ * connection is in, so we discard it.
  */
 
 import type pg from 'pg';

@@ -1,9 +1,9 @@
 /**
- * Unpacks the empty database that ships with the gateway. The first start uses it because PGlite's `initdb` takes
+ * Unpacks the empty database that ships with the gateway. We use it on the first start, because PGlite's `initdb` takes
  * seconds and a gigabyte of memory.
  *
- * All unpacked copies have the same system identifier. That's fine, because only replication and WAL backups use the
- * identifier, and PGlite supports neither.
+ * All copies have the same system identifier. That's fine, because it only matters for replication and WAL backups, and
+ * PGlite supports neither.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';

@@ -109,8 +109,8 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     }
     // Increment this first, because the notification may be back before `notify` returns.
     missed += 1;
-    // Don't await this. The other connection can hang for a long time, and in the meantime we wouldn't notice if this
-    // one is lost.
+    // Don't await this. The other connection may hang for a long time, and until then we wouldn't notice if we lose
+    // this one.
     options.notify(checkChannel, ownId).catch(() => {
       // The database is unavailable. Other statements will report that, and it says nothing about lost notifications.
       missed = 0;
@@ -164,7 +164,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   };
 }
 
-/** Closes a connection that has failed before, so errors don't matter. */
+/** This connection has already failed, so it doesn't matter if closing it fails too. */
 function closeQuietly(client: pg.Client): void {
   client.end().catch(() => undefined);
 }

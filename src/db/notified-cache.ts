@@ -10,8 +10,8 @@ import { createRowCache, type RowCache } from './row-cache.ts';
 
 export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get' | 'peek' | 'warm' | 'countRows'> {
   /**
-   * Call this after you've changed a row. This process will also get our own notification, but without this call it
-   * could still use the old row until then.
+   * Call this after you've changed a row. We'll get our own notification as well, but until it arrives this process
+   * might still use the old row.
    */
   invalidate(key: string): void;
   start(): Promise<void>;

@@ -20,8 +20,8 @@ export interface DatabaseOutage {
    */
   failed(error: unknown): void;
   /**
-   * Returns a logger that handles warnings and errors about lost database connections differently: it counts them and
-   * logs them at debug level.
+   * Returns a logger for other modules. If they log a warning or error about a lost database connection, we count it
+   * and log it at debug level.
    */
   quieten(logger: Logger): Logger;
 }

@@ -76,8 +76,8 @@ export async function enqueueInPages<Row extends { readonly id: string }>(
 
 /**
  * Like `enqueue`, for signals that only tell a workflow to check its state. If the same signal is already waiting in
- * the outbox for this workflow, we don't add another one. Instead we lock the existing row until `tx` ends, so that
- * it's delivered after the commit and the workflow sees what `tx` has written.
+ * the outbox, we don't add another one. Instead we lock the existing row until `tx` ends. That way it's delivered after
+ * the commit, when the workflow can see what `tx` has written.
  */
 export async function enqueueUnlessPending(tx: Queries, entry: OutboxEntry & Required<Pick<OutboxEntry, 'signal'>>): Promise<void> {
   const [pending] = await tx.query(

@@ -9,8 +9,8 @@ export const batchSize = 500;
 const defaultMaxSize = 1_024 * 1_024;
 
 /**
- * Yields batches of at most 500 rows, and at most `maxSize` (1 Mi characters by default) in total. A row that exceeds
- * `maxSize` gets a batch of its own. Yields nothing if there are no rows.
+ * Yields batches of at most 500 rows, whose total size is at most `maxSize` (1 Mi characters by default). A row that's
+ * larger than that gets a batch of its own. If there are no rows, there are no batches.
  */
 export function* toBatches<Row>(
   rows: readonly Row[],

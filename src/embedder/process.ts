@@ -2,8 +2,8 @@
  * The embedder process. It loads the models, and serves vectors until the service ends. When that happens, for whatever
  * reason, its IPC channel closes.
  *
- * It has no state, so the service simply kills it. It ignores the stop signals that a terminal or supervisor sends to
- * the whole process group, because the calls that are still running in the service need it.
+ * It has no state, so the service can simply kill it. It ignores the stop signals that a terminal or supervisor sends
+ * to the whole process group, because calls that are still running in the service need it.
  */
 import type { Server } from 'node:http';
 import { Socket } from 'node:net';

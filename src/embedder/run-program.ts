@@ -1,4 +1,4 @@
-/** Runs a package manager. This can take minutes. The package manager doesn't get to see the gateway's secrets. */
+/** Runs a package manager, which can take minutes and doesn't get to see the gateway's secrets. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { errorCode, errorSummary } from '../core/error-messages.ts';

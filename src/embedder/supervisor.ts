@@ -1,10 +1,10 @@
 /**
- * Runs a service's local embedder. It provides the files, starts the process, and restarts it if it dies. This happens
- * in the background, and doesn't delay the service when it starts or stops.
+ * Runs a service's local embedder. It downloads the files, starts the process, and restarts it if it dies. All of this
+ * happens in the background, so the service doesn't have to wait for it at startup or shutdown. If the process isn't
+ * running, requests get a 503.
  *
- * The address is known from the start, so that it can be configured as a provider. If the process isn't running,
- * requests get a 503. The service itself holds the port and passes connections on, so that no other program can bind
- * the port if the process dies.
+ * The address is known from the start, so that it can be configured as a provider. The service itself holds the port
+ * and passes connections on. Otherwise, another program could bind the port when the process dies.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
- * The audit log. It has a row for each change that a person makes, or that is made with the admin token. We write the
- * row before the change and add the outcome afterwards, so that no change can go unrecorded. A row without an outcome
- * means that the change is still in progress or was interrupted. Rows contain ids, names and changed settings, but no
+ * The audit log. It has a row for each change that a person makes, or that somebody makes with the admin token. We
+ * write the row before the change and add the outcome afterwards, so that no change can go unrecorded. If a row has no
+ * outcome, the change is still in progress or was interrupted. Rows contain ids, names and changed settings, but no
  * secrets, subjects, e-mail addresses or contents of memories.
  */
 import type { Clock } from '../core/time.ts';

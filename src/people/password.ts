@@ -1,6 +1,6 @@
 /**
- * Hashes passwords with argon2id. Hashes are stored as PHC strings that include the parameters, so that we can raise
- * these for new hashes.
+ * Hashes passwords with argon2id. We store hashes as PHC strings, which include the parameters, so that we can use
+ * stronger ones for new hashes.
  */
 import { type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto';
 import { gatewayError } from '../core/errors.ts';
@@ -9,8 +9,8 @@ import type { deriveHash } from './password-job.ts';
 import { createTaskCounter } from './task-counter.ts';
 
 /**
- * OWASP's minimum for argon2id: 19 MiB, two passes, one lane. A hash takes tens of milliseconds, so we compute it
- * outside the event loop.
+ * OWASP's minimum for argon2id: 19 MiB, two passes, one lane. That takes tens of milliseconds, so we don't do it on the
+ * event loop.
  */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;

@@ -1,7 +1,7 @@
 /**
  * The `personal_tokens` table. A token looks like `gwp_<prefix>_<secret>`. The prefix is public and identifies the
- * token. We only store the SHA-256 of the whole token. Each request looks up its token in the database, so a token
- * stops working immediately in every process if it's revoked or its person is disabled.
+ * token, and of the whole token we only store the SHA-256. Each request looks up its token in the database. If a token
+ * is revoked or its person is disabled, it therefore stops working in every process immediately.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -111,7 +111,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
       );
       if (!row || !timingSafeEqual(row.hash, hashSecret(token))) return null;
       const { personId, email, personName, isAdmin, hash: _, ...record } = row;
-      // Only update the time after the check, because an attempt with a wrong secret doesn't count as a use.
+      // An attempt with a wrong secret doesn't count as a use, so don't update the time before the check.
       if (row.lastUsedAt === null || row.lastUsedAt.getTime() <= now - lastUsedIntervalMs)
         await database.query('update personal_tokens set last_used_at = $2::timestamptz where id = $1::uuid', [row.id, new Date(now)]);
       return { person: { id: personId, email, name: personName, isAdmin }, record: toRecord(record) };

@@ -1,7 +1,7 @@
 /**
  * The `sessions` table. The cookie contains a random secret, of which we only store the SHA-256. Every sign-in starts a
- * new session, so a secret that was planted before the sign-in is useless (session fixation). Each request looks up its
- * session in the database, so revoking a session takes effect immediately in every process.
+ * new session, so it's no use to plant a secret before somebody signs in (session fixation). Each request looks up its
+ * session in the database, so a session that's revoked ends in every process immediately.
  */
 import { newId } from '../core/ids.ts';
 import { type Clock, dayMs } from '../core/time.ts';

@@ -1,7 +1,9 @@
 /**
- * The `sign_in_links` table. A link works once and is valid for a day. We use links for the first sign-in, and for
- * people who have no password or forgot it. A link without a person creates the account of a deployment admin, e.g. of
- * the first one. Once it has been used, all other links without a person stop working.
+ * The `sign_in_links` table. A link works once, within a day. We use links for the first sign-in, and for people who
+ * have no password or have forgotten it.
+ *
+ * A link without a person creates the account of a deployment admin, e.g. of the very first one. Once somebody has used
+ * it, all other links without a person stop working.
  */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
@@ -87,7 +89,7 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
           issues: [{ path: 'password', message: 'this account signs in with links until it is confirmed' }],
         });
       if (input.password !== '' || link.person === null) assertPassword(input.password, account.email);
-      // Hash the password before the transaction starts, because inside a transaction we can only wait for SQL.
+      // Hash the password first. Once the transaction has started, we can't wait for anything but SQL.
       const passwordHash = input.password === '' ? null : await hashPassword(input.password);
       return database.transaction(async (tx) => {
         await takeLink(tx, secret, clock.now());

@@ -1,6 +1,6 @@
 /**
- * Signs people in with a password, or with an account at an identity provider. An unknown account gives the same result
- * as a wrong password and takes just as long. See `attempt-limit.ts` for how we limit guessing.
+ * Signs people in with a password, or with an account at an identity provider. If an account doesn't exist, the result
+ * is the same as for a wrong password and takes just as long. `attempt-limit.ts` limits guessing.
  */
 import { toPostgresText } from '../core/postgres-text.ts';
 import type { Clock } from '../core/time.ts';

@@ -52,8 +52,8 @@ export interface DurableOptions {
   readonly database: Database;
   readonly activities: object;
   /**
-   * Writes outbox rows for all work that is unfinished according to the tables. Called whenever we (re)connect and once
-   * a day.
+   * Writes outbox rows for all work that's unfinished according to the tables. We call this whenever we (re)connect,
+   * and once a day.
    */
   readonly reenqueueUnfinished: () => Promise<void>;
   /** Looks up and closes the work of `learningBatch` runs. */

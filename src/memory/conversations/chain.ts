@@ -24,7 +24,7 @@ export interface HashedMessage {
   readonly message: NormalMessage;
 }
 
-/** A prompt part and its place in the chain. The hash covers this part and all parts before it. */
+/** A part of a prompt and its place in the chain. Its hash covers this part and all parts before it. */
 interface Link {
   readonly hash: Sha256;
   readonly parentHash: Sha256 | null;
@@ -102,8 +102,8 @@ export function linkMessages(messages: readonly HashedMessage[], after: Sha256 |
 }
 
 /**
- * A message of a chain that only reads its text when somebody needs it. This is a class because a long history has
- * hundreds of messages, and with an object literal V8 would define the getter again for each of them.
+ * A message of a chain whose text is only read when somebody needs it. We use a class, because a long history has
+ * hundreds of messages, and for an object literal V8 would define the getter again for each of them.
  */
 export class LinkedMessage implements ChainPart {
   readonly role;

@@ -92,7 +92,7 @@ export function withExtra(hashed: HashedExtra, read: () => HashedExtra | undefin
   };
 }
 
-/** Names the properties one by one, because a spread would call the `message` getter and parse the text. */
+/** List the properties one by one. A spread would call the `message` getter and thus parse the text. */
 export function forgetMessage({ role, messageHash, length, hash, parentHash }: ChainPart): ChainPart {
   return { role, messageHash, length, hash, parentHash, message: emptyMessage };
 }

@@ -62,8 +62,9 @@ function toEntry({ projectId, run }: TimerRun): OutboxEntry {
 }
 
 /**
- * Enqueues active runs again in case Temporal has lost its state. Also starts a run for every project that has open
- * conversations but no run. Older versions have one run per conversation instead, and those would be lost too.
+ * Enqueues active runs again in case Temporal has lost its state, and starts a run for every project that has open
+ * conversations but no run. Such projects exist because older versions have one run per conversation, and these would
+ * be lost too.
  */
 export async function reenqueueIdleTimers(database: Database): Promise<void> {
   const active = await database.query<TimerRun>(`select project_id as "projectId", run from idle_timers where active order by project_id`);

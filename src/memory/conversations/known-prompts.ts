@@ -244,7 +244,9 @@ export function createKnownPrompts() {
       remember(body, scanned);
       return spans;
     },
-    /** Looks up the cached history of the session that the body belongs to. The body must be valid JSON. */
+    /**
+     * Looks up the cached history of the session that the body belongs to. Only call this if the body is valid JSON.
+     */
     recognize(scope: string, body: Buffer, beginning: ListBeginning): Recognized {
       const list = listOf.get(body) ?? remember(body, scanList(scope, body, beginning));
       if (list === null) return nothingKnown;
@@ -319,8 +321,8 @@ function searchUntil(body: Buffer, start: number, ends: readonly SearchedEnd[], 
 const { closeBracket, comma, openBrace, openBracket, quote } = characters;
 
 /**
- * Checks whether the value at `at` is a string, an object or an array. These have a closing delimiter, so equal bytes
- * mean that we've matched the whole value. The bytes of a number could also be the beginning of a longer number.
+ * Checks whether the value at `at` is a string, an object or an array. Since these end with a delimiter, equal bytes
+ * mean that the whole value is the same. If it's a number, the bytes could also be the beginning of a longer number.
  */
 function isDelimited(body: Buffer, at: number): boolean {
   const first = body[at];

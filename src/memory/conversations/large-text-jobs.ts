@@ -37,8 +37,7 @@ export function inspectLargeBody({ bytes, isCompletion, ...use }: LargeBody): In
     const { route } = use;
     return { bytes: body, ...inspectBody(body, use), prompt: isPromptRoute(route) ? readLargePrompt({ route, bytes: body }) : null };
   } catch (error) {
-    // Return the code and the message instead of throwing, because a custom error class doesn't survive the transfer
-    // between threads.
+    // Return the code and the message rather than throwing, because a custom error class is lost between threads.
     if (error instanceof GatewayError) return { refused: { code: error.code, message: error.message } };
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * Reads the text of large calls in the low-priority thread. Reading a prompt of 29 MB takes hundreds of milliseconds,
- * and would block all other calls if we did it on the event loop.
+ * Reads the text of large calls in the low-priority thread. A prompt of 29 MB takes hundreds of milliseconds, and if we
+ * read it on the event loop, all other calls would have to wait.
  */
 import type { CallContent, SettledCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';

@@ -36,7 +36,10 @@ const columns = `conversation.id, conversation.title, conversation.source, conve
   conversation.last_turn_at as "lastTurnAt", conversation.read_at as "readAt",
   (extract(epoch from conversation.last_turn_at) * 1000000)::bigint || '.' || conversation.id as cursor`;
 
-/** Lists the conversations with the latest turn first. An invalid cursor returns the first page. */
+/**
+ * Lists the conversations, starting with the one whose last turn is the latest. If the cursor is invalid, returns the
+ * first page.
+ */
 export function listConversations(
   queries: Queries,
   projectId: string,
@@ -121,7 +124,7 @@ export interface ConversationCall {
   readonly costNanos: number | null;
 }
 
-/** Lists the latest calls of a conversation that have stored text. */
+/** Lists the latest calls of a conversation, as long as their text is stored. */
 export function listConversationCalls(queries: Queries, conversationId: string, limit: number): Promise<ConversationCall[]> {
   return queries.query<ConversationCall>(
     `select call.id, call.started_at as "startedAt", call.model, call.status, call.cost_nanos as "costNanos"

@@ -1,10 +1,10 @@
 /**
- * Reads and locks the conversations that the calls of a batch may join. All lookup keys include the project, the source
- * and the subject, so we never find a conversation in another scope. The number of statements depends on the number of
- * messages, but not on the number of conversations.
+ * Reads and locks the conversations that the calls of a batch may join. Every lookup key includes the project, the
+ * source and the subject, so we never find a conversation in another scope. The number of statements depends on the
+ * number of messages, but not on the number of conversations.
  *
  * Many conversations can end with the same message, e.g. if a thousand anonymous callers start with "hi". Each call
- * only needs one of them, so we don't load the rest.
+ * needs only one of them, so we don't load the others.
  */
 import type { Queries } from '../../db/database.ts';
 import { batchSize, type Column, queryInBatches, querySelected, toColumns } from '../../db/row-batches.ts';
@@ -47,8 +47,8 @@ interface FoundOccurrence {
  */
 const firstTips = 3;
 /**
- * The most message hashes that we read per batch to compare trimmed histories. Once we've reached the limit, further
- * calls start a new conversation.
+ * To compare trimmed histories, we read at most this many message hashes per batch. Once we've reached the limit,
+ * further calls start a new conversation.
  */
 const maxHashes = 200_000;
 

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 const maxTurnMs = 2;
 
-/** Like `items.map(convert)`, but yields to the event loop every 2 ms. */
+/** Does the same as `items.map(convert)`, but yields to the event loop every 2 ms. */
 export async function mapWithYields<Item, Result>(items: readonly Item[], convert: (item: Item) => Result): Promise<Result[]> {
   const results: Result[] = [];
   let turnEndsAt = performance.now() + maxTurnMs;

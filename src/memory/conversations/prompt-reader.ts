@@ -38,7 +38,7 @@ const maxContextParts = 20_000;
 /** A piece with more steps than this isn't cached. */
 const maxSteps = 64;
 /**
- * Prompts with more messages are read as a whole, because we don't store all of their messages (see
+ * If a prompt has more messages than this we read it as a whole, because we don't store all of its messages (see
  * `prompt-limits.ts`).
  */
 const maxMessages = 1_500;
@@ -83,8 +83,8 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       .context()
       .flatMap((piece): readonly (HashedStep | Step)[] => readPiece(scope, route, piece, budget) ?? piece.parse())
       .flatMap((step) => (isHashed(step) ? [step] : hashSteps([step], masker)));
-    // Items that aren't messages can have the role `system`, too. If such an item is parsed as a message, we have to
-    // read the prompt as a whole.
+    // Other items can have the role `system`, too. If one of them is parsed as a message, we have to read the prompt as
+    // a whole.
     if (context.some((step) => step.kind === 'message')) return null;
     const systems = context.flatMap((step) => (step.kind === 'extra' ? [{ position: 0, extra: step.extra }] : []));
     // A system message may contain an image. The image isn't part of the context but comes before the extras of the
@@ -204,8 +204,8 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
 
   return {
     /**
-     * Reads the prompt of a request. We never use cached pieces of another project. If the body isn't a JSON object,
-     * the prompt is empty.
+     * Reads the prompt of a request, without ever using cached pieces of another project. If the body isn't a JSON
+     * object, the prompt is empty.
      */
     readPrompt(projectId: string, route: PromptRoute, body: Buffer): MaskedPrompt {
       try {

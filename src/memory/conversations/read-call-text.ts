@@ -27,7 +27,7 @@ export interface RecalledMemory {
   readonly text: string | null;
 }
 
-/** Reads what recall did for a call. Null if the call's text isn't stored. */
+/** Reads what recall did for a call. Returns null if the text of the call isn't stored. */
 export async function readCallMemory(queries: Queries, projectId: string, callId: string): Promise<CallMemory | null> {
   const [row] = await queries.query<Omit<CallMemory, 'recalled'> & { recalled: readonly string[] }>(
     `select conversation_id as "conversationId", recalled_items::text[] as recalled, recalled_tokens as "recalledTokens"
@@ -79,8 +79,8 @@ export interface CallExtra {
 }
 
 /**
- * Returns null if the text of the call isn't stored. Follows the chain backwards from the last part, for at most
- * `maxMessages` parts.
+ * Follows the chain backwards from its last part, for at most `maxMessages` parts. Returns null if the text of the call
+ * isn't stored.
  */
 export async function readCallText(
   queries: Queries,

@@ -1,7 +1,9 @@
 /**
  * Deletes stored parts that no call refers to any more. Whenever a prompt is deleted, a trigger on `call_texts` records
- * where its chains ended. The caller must hold the project's conversations lock. Everything that stores parts holds it
- * too, so nothing can start to refer to a part while we delete it.
+ * where its chains ended.
+ *
+ * The caller must hold the project's conversations lock. Everything that stores parts holds it too, so while we delete
+ * a part, nothing else can start to refer to it.
  */
 import type { Queries } from '../../db/database.ts';
 import { batchSize } from '../../db/row-batches.ts';

@@ -28,9 +28,9 @@ const maxBodyBytes = 262_144;
 const maxParametersBytes = 16_384;
 
 /**
- * Returns the parameters of a parsed request as JSON. If any of them isn't a number, a boolean or null, returns
- * undefined, and you have to use `readParameters` instead. It's slower because it searches the body, but it can handle
- * deeply nested values.
+ * Returns the parameters of a parsed request as JSON. Returns undefined if one of them isn't a number, a boolean or
+ * null. In that case, call `readParameters`. It's slower because it searches the body, but it can handle deeply nested
+ * values.
  */
 export function readPlainParameters(request: unknown): string | null | undefined {
   if (!isObject(request)) return null;

@@ -1,9 +1,9 @@
 /**
  * Stores new parts of chains, and the text of extras.
  *
- * If a part is stored, so are all parts before it and their texts. This always holds, because we insert a chain in one
- * transaction and `released-parts.ts` deletes chains from their ends. Both need the project's conversations lock. So a
- * few lookups are enough to find out what's new in a history of hundreds of messages.
+ * If a part is stored, so are all parts before it and their texts. That's because we insert a chain in one transaction,
+ * `released-parts.ts` deletes chains from their ends, and both hold the project's conversations lock. So we need only a
+ * few lookups to find out what's new in a history of hundreds of messages.
  */
 import { LRUCache } from 'lru-cache';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
@@ -30,8 +30,8 @@ export interface CallChains {
 type Part = ChainPart | ExtraPart;
 
 /**
- * One of a call's chains. The parts from index `uncheckedFrom` on are nearly always new, so we insert them without
- * looking them up first.
+ * One of a call's chains. From index `uncheckedFrom` on, its parts are nearly always new, so we insert them without a
+ * lookup.
  */
 interface Chain {
   readonly projectId: string;
@@ -41,8 +41,8 @@ interface Chain {
 }
 
 /**
- * Messages with more characters than this are always looked up first, because a lookup is cheaper than sending a whole
- * document to the database again.
+ * If a message has more characters than this, we always look it up first. That's cheaper than sending a whole document
+ * to the database again.
  */
 const maxUncheckedLength = 4_096;
 /**

@@ -1,6 +1,6 @@
 /**
- * The conversations that the calls of one batch may join, including the changes by calls that we've processed so far.
- * `load-working-set.ts` and `save-working-set.ts` access the database for it.
+ * The conversations that the calls of one batch may join. They already include the changes made by the calls that we've
+ * processed so far. `load-working-set.ts` and `save-working-set.ts` do the database access.
  */
 import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Erases a subject in one transaction under the project's exclusive lock. It deletes the subject's stored data and
- * writes a tombstone that rejects data which arrives later (`tombstones.ts`). Every process purges its own journal and
- * caches (`erasure-listener.ts`). An erasure can't be undone.
+ * Erases a subject in one transaction under the project's exclusive lock. We delete the stored data of the subject and
+ * write a tombstone, which rejects data that arrives later (`tombstones.ts`). Every process then purges its own journal
+ * and caches (`erasure-listener.ts`). An erasure can't be undone.
  */
 
 import { retry } from '../../core/backoff.ts';
@@ -38,8 +38,8 @@ export interface EraseRequest {
 export const erasuresChannel = 'gateway_erasures';
 
 /**
- * How often we retry after a deadlock. Embeddings and idle timers write without the project lock and can lock the same
- * rows in a different order.
+ * We retry this often after a deadlock. Embeddings and idle timers don't take the project lock when they write, so they
+ * may lock the same rows in a different order.
  */
 const maxDeadlockRetries = 5;
 

@@ -1,6 +1,7 @@
 /**
  * The activities of the workflow `subjectErasure`. They wait until every live process has applied the tombstone and
- * drained its journals, delete the subject's workflow runs, and verify that no data is left. Each step can run twice.
+ * drained its journals. Then they delete the subject's workflow runs, and verify that no data is left. Each step can
+ * run twice.
  */
 import type { ErasureStatus, Progress } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -20,8 +21,8 @@ export interface ErasureStepsOptions {
 export type ErasureSteps = ReturnType<typeof createErasureSteps>;
 
 /**
- * How often we check whether all processes have finished. A process that doesn't respond counts as dead after a minute,
- * so we never poll forever.
+ * We check this often whether all processes have finished. If a process doesn't respond, it counts as dead after a
+ * minute, so we never poll forever.
  */
 const pollIntervalMs = 2_000;
 const runsPerStep = 200;

@@ -1,9 +1,10 @@
 /**
- * Computes the vectors of passages that don't have a vector of the project's current model yet. Usually these are new
- * passages. After a change of the model, these are all passages.
+ * Computes vectors for passages that don't have one of the project's current model yet. Usually these are new passages,
+ * but after the model has changed, it's all of them.
  *
  * Each batch is stored separately, so an interrupted run resumes where it stopped. We don't keep a transaction open
- * while we wait for the vendor. If a passage is erased in the meantime, the update doesn't find it.
+ * while we wait for the vendor, and if a passage has been erased by the time we store its vector, the update just
+ * doesn't find it.
  */
 import type { EmbedProgress } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';

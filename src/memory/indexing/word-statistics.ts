@@ -1,7 +1,7 @@
 /**
- * Maintains document frequencies of words and the sizes of projects, so that search can prefer rare words without
- * counting. We sample passages of large projects about once a day. Words in less than one percent of the passages count
- * as rare and aren't stored.
+ * Maintains the document frequencies of words and the sizes of projects, so that search can prefer rare words without
+ * having to count. About once a day, we take a sample of the passages of each large project. Words that occur in less
+ * than one percent of them count as rare, and we don't store those.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';

@@ -1,7 +1,6 @@
 /**
- * Deletes a knowledge or profile page when one of its memories is removed, corrected or excluded from recall. After
- * that, a batch of kind `page` builds it again from the live memories. This batch doesn't read messages or learn
- * anything.
+ * If one of its memories is removed, corrected or excluded from recall, a knowledge or profile page is deleted. A batch
+ * of kind `page` then builds it again from the live memories, without reading messages or learning anything.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';

@@ -1,10 +1,9 @@
 /**
- * Writes, corrects, removes and rates memory items. Each change is a transaction under the project's shared lock, so an
- * erasure waits for it, and later changes see the erasure (docs/api/reference.md#memory-items).
+ * Writes, corrects, removes and rates memory items. Each change is a transaction under the project's shared lock. An
+ * erasure therefore waits for it, and later changes see the erasure (docs/api/reference.md#memory-items).
  *
  * If two requests correct or remove an item at the same time, one of them succeeds and the other one throws
- * `not_found`. Credentials are masked before a text is stored, and texts in which the injection detector finds
- * something are rejected.
+ * `not_found`. We mask credentials before we store a text, and reject it if the injection detector finds something.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
@@ -44,8 +43,8 @@ export function createItems({ database, clock }: { readonly database: Database; 
 
   const insert = async (tx: Queries, projectId: string, item: InsertRow): Promise<Item> => {
     const [row] = await tx.query<Item>(
-      // Use the database's clock, because tombstones do. If this host's clock were slow, a memory that was written
-      // after an erasure could look older than the erasure.
+      // Use the database's clock, like tombstones do. If this host's clock were slow, a memory from after an erasure
+      // could look older than the erasure.
       `insert into memory_items as item (id, project_id, subject, text, kind, importance, pinned, origin, author, supersedes,
                                          words_sha256, created_at, updated_at)
        values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::smallint, $7::boolean, $8::text, $9::text, $10::uuid,

@@ -1,10 +1,10 @@
 /**
  * Rates memories that recall put into the prompt of a call. A key can only rate calls of its own project, and only
- * memories that the call recalled. For everything else we throw the same `not_found`, so a key can't find out about the
- * calls and memories of others.
+ * memories that the call recalled. In all other cases we throw the same `not_found`, so that a key can't find out about
+ * other calls and memories.
  *
- * Each key only counts once per memory, because applications may report the same verdict after every call. If a key has
- * voted before, the earlier vote is subtracted first.
+ * Applications may report the same verdict after every call, so each key only counts once per memory. If it has voted
+ * before, we subtract the earlier vote first.
  */
 import { gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';

@@ -1,7 +1,7 @@
 /**
- * Votes on memories, which slightly change their rank. Each key has one vote per memory and a new vote replaces the
- * earlier one, so a key can't increase its influence by voting often. The rating counts in `memory_items` are separate.
- * Only a vote that names a call changes both (`rate-recalled.ts`).
+ * Votes on memories, which slightly change their rank. A key has one vote per memory, and a new vote replaces the
+ * earlier one, so voting often doesn't increase its influence. The rating counts in `memory_items` are separate. Only a
+ * vote that names a call changes both (`rate-recalled.ts`).
  */
 import type { Queries } from '../../db/database.ts';
 import type { Rating } from './item-schemas.ts';

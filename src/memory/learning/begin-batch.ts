@@ -1,10 +1,10 @@
 /**
- * Starts learning batches. A normal batch starts when enough messages of learnable conversations are waiting, or when
- * the oldest of them has waited long enough. A call to `remember` starts a batch immediately.
+ * Starts learning batches. A normal batch starts once enough messages of learnable conversations are waiting, or the
+ * oldest of them has waited long enough. A call to `remember` starts a batch immediately.
  *
- * One transaction advances `batched_messages` and writes the ranges, so each message is in exactly one normal batch.
- * Messages that don't fit into one model call wait for the next batch, except that `remember` creates several groups
- * for them.
+ * The transaction that writes a batch's ranges also advances `batched_messages`, so that each message is in exactly one
+ * normal batch. If the messages don't fit into one model call, the rest waits for the next batch, except that
+ * `remember` creates several groups.
  */
 import type { LearningCheckResult } from '../../../workflows/contract.ts';
 import { gatewayError } from '../../core/errors.ts';

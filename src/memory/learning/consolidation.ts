@@ -18,7 +18,7 @@ export interface ContextItem {
   readonly id: string;
   readonly text: string;
   /**
-   * True if a person wrote or pinned the memory, or an application saved it. A protected memory is never merged into
+   * True if a person wrote or pinned the memory, or if an application saved it. We never merge a protected memory into
    * another one.
    */
   readonly isProtected: boolean;

@@ -85,7 +85,7 @@ export function buildExtractionPrompt(messages: readonly GroupMessage[], focus: 
   return { system, text: JSON.stringify({ ...(focus !== null && { look_for: focus }), conversations }), schema };
 }
 
-/** Includes the weekday, which models need to resolve e.g. `next Friday`. */
+/** With the weekday, because models need it to understand e.g. `next Friday`. */
 function formatDay(date: Date): string {
   return `${date.toISOString().slice(0, 10)}, ${date.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' })}`;
 }

@@ -263,7 +263,7 @@ async function* interleave(
   yield conversations.slice(next);
 }
 
-/** A page of messages ends when it has about this many bytes. A single message can have 4 Mi characters. */
+/** We end a page of messages when it has about this many bytes. Even a single message can have 4 Mi characters. */
 const maxPageBytes = 4 * 1024 * 1024;
 /**
  * PostgreSQL compresses messages that are larger than this. Most of them shrink to half of their size, but repetitive

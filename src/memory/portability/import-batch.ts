@@ -88,9 +88,9 @@ export async function requireMemory(queries: Queries, projectId: string): Promis
 }
 
 /**
- * Runs `work` under the project's shared lock. A record is refused if its subject was erased after the record was
- * written, unless the caller wants to restore it. If the subject is erased during the import, the record is always
- * refused. Throws `memory_off`.
+ * Runs `work` under the project's shared lock. We refuse a record if its subject was erased after the record was
+ * written, unless the caller wants to restore it. If the subject is erased during the import, we refuse it in any case.
+ * Throws `memory_off`.
  */
 export async function runBatch(options: BatchOptions, work: (batch: ImportBatch) => Promise<void>): Promise<void> {
   const { tx, projectId, subjects, startedAt, exportedAt, restoreErased, writes } = options;
@@ -108,8 +108,8 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
       if (created.getTime() > startedAt.getTime() + maxFutureMs) return 'its time is in the future';
       const erasedAt = subject === null ? undefined : erasures.get(subject);
       if (subject === null || !erasedAt) return null;
-      // Times in the file come from other clocks, so an erasure during the import may have an earlier time than the
-      // file.
+      // Times in the file come from other clocks. So even if an erasure happens during the import, its time may be
+      // earlier than that of the file.
       if (erasedAt >= startedAt || (!restoreErased && erasedAt >= (exportedAt ?? created))) return 'the subject was erased';
       if (created <= erasedAt) restored.add(subject);
       return null;

@@ -1,6 +1,6 @@
 /**
- * Imports everything that refers to memories, i.e. successors, entities, facts and pages. Their text is checked in the
- * same way as the text of memories.
+ * Imports everything that refers to memories: successors, entities, facts and pages. We check their text in the same
+ * way as the text of memories.
  */
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { schedulePageRebuild } from '../items/invalidate-page.ts';
@@ -141,8 +141,8 @@ export async function importFacts(batch: ImportBatch, records: readonly Lined<Fa
 }
 
 /**
- * A page may mention memories that were removed after it was written. We don't import such a page, and rebuild it from
- * the current memories (`items/invalidate-page.ts`).
+ * A page may mention a memory that was removed after the page was written. We don't import such a page, but rebuild it
+ * from the current memories (`items/invalidate-page.ts`).
  */
 export async function importPages(batch: ImportBatch, records: readonly Lined<PageRecord>[]): Promise<void> {
   const { tx, projectId, tally, writes, clock } = batch;

@@ -1,7 +1,7 @@
 /**
- * Splits a stream of bytes into lines, or into the elements of a JSON array. It never holds more than one of them.
- * Throws `bad_request` with the number of the line or element if it isn't valid UTF-8 or exceeds the size limit, or if
- * the array doesn't end.
+ * Splits a stream of bytes into lines, or into the elements of a JSON array, and keeps only one of them in memory.
+ * Throws `bad_request` with the number of the line or element if it's too large or not valid UTF-8, or if the array
+ * doesn't end.
  */
 import { gatewayError } from '../../core/errors.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Passages are what a search looks through. Each live item has one passage, and a conversation has several. They're
- * written in the transaction that stores the item or the messages, so a text search finds them immediately. Embeddings
- * are computed later (`indexing/embed-passages.ts`).
+ * A passage is what a search looks through. A live item has one, and a conversation has several. We write passages in
+ * the same transaction as the item or the messages, so a text search finds them immediately. Their embeddings are
+ * computed later (`indexing/embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';

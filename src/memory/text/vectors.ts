@@ -1,5 +1,5 @@
 /**
- * Prepares embeddings for storage. We scale them to unit length, so that the numbers of every model fit into half
+ * Prepares embeddings for storage. We scale them to unit length, because then the numbers of every model fit into half
  * precision.
  */
 import { toSql } from 'pgvector';

@@ -1,9 +1,9 @@
 /**
- * Starts the workflow `embedMemory`. Each project has at most one run at a time.
+ * Starts the workflow `embedMemory`, of which a project has at most one run at a time.
  *
- * Code that writes passages calls `requestEmbedding` in its transaction. If a run is active, there's no need for
- * another one. A run only ends if it finds nothing to do while it holds an exclusive lock on the project's row, and
- * writers hold a shared lock on this row until they commit.
+ * Code that writes passages calls `requestEmbedding` in its transaction. We don't need another run if one is active. It
+ * only ends if it finds nothing to do while it holds an exclusive lock on the project's row, and writers hold a shared
+ * lock on that row until they commit.
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';

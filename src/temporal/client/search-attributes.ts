@@ -1,9 +1,7 @@
 /**
  * Tracks which of the gateway's search attributes are registered on the server. Operators use them to filter runs, e.g.
- * `GatewayProjectSlug="…" and GatewayKind="learning"`.
- *
- * This is best effort. The server rejects starts with unregistered attributes, so if we can't register them, we start
- * workflows without them.
+ * `GatewayProjectSlug="…" and GatewayKind="learning"`. This is best effort. The server rejects starts with attributes
+ * that it doesn't know, so if we can't register them, we start workflows without them.
  */
 import type { SearchAttributePair } from '@temporalio/common';
 import type { Logger } from '../../observability/logger.ts';

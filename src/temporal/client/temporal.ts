@@ -1,9 +1,9 @@
 /**
- * Creates the Temporal client that starts workflows and the worker that runs them. Only this file,
- * `temporal-connection.ts` and `temporal-worker.ts` import the SDK's client and worker.
+ * Creates the Temporal client that starts workflows, and the worker that runs them. Only this file,
+ * `temporal-connection.ts` and `temporal-worker.ts` may import the SDK's client and worker.
  *
- * If the server is unavailable, work is delayed but not lost. The client reconnects automatically, and each request
- * times out after five seconds. While a worker is running, the SDK retries its polling. If the worker stops anyway, we
+ * If the server is unavailable, work is delayed but not lost. Requests time out after five seconds, and the client
+ * reconnects automatically. The SDK keeps polling as long as a worker is running. If the worker stops anyway, we
  * recreate it with backoff.
  */
 import { Client, type ClientInterceptors, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';

@@ -1,8 +1,6 @@
 /**
- * Identifies and terminates processes that can outlive the gateway.
- *
- * The operating system reuses pids, so we also remember the start time of a process, and only terminate it if both
- * match.
+ * Identifies and terminates processes that can outlive the gateway. The operating system reuses pids, so a pid alone
+ * isn't enough. We also remember when the process started, and only terminate it if both match.
  */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';

@@ -1,8 +1,8 @@
 /**
  * Finds the Temporal CLI. We try `temporal` on the PATH, the cache directory, the official download and `go install`,
- * in this order. The CLI isn't needed if `TEMPORAL_ADDRESS` is set.
+ * in this order. With `TEMPORAL_ADDRESS`, we don't need the CLI.
  *
- * The API doesn't wait for this. Each installer that fails is logged. If all of them fail, one error lists the reasons,
+ * The API doesn't wait for this. We log each installer that fails. If all of them do, a single error lists the reasons,
  * and durable work waits in the database.
  */
 import { execFile } from 'node:child_process';

@@ -38,8 +38,8 @@ const hourlyAfterAttempts = 11;
 const maxLoggedIds = 20;
 
 /**
- * Claims due rows for 30 seconds, oldest first. If there are several rows for a workflow id, we only claim the oldest,
- * which keeps them in order. Rows that another process is claiming are skipped.
+ * Claims due rows for 30 seconds, oldest first. If a workflow id has several rows, we only claim the oldest one, so
+ * that they stay in order. Rows that another process is just claiming are skipped.
  */
 export async function claimRows(database: Database): Promise<OutboxRow[]> {
   const rows = await database.query<StoredRow>(

@@ -1,9 +1,7 @@
 /**
  * Provides the workflow bundle for the worker. We cache it in the data directory under the hash of its sources, so it's
- * only built on the first start of a version.
- *
- * The build runs in a child process because the API has to keep serving calls. webpack takes 1.2 s on a fast core and
- * blocks for up to 90 ms at a time.
+ * only built on the first start of a version. That happens in a child process, because webpack takes 1.2 s on a fast
+ * core and blocks for up to 90 ms at a time, while the API has to keep serving calls.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
