@@ -20,9 +20,8 @@ export function timeAfter(waitMs: number): Date {
 }
 
 /**
- * Calls `check` until its result isn't `wait`, and returns that result. In between, we sleep for as long as the result
- * says. `check` gets passed how many times it has been called. `describeWait` returns the timer's summary, and can show
- * the wait in other places too.
+ * Calls `check` with 1, 2, 3 … until its result isn't `wait`, and returns that result. In between, we sleep for as long
+ * as the result says. `describeWait` returns the timer's summary, and can show the wait in other places too.
  */
 export async function pollUntil<Result extends { readonly kind: string }>(
   check: (count: number) => Promise<Result>,
@@ -38,7 +37,7 @@ export async function pollUntil<Result extends { readonly kind: string }>(
   }
 }
 
-/** Calls `step` until it returns `done`, and passes it how many times it has been called. */
+/** Calls `step` with 1, 2, 3 … until it returns `done`. */
 export async function repeatWhileMore(step: (count: number) => Promise<Progress>, continueRun: ContinueAsNew): Promise<void> {
   for (let count = 1; (await step(count)).kind === 'more'; count += 1) {
     if (workflowInfo().continueAsNewSuggested) await continueRun();

@@ -21,7 +21,7 @@ export interface Connections extends Queries {
 }
 
 export interface ConnectionHooks {
-  /** Runs after each statement, both in `query` and inside transactions, and we wait for it. */
+  /** Called after each statement, both in `query` and inside transactions, which wait for it before they return. */
   readonly onStatementDone?: () => Promise<void>;
   readonly outage?: Pick<OutageMonitor, 'failed' | 'responded'>;
 }

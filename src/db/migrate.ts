@@ -66,8 +66,8 @@ async function retryDeadlock(database: Database, error: unknown): Promise<'locke
 }
 
 /**
- * Throws a helpful error if the cause is that we can't create the pgvector extension. Most database roles aren't
- * allowed to.
+ * Most database roles aren't allowed to create the pgvector extension. If that's why we failed, throws an error that
+ * says what to do.
  */
 async function explainMissingExtension(database: Database, cause: unknown): Promise<void> {
   if (!/extension "vector"/.test(errorMessage(cause))) return;

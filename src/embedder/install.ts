@@ -24,8 +24,8 @@ export interface InstallOptions {
 }
 
 /**
- * If a file is missing and can't be fetched, throws an error with a single sentence. If the signal is aborted, throws
- * its reason.
+ * Throws an error with a one-sentence message if a file is missing and can't be fetched. If the signal is aborted,
+ * throws its reason.
  */
 export async function provideFiles({
   models,

@@ -10,7 +10,7 @@ import type { Database } from '../db/database.ts';
 
 const windowMs = 15 * 60_000;
 
-/** Whatever it is that we count attempts for, e.g. an account or a network address. */
+/** The account, network address or other value that we count attempts for. */
 export interface LimitKey {
   readonly hash: Buffer;
   /** The number of attempts that are allowed per window. */

@@ -124,7 +124,7 @@ export interface ConversationCall {
   readonly costNanos: number | null;
 }
 
-/** Lists the latest calls of a conversation, as long as their text is stored. */
+/** Lists the latest calls of a conversation, leaving out those without stored text. */
 export function listConversationCalls(queries: Queries, conversationId: string, limit: number): Promise<ConversationCall[]> {
   return queries.query<ConversationCall>(
     `select call.id, call.started_at as "startedAt", call.model, call.status, call.cost_nanos as "costNanos"

@@ -8,7 +8,7 @@
  * the erasure has to be one transaction.
  */
 
-/** Counts in the receipt of an erasure that the erasure's own transaction determines. */
+/** The counts in an erasure's receipt that come from its own transaction. */
 export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 'call_parts' | 'graph_facts';
 
 export interface SubjectTable {

@@ -58,7 +58,7 @@ function notRecalled(): Error {
   return gatewayError('not_found', { message: 'no call of this project with this id recalled these memories, or they are no longer live' });
 }
 
-/** Locks these memories, as far as they're live and the call's end user is allowed to see them. */
+/** Locks those of the memories that are live and that the call's end user is allowed to see. */
 function lockItems(tx: Queries, projectId: string, subject: string | null, ids: readonly string[]): Promise<Item[]> {
   return tx.query<Item>(
     `select ${itemColumns} from memory_items as item

@@ -74,7 +74,7 @@ class DependencyUnavailableError extends Error {
 }
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** After a successful request, we don't check for this long whether Temporal is available. */
+/** After a successful request, we assume for this long that Temporal is still available. */
 const probeTtlMs = 15_000;
 const reenqueueIntervalMs = 24 * 3_600_000;
 const scheduleRetryMs = 60_000;
