@@ -66,8 +66,8 @@ async function retryDeadlock(database: Database, error: unknown): Promise<'locke
 }
 
 /**
- * Most database roles aren't allowed to create the pgvector extension. If that's why we failed, throws an error that
- * says what to do.
+ * If the migration failed because we can't create the pgvector extension, throws an error that says what to do. The
+ * server may lack the extension, or the role may not be allowed to create it, as is the case for most roles.
  */
 async function explainMissingExtension(database: Database, cause: unknown): Promise<void> {
   if (!/extension "vector"/.test(errorMessage(cause))) return;

@@ -13,7 +13,6 @@ export interface ModelPaths {
   readonly tokenizer: string;
 }
 
-/** The paths of the files that the embedder process loads. */
 export interface EmbedderFiles {
   readonly models: readonly ModelPaths[];
   /** The folder whose `node_modules` contains the runtime. */

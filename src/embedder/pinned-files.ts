@@ -96,7 +96,6 @@ export interface RuntimePackage {
 
 const runtimeVersion = '1.30.0';
 
-/** The folder that contains the runtime for this machine. */
 export const runtimeFolder = `onnxruntime-${runtimeVersion}-${process.platform}-${process.arch}`;
 
 /** Hashes of the runtime folder per platform, as computed by `hashFolder` (find-files.ts). */

@@ -23,7 +23,6 @@ export interface AttemptLimit {
    * and otherwise null.
    */
   count(keys: readonly LimitKey[]): Promise<number | null>;
-  /** Sets the counter back to zero. */
   clear(key: LimitKey): Promise<void>;
   /** Takes back one attempt. */
   takeBack(key: LimitKey): Promise<void>;

@@ -15,7 +15,6 @@ export interface ConversationSummary {
   readonly state: 'stored' | 'read';
   readonly calls: number;
   readonly messages: number;
-  /** Messages that have been put into a learning batch. */
   readonly batchedMessages: number;
   readonly learnable: boolean;
   readonly startedAt: Date;

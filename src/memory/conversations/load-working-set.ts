@@ -228,7 +228,6 @@ const keyColumns: readonly Column<RequestedKey>[] = [
   ['copies', 'integer', ({ copies }) => copies],
 ];
 
-/** Removes duplicates, and counts how often each key occurs. */
 function countKeys(keys: readonly Sha256[]): RequestedKey[] {
   const counts = new Map<Sha256, number>();
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -27,7 +27,6 @@ export interface RecordedCall {
   readonly firstAssistant: number;
 }
 
-/** A message to append to a conversation. */
 export interface AppendedMessage {
   readonly position: number;
   readonly part: ChainPart;
@@ -105,7 +104,6 @@ export function createConversationWorkingSet() {
     byTip: (key: Sha256) => [...(tipIndex.get(key) ?? [])],
     byLastMessage: (messageKey: Sha256) => [...(lastMessageIndex.get(messageKey) ?? [])],
     occurrencesOf: (key: Sha256): readonly MessageOccurrence[] => occurrenceIndex.get(key) ?? [],
-    /** Returns the open conversations of a scope. */
     openInScope: (scope: Sha256) => [...(scopeIndex.get(scope) ?? [])].filter((conversation) => conversation.state === 'stored'),
     /** Appends the call's messages to the conversation, from index `from` on. */
     append(conversation: Conversation, call: RecordedCall, from: number): void {

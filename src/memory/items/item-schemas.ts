@@ -27,7 +27,6 @@ export function hasAtMost(text: string, maxLength: number): boolean {
 
 const visibleText = storableText.refine((stored) => visibleCharacter.test(stored), 'must not be empty');
 
-/** The text of a memory. */
 export const itemText = visibleText
   .refine((stored) => hasAtMost(stored, maxTextLength), `must have at most ${maxTextLength} characters`)
   .meta({

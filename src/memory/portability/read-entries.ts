@@ -129,7 +129,6 @@ export async function peekStart(
   return { start: text.replace(/^\u00ef\u00bb\u00bf/, '').trimStart(), chunks: again() };
 }
 
-/** Creates a `bad_request` error for a line or array element. */
 export function lineError(line: number, message: string): Error {
   return gatewayError('bad_request', { message: `line ${line}: ${message}` });
 }

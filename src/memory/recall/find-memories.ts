@@ -15,7 +15,6 @@ import type { Item } from '../records/item-record.ts';
 import type { MemorySettings } from '../records/settings.ts';
 import type { TextVector } from '../text/vectors.ts';
 
-/** A match of the search. */
 export interface FoundMemory {
   readonly item: Item;
   /** Between 0 and 1. */
@@ -122,7 +121,6 @@ const textSearchDelay = { withoutVector: 0.25, withVector: 0.5 };
  */
 const minRerankTime = 0.1;
 
-/** The result of a search that found no memories. */
 export const nothing: Found = {
   ...{ memories: [], vector: null, isReranked: false },
   ...{ isEnabled: true, budgetTokens: null, isLate: false },

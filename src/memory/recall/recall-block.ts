@@ -9,7 +9,6 @@ import type { Item } from '../records/item-record.ts';
 
 export type RecalledMemory = Pick<Item, 'id' | 'text' | 'origin' | 'subject' | 'pinned' | 'createdAt'>;
 
-/** Limits for the block that recall inserts. */
 export interface RecallLimits {
   readonly maxMemories: number;
   /** The maximum size of all lines together, as measured by `sizeOf`. */

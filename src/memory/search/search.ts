@@ -40,7 +40,6 @@ export interface SearchOptions {
   readonly embed: EmbedText;
   /** How long we wait for a vector before we continue without one. */
   readonly embedTimeoutMs: number;
-  /** How long the search statement may take. */
   readonly queryTimeoutMs: number;
   /** Leaves out memories with two `wrong` ratings, like recall does. */
   readonly recalledOnly?: boolean;
