@@ -6,7 +6,7 @@ import { expectArray, expectKnownObject, expectString, isSameJson } from '../jso
 
 export const contentFields = ['content', 'refusal'] as const;
 export const reasoningFields = ['reasoning_content', 'reasoning'] as const;
-/** Text that streams deliver in pieces. */
+/** Streams send these fields in pieces, which we concatenate. */
 export const messageTextFields = [...contentFields, ...reasoningFields];
 
 const choiceMembers = new Set(['index', 'delta', 'finish_reason']);
@@ -110,7 +110,7 @@ function appendToFunction(open: OpenFunction, delta: unknown): OpenFunction {
   return { name: mergeOnce(open.name, name), arguments: open.arguments + expectString(more, 'arguments') };
 }
 
-/** Ids and names always arrive in one piece, but some vendors repeat them in every delta. */
+/** Vendors never split ids and names, so we don't concatenate them. Some vendors repeat them in every delta, though. */
 function mergeOnce(existing: string, value: unknown): string {
   const text = expectString(value, 'a name');
   if (existing !== '' && text !== '' && existing !== text) rejectUntranslatable('a tool call has two names');

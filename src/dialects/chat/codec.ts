@@ -86,12 +86,12 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
   const finished = response.choices.length > 0 && response.choices.every(isFinished);
-  // Only needed for an estimate, i.e. if the vendor reported no usage.
+  // The count is only for estimating usage, so we can skip it if the vendor reported the real one.
   const generatedCharacters = tokens === null ? countChoices(response.choices) : 0;
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, generatedCharacters, finished, ...readBillingReport(response) };
 }
 
-/** Counts the generated characters of all choices in a response or chunk. */
+/** Counts the characters that the model generated, over all choices of a response or chunk. */
 function countChoices(choices: readonly unknown[]): number {
   let count = 0;
   for (const choice of choices) count += countChoice(asObject(choice));
@@ -99,8 +99,8 @@ function countChoices(choices: readonly unknown[]): number {
 }
 
 /**
- * Counts equal strings only once, because some vendors send the same reasoning under several names. Tool calls are
- * counted separately, because they may legitimately repeat a string.
+ * Some vendors send the same reasoning in several fields, so we count equal strings only once. Tool calls are counted
+ * on their own, because two calls can really have the same arguments.
  */
 function countChoice({ delta, message = delta, text }: JsonObject): number {
   const said = asObject(message);
@@ -109,7 +109,7 @@ function countChoice({ delta, message = delta, text }: JsonObject): number {
   return countGeneratedText([text, texts], new Set()) + countGeneratedText([calls, legacyCall]);
 }
 
-/** True for the most common delta, which only has text. It takes a fast path. */
+/** Most deltas contain nothing but text, so we can count those without walking the whole object. */
 function isOnlyContent(message: JsonObject): message is { readonly content: string } {
   for (const name in message) if (name !== 'content' && name !== 'role') return false;
   return typeof message.content === 'string';
@@ -120,8 +120,8 @@ function isFinished(choice: unknown): boolean {
 }
 
 /**
- * Returns the chunk's text if the chunk does nothing but continue the text of the first choice. Returns null for any
- * other chunk, including one that has text in other fields.
+ * Returns the chunk's text if all it does is continue the text of the first choice. For any other chunk we return null,
+ * even if it has text in other fields.
  */
 function readTextDelta(chunk: JsonObject, characters: number): string | null {
   const { choices, usage, x_groq: groq, error } = chunk;
@@ -133,10 +133,7 @@ function readTextDelta(chunk: JsonObject, characters: number): string | null {
   return isText && index === 0 && !finishReason && calls === undefined && legacyCall === undefined ? content : null;
 }
 
-/**
- * Returns true if a choice of a chunk has anything besides the role. Many vendors send a first chunk that contains only
- * the role.
- */
+/** Many vendors send a first chunk that contains only the role. That doesn't count as content. */
 function holdsContent(choice: unknown): boolean {
   const { delta, finish_reason: finishReason } = asObject(choice);
   if (typeof finishReason === 'string') return true;
@@ -159,12 +156,12 @@ function createStreamReader(): StreamReader {
   let report: BillingReport = {};
   let generatedCharacters = 0;
   /**
-   * Becomes true when an event that only reports usage has arrived, or when the stream has ended. From then on, the
-   * token count is final.
+   * Set once the vendor sends its separate usage event or the stream ends. After that, the token count can't change
+   * anymore.
    */
   let isCounted = false;
   let text = '';
-  /** Maps the index of each choice to true if it has a finish reason. */
+  /** Records for each choice, by its index, whether we've seen its finish reason. */
   const ends = new Map<unknown, boolean>();
   let problem: VendorErrorBody | null = null;
   let hasContent = false;
@@ -174,7 +171,8 @@ function createStreamReader(): StreamReader {
   const readChoice = (choice: unknown): void => {
     const { delta, finish_reason: finishReason, index } = asObject(choice);
     ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
-    // We forward all choices if `n` > 1, but the conversation continues with the first one.
+    // With `n` > 1 we forward all choices, but the conversation can only continue with one of them, so we take the
+    // first.
     if (index !== undefined && index !== 0) return;
     const message = asObject(delta);
     const { content, refusal } = message;
@@ -218,8 +216,8 @@ function createStreamReader(): StreamReader {
       const isTierNew = report.serviceTier === undefined && typeof chunk.service_tier === 'string';
       if (isTierNew || isObject(chunk.usage)) report = { ...report, ...readBillingReport(chunk) };
       tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
-      // A chunk without choices carries no content, but it may carry other vendor data, such as Azure's
-      // `prompt_filter_results`.
+      // A chunk without choices can't contain content, but that doesn't make it a usage event. Azure, for example,
+      // sends its `prompt_filter_results` this way.
       if (choices.length === 0 && isObject(chunk.usage)) {
         isCounted = true;
         return 'usage';
@@ -229,7 +227,7 @@ function createStreamReader(): StreamReader {
       return hasContent ? 'delta' : 'opening';
     },
     summary: () => {
-      // Drop calls without a name or arguments. They aren't function calls.
+      // Drop calls that have neither a name nor arguments, because they aren't function calls.
       const turn = { text, toolCalls: toolCalls.filter((call) => call.name !== '' || call.arguments !== '') };
       const finished = allFinished();
       // Some vendors report usage with every chunk, so usage alone doesn't mean that the count is final.

@@ -16,20 +16,19 @@ export function toArgumentText(value: unknown): string {
   return isLosslessObject(value) ? toJsonText(value) : '';
 }
 
-/** A tool call in a streamed response. It may still be incomplete. */
+/** A tool call in a streamed response. Its name and arguments may still be arriving. */
 export interface StreamedCall {
-  /** The index of this call among all calls of the response, starting at 0. */
+  /** Counts from 0 across all tool calls of the response. */
   readonly position: number;
   readonly id: string | null;
   /** Empty until the name has arrived. */
   readonly name: string;
-  /** Returns true if the arguments are a complete JSON object, so that no further delta can extend them. */
+  /** Returns true once the arguments are a complete JSON object. After that, no delta can add anything to them. */
   isComplete(): boolean;
 }
 
 export interface ToolCallDelta {
   readonly call: StreamedCall;
-  /** True if this delta starts a new tool call. */
   readonly isFirst: boolean;
   readonly argumentText: string;
 }
@@ -37,7 +36,6 @@ export interface ToolCallDelta {
 export interface ToolCallReader {
   /** Returns the tool calls that this delta starts or continues. */
   read(delta: JsonObject): readonly ToolCallDelta[];
-  /** Returns how many tool calls have started so far. */
   count(): number;
 }
 
@@ -48,7 +46,7 @@ const noDeltas: readonly ToolCallDelta[] = [];
  * same index.
  */
 export function createToolCallReader(): ToolCallReader {
-  /** Maps the index of a delta, or its id if it has no index, to the latest tool call with that index or id. */
+  /** The latest tool call for each index, or for each id if the vendor doesn't send an index. */
   const latest = new Map<unknown, ReturnType<typeof createCall>>();
   let lastKey: unknown = null;
   let count = 0;
@@ -62,7 +60,8 @@ export function createToolCallReader(): ToolCallReader {
 
   const readDelta = (delta: JsonObject): ToolCallDelta => {
     const { index, id, function: fn } = delta;
-    // If there's no index, a delta with an id is a complete call, and one without continues the last call.
+    // Some vendors send no index. In that case a delta with an id is a complete call, and a delta without one continues
+    // the last call.
     const key = index ?? asNonEmptyString(id) ?? lastKey;
     lastKey = key;
     const { name, arguments: argumentPiece } = asObject(fn);
@@ -90,7 +89,10 @@ function createCall(position: number) {
   return { position, id: null as string | null, name: '', arguments: text, isComplete: text.isComplete };
 }
 
-/** Checks whether a delta starts another call, although its index belongs to a call that's already complete. */
+/**
+ * Some vendors give all calls the same index. If a complete call is followed by a delta with another id and a name, we
+ * take it for a new call.
+ */
 function isOtherCall(call: StreamedCall, id: unknown, name: unknown): boolean {
   const isOther = call.id !== null && asNonEmptyString(id) !== null && id !== call.id;
   return isOther && asNonEmptyString(name) !== null && call.isComplete();

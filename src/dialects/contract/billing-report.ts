@@ -4,17 +4,17 @@ import { asArray, asCount, asObject, asString, type JsonObject } from '../../cor
 export interface BillingReport {
   /** The processing tier that the vendor used, e.g. `priority`, `flex` or `default`. */
   readonly serviceTier?: string;
-  /** Counts the uses of each tool that the vendor runs and bills separately, e.g. `web_search`. */
+  /** How often the model used each tool that the vendor runs and bills separately, e.g. `web_search`. */
   readonly toolUses?: Readonly<Record<string, number>>;
-  /** What the vendor says the response cost. */
+  /** The price of the response according to the vendor. */
   readonly reportedCostNanos?: number;
 }
 
 const noReport: BillingReport = {};
 
 /**
- * Reads what a response reports about billing. Also accepts stream events with the same `usage` and `service_tier`
- * fields.
+ * Reads the billing information of a response. This also works for stream events, because they have the same `usage`
+ * and `service_tier` fields.
  */
 export function readBillingReport(response: JsonObject): BillingReport {
   const { usage, service_tier: tier, output } = response;
@@ -31,7 +31,7 @@ export function readBillingReport(response: JsonObject): BillingReport {
   };
 }
 
-/** Anything longer can't be a tier. */
+/** No vendor has a tier with a longer name, so we ignore anything beyond this. */
 const maxTierLength = 64;
 
 /**
@@ -56,7 +56,7 @@ function readServiceTier(tier: string | null, { speed, inference_geo: geo }: Jso
  */
 function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<string, number>> | null {
   const { server_tool_use: requests, server_side_tool_usage_details: details } = usage;
-  // The common case: no tools were reported.
+  // Most responses don't report any tools, so we return early.
   if (requests === undefined && details === undefined && output === undefined) return null;
   const reported = { ...asObject(requests), ...asObject(details) };
   const uses: Record<string, number> = {};
@@ -69,10 +69,7 @@ function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<strin
   return Object.keys(uses).length > 0 ? uses : null;
 }
 
-/**
- * Types of items that vendors don't bill per call, i.e. calls of the caller's own tools, and items that only cost
- * tokens.
- */
+/** Vendors don't bill these items per call. They're calls of the caller's own tools, or they only cost tokens. */
 const unbilledItems: ReadonlySet<string> = new Set([
   'function_call',
   'custom_tool_call',

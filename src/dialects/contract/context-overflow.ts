@@ -9,8 +9,8 @@ const overflowNames: ReadonlySet<string | null> = new Set([
 ]);
 
 /**
- * Most vendors have no code of their own for this, or send `invalid_request_error` for everything. So we search the
- * message for phrases as well.
+ * Most vendors don't have an error code for this, or send `invalid_request_error` for everything, so we have to search
+ * the message as well.
  */
 const overflowPhrases = new RegExp(
   [
@@ -47,15 +47,12 @@ interface ErrorTexts {
   readonly param: string | null;
 }
 
-/**
- * Matches the names of parameters that contain the prompt. If the error names any other parameter, the prompt's length
- * isn't the problem.
- */
+/** The parameters that can contain the prompt. If an error names any other parameter, the prompt wasn't too long. */
 const promptParams = /message|input|prompt|content|token/i;
 /**
- * Matches text that the vendor quotes, such as a value from the request, so that we can ignore it. Quoted messages of
- * another vendor's error don't match. A quotation has to follow a space or a bracket, because the phrases themselves
- * contain apostrophes.
+ * Vendors quote things in their messages, such as a value from the request, and we don't want to find a phrase in
+ * there. The exception is a quoted `message`, because that's another vendor's error passed on. A quotation has to
+ * follow a space or a bracket, because some of the phrases contain apostrophes.
  */
 const quotations = /(?<=^|[\s([{:,=])(?<!["']message["']: ?)(?:"[^"]*"|'[^']*')/g;
 
@@ -68,7 +65,10 @@ export function isContextOverflow({ message, code, type, param }: ErrorTexts): b
 const windowInMessage =
   /(?:(?<!current )length (?:is|of)|limit is|limit of|tokens allowed|context size|context length|window limit|token limit:|model with|>) \(?([\d,]{3,12})/i;
 
-/** Returns the size of the context window in tokens if the vendor's message mentions it, or else null. */
+/**
+ * Many vendors mention the size of the context window in their message. Returns it in tokens, or null if there's no
+ * size.
+ */
 export function parseExceededWindow(message: string): number | null {
   const digits = windowInMessage.exec(message)?.[1]?.replaceAll(',', '') ?? '';
   return digits === '' ? null : Number(digits);

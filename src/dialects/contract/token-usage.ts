@@ -40,9 +40,11 @@ interface OpenAiCounts {
 }
 
 /**
- * Converts OpenAI's counts. `whole` is the entire input, including `cached` and `written`. If one of input, output and
- * total is missing, we derive it from the other two. If the total is larger than input and output together, the rest is
- * reasoning, which xAI and Google bill as output but don't count as completion tokens.
+ * Converts OpenAI's counts. `whole` is the entire input, so it includes `cached` and `written`. If one of input, output
+ * and total is missing, we derive it from the other two.
+ *
+ * xAI and Google bill reasoning as output but leave it out of the completion tokens. Their total is larger than input
+ * and output together, so we add the difference to the output.
  */
 function toTokens(usage: OpenAiCounts): Tokens | null {
   const total = asCount(usage.total);
@@ -67,8 +69,8 @@ export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Toke
   const written = asCount(usage.cache_creation_input_tokens);
   const split = asObject(usage.cache_creation);
   const written1h = asCount(split.ephemeral_1h_input_tokens);
-  // In streams, only the first event splits the written tokens into 5-minute and 1-hour caches. The last event just
-  // repeats the sum.
+  // In streams, only the first event says how many tokens were written to the 5-minute and the 1-hour cache. The last
+  // event has nothing but the sum.
   const rest = written === undefined ? undefined : written - (written1h ?? earlier?.cacheWrite1h ?? 0);
   const written5m = asCount(split.ephemeral_5m_input_tokens) ?? rest;
   const counts = {

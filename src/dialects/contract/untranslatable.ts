@@ -1,17 +1,17 @@
 /**
- * Thrown if the other dialect has no equivalent for something in the request. The gateway then skips the candidate,
- * because without this part the request would ask for something else.
+ * Thrown if a request contains something that the other dialect can't express. We don't send the request without that
+ * part, because it would mean something else. The gateway skips the candidate instead.
  */
 import type { ErrorDetails } from '../../core/errors.ts';
 
 interface UntranslatableOptions {
-  /** The request parameter that we can't translate. */
+  /** The request parameter that the dialect can't express. */
   readonly param?: string;
   /** Machine-readable details for the error response. Some SDKs act on them. */
   readonly details?: ErrorDetails | undefined;
 }
 
-/** The message says what we can't translate. It's always a fixed sentence and never quotes the caller's text. */
+/** The message names what we can't translate. It's always a fixed sentence and never quotes the caller's text. */
 export class UntranslatableError extends Error {
   readonly param: string | null;
   readonly details: ErrorDetails | undefined;

@@ -4,8 +4,8 @@ import { asArray, asObject, asString, isObject, type JsonObject, parseJson } fro
 import { isContextOverflow, parseExceededWindow } from './context-overflow.ts';
 
 /**
- * The contents of a vendor's error body. Fields that the body doesn't have are null. The values come straight from the
- * vendor, so they can have any length and can even repeat a secret.
+ * The contents of a vendor's error body, with null for everything that's missing. None of this has been checked. A text
+ * can have any length, and vendors sometimes repeat a secret in it.
  */
 export interface VendorErrorBody extends VendorReport {
   readonly message: string | null;
@@ -43,8 +43,8 @@ function normalize(error: Omit<VendorErrorBody, 'windowTokens'>): VendorErrorBod
 }
 
 /**
- * Returns an error code. Some vendors repeat the HTTP status as the code (as a number or as text), in which case we
- * return null.
+ * Returns an error code. Some vendors just repeat the HTTP status there, as a number or as text. That doesn't tell us
+ * anything, so we return null.
  */
 function asCode(value: unknown): string | null {
   const code = typeof value === 'number' ? String(value) : asText(value);

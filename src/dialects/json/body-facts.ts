@@ -1,17 +1,17 @@
 /**
- * Keeps what the low-priority thread found in a large body (`routes/inspect-body.ts`), so that the event loop doesn't
- * have to search the body again. Entries are garbage-collected with their body.
+ * The low-priority thread searches large bodies (`routes/inspect-body.ts`). We keep its findings here so that the event
+ * loop doesn't have to search the same body again. They're garbage-collected together with the body.
  */
 import { largeBytes } from '../../core/low-priority-thread.ts';
 
 export interface InputSize {
-  /** Bytes in the body, without the base64 of media. */
+  /** The size of the body in bytes, leaving out the base64 of media. */
   readonly textBytes: number;
-  /** The number of images, including those referenced by URL. */
+  /** Includes images that are only referenced by URL. */
   readonly images: number;
   /** The length of all audio in base64. */
   readonly audioBytes: number;
-  /** The length of all PDFs in base64, plus any other media that is neither an image nor audio. */
+  /** The length of all PDFs in base64. Any media that's neither an image nor audio counts as a document too. */
   readonly documentBytes: number;
 }
 
@@ -30,7 +30,10 @@ export interface BodyFacts {
    * response cache.
    */
   readonly digest: string | null;
-  /** The result of `readRequestTexts`. Null if there are no input rules, or if the texts can't be checked. */
+  /**
+   * The result of `readRequestTexts`. Null if there are no content rules for the input, or if we can't extract the
+   * texts.
+   */
   readonly texts: readonly string[] | null;
 }
 
@@ -40,7 +43,10 @@ export function rememberFacts(body: Buffer, facts: BodyFacts): void {
   known.set(body, facts);
 }
 
-/** Undefined for small bodies, and for large ones that nobody inspected, e.g. because recall has changed them since. */
+/**
+ * Small bodies are never inspected. Large ones may not be either, e.g. if recall has changed the body since. Returns
+ * undefined for those.
+ */
 export function factsOf(body: Buffer): BodyFacts | undefined {
   return body.length < largeBytes ? undefined : known.get(body);
 }

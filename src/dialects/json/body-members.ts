@@ -16,10 +16,10 @@ export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMem
   }
 }
 
-/** Fields of OpenRouter's API that let the caller choose other models, or tools that OpenRouter bills. */
+/** OpenRouter's fields for choosing other models, and for using tools that OpenRouter bills. */
 const otherModelKeys = ['models', 'plugins'] as const;
 
-/** Everything that the gateway reads from a body on text routes. */
+/** All fields that the gateway reads from the body on text routes. */
 export const bodyKeys: ReadonlySet<string> = new Set([
   'model',
   'stream',
@@ -95,12 +95,12 @@ export function parseStringMember(body: Buffer, member: Member | undefined): str
 }
 
 /**
- * Returns the output limit of a request. Several fields can set it and vendors differ in which one they obey, so we
- * take the largest value. The fields in `others` aren't documented for the route. They can raise a limit, but can't set
- * one on their own.
+ * Returns the output limit of a request. There are several fields for it, and vendors don't agree on which of them
+ * counts, so we take the largest value. The fields in `others` aren't documented for the route. They can raise a limit
+ * that one of `names` sets, but on their own they don't count.
  *
- * Returns null if there's no limit, or if one of these fields isn't a positive integer, because each vendor interprets
- * values such as `"100"` or `-1` in its own way.
+ * Returns null if there's no limit. We also return null if a value isn't a positive integer, e.g. `"100"` or `-1`,
+ * because every vendor makes something different of it.
  */
 export function parseOutputLimit(
   body: Buffer,
@@ -125,8 +125,8 @@ export function parseOutputLimit(
 const limitKeys = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const;
 
 /**
- * Reports whether a request limits its output. We count values that the gateway can't parse too, because the vendor
- * might understand them.
+ * Checks whether a request limits its output. Unlike `parseOutputLimit`, this includes values that we can't parse,
+ * because the vendor might understand them.
  */
 export function hasOutputLimit({ members }: BodySpans): boolean {
   return limitKeys.some((key) => (members.get(key)?.kind ?? 'null') !== 'null');

@@ -29,9 +29,9 @@ export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer }
 }
 
 /**
- * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`. The same URL always gives the same result.
- * Short URLs stay unchanged. If we replaced them too, a text full of empty URLs would grow eightfold, and we'd have to
- * compute a hash for every 13 characters.
+ * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`, so the same URL always gives the same
+ * result. We leave short URLs alone. Otherwise, a text full of empty URLs would grow eightfold, and we'd compute a hash
+ * for every 13 characters.
  */
 export function foldDataUrls(text: string): string {
   let markAt = text.indexOf(base64Mark);

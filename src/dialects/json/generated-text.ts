@@ -6,14 +6,14 @@
 import { asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 
 /**
- * Matches the names of strings that the model didn't write, such as identifiers, API names, signatures, base64 of
- * media, and encrypted text.
+ * The model didn't write the strings in these fields. They are identifiers, API names, signatures, base64 of media, or
+ * encrypted text.
  */
 const label =
   /^(?:(?:.*_)?(?:id|type|role|status|object|model|format|signature|reason|data|b64)|b64_json|encrypted_content|obfuscation|detail)$/;
-/** Lists and objects that quote sources, or that repeat text we've already counted. */
+/** These fields quote sources, or repeat text that we've already counted. */
 const quotingMembers: ReadonlySet<string> = new Set(['logprobs', 'annotations', 'citations', 'citation']);
-/** Object types that contain encrypted model output, and the field that it's in. */
+/** Which field of an object holds encrypted model output, by the object's type. */
 const sealedMembers: ReadonlyMap<unknown, string> = new Map([
   ['redacted_thinking', 'data'],
   ['reasoning.encrypted', 'data'],
@@ -67,8 +67,8 @@ function isImage({ type }: JsonObject, name: string): boolean {
 }
 
 /**
- * Vendors bill encrypted text, even though only they can read it. Base64 encodes three bytes in four characters, so we
- * count three quarters of the length.
+ * Vendors bill encrypted text even though nobody else can read it. We count three quarters of its length, because
+ * base64 turns three bytes into four characters.
  */
 function countSealed(holder: JsonObject): number {
   const name = sealedMembers.get(holder.type);
@@ -77,8 +77,8 @@ function countSealed(holder: JsonObject): number {
 }
 
 /**
- * Counts the characters of the JSON that the model wrote as the arguments of a tool call. Escapes aren't counted, and
- * neither is an empty object, because streams start with one.
+ * Counts the characters of a tool call's arguments, as JSON but without escapes. An empty object counts as nothing,
+ * because every stream starts with one.
  */
 function countJson(value: JsonObject): number {
   let count = Object.keys(value).length === 0 ? -2 : 0;

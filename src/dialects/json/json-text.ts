@@ -1,6 +1,4 @@
-/**
- * Serializes parsed values even if they are nested deeper than the stack. Also tracks JSON text that arrives in pieces.
- */
+/** Serializes values that may be nested too deeply for the stack, and follows JSON text that arrives in pieces. */
 import { characters } from '../../core/json/characters.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
 
@@ -28,8 +26,8 @@ export function toJsonText(value: unknown, mapText?: (holder: unknown, key: stri
 export interface ObjectText {
   add(piece: string): void;
   /**
-   * Returns true if the text is a complete JSON object, so that only white space can follow. Pieces aren't scanned
-   * until you call this, and each of them is only scanned once.
+   * Returns true if the text is a complete JSON object, so nothing but white space can follow. We don't scan any text
+   * before this is called, and we never scan a piece twice.
    */
   isComplete(): boolean;
 }

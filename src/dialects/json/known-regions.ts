@@ -1,13 +1,11 @@
 /**
- * Remembers regions of a body that are identical to a region of an earlier body, so that we don't have to search them
- * again. A region is either a whole JSON value or several consecutive list elements. Regions are garbage-collected
- * together with the body.
+ * Conversations grow, so most of a body is identical to an earlier one. We remember these regions of a body, and don't
+ * have to search them again. A region is either a whole JSON value or several consecutive list elements, and is
+ * garbage-collected together with its body.
  */
 import type { BodySpans, SkipMember, Span } from '../../core/json/spans.ts';
 
-/**
- * The result of searching a region for references to input outside the body, such as files (see `outside-input.ts`).
- */
+/** Says which references to input outside the body we found in a region, e.g. to files (see `outside-input.ts`). */
 export interface References {
   readonly hasTypes: boolean;
   readonly hasReference: boolean;
@@ -21,30 +19,31 @@ export interface References {
 export interface KnownRegion extends Span {
   /** True if the region is one JSON value. Otherwise it's a sequence of list elements. */
   readonly isValue: boolean;
-  /** The number of image parts. */
   readonly images: number;
   readonly references: References;
   /** See `hidesAscii`. */
   readonly hidesAscii: boolean;
-  /** The fingerprint of the region's bytes if it's a value (`memory/conversations/fingerprint.ts`). */
+  /** The fingerprint of the region (see `memory/conversations/fingerprint.ts`). Only whole values have one. */
   readonly fingerprint?: string;
 }
 
 const known = new WeakMap<Buffer, readonly KnownRegion[]>();
 
-/** Remembers the regions of a body, which have to be sorted and can't overlap. */
+/** Remembers the regions of a body. They have to be sorted, and they can't overlap. */
 export function rememberRegions(body: Buffer, regions: readonly KnownRegion[]): void {
   if (regions.length > 0) known.set(body, regions);
 }
 
 const spansOf = new WeakMap<Buffer, BodySpans>();
 
-/** Remembers where the members of a long body are, so that nobody has to scan its prompt again. */
+/** Remembers the positions of a long body's members, so that later scans can skip its prompt. */
 export function rememberSpans(body: Buffer, spans: BodySpans): void {
   spansOf.set(body, spans);
 }
 
-/** Creates a `SkipMember` for the regions of this body that we remember. Undefined if there are none. */
+/**
+ * Lets a scan jump over the members of this body whose positions we remember. Returns undefined if we don't know any.
+ */
 export function skipRemembered(body: Buffer): SkipMember | undefined {
   const members = spansOf.get(body)?.members;
   return (
@@ -60,7 +59,7 @@ export function knownRegionsOf(body: Buffer): readonly KnownRegion[] {
   return known.get(body) ?? [];
 }
 
-/** Returns the bytes that haven't been searched before, i.e. those outside the known regions. */
+/** Returns the bytes outside of the known regions, which we still have to search. */
 export function unknownBytes(body: Buffer): Buffer {
   const regions = knownRegionsOf(body);
   if (regions.length === 0) return body;

@@ -5,12 +5,12 @@ import { skipSpace } from '../../core/json/syntax.ts';
 import { factsOf } from './body-facts.ts';
 
 /**
- * The model is left out because the call's candidates already identify it. `stream` and `stream_options` only select
- * the format of the response.
+ * We leave out the model because the call's candidates already identify it. The other two only select the format of the
+ * response.
  */
 const excludedMembers = ['model', 'stream', 'stream_options'];
 
-/** Returns the bytes of the body without the fields that can't change the content of the response. */
+/** Returns the body without the fields that have no effect on the content of the response. */
 export function parameterBytes(body: Buffer, spans: BodySpans): Buffer[] {
   return omitMembers(body, spans, excludedMembers);
 }
@@ -26,8 +26,8 @@ export function digestParameters(body: Buffer, spans: BodySpans): string {
 const comma = 0x2c;
 
 /**
- * Returns the chunks of the body that are left when we cut out these members. We cut each member together with its key
- * and one comma, so the result is valid JSON. The chunks are views of `bytes`.
+ * Returns what's left of the body after cutting out these members, as views of `bytes`. With each member we cut its key
+ * and one comma, so the chunks are still valid JSON when joined.
  */
 export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly string[]): Buffer[] {
   const cuts: Member[] = [];
@@ -58,7 +58,7 @@ function trimComma(chunks: Buffer[]): void {
   if (last[end - 1] === comma) chunks[chunks.length - 1] = last.subarray(0, trimmedEnd(last, end - 1));
 }
 
-/** Returns the offset at which the white space before `end` starts. */
+/** Moves `end` back over any white space before it. */
 function trimmedEnd(bytes: Buffer, end: number): number {
   let position = end;
   while (position > 0 && isSpace(bytes[position - 1])) position -= 1;

@@ -4,28 +4,28 @@
  * This parser takes a tenth of that, and it limits the depth and the number of values.
  */
 
-/** A JSON number that we serialize with its original text. */
+/** A number that JSON.stringify writes with its original text. */
 interface RawJson {
   readonly rawJSON: string;
 }
 
 declare global {
-  /** Node has had these since version 21. TypeScript doesn't know them yet. */
+  /** Node has had these functions since version 21, but TypeScript doesn't declare them yet. */
   interface JSON {
     rawJSON(text: string): RawJson;
     isRawJSON(value: unknown): value is RawJson;
   }
 }
 
-/** Real requests never get this deep, and we can serialize this depth without overflowing the stack. */
+/** Real requests never get this deep, and up to this depth we can serialize the value without overflowing the stack. */
 const maxDepth = 1_000;
 
-/** Parsing this many takes a tenth of a second. Even a long conversation only has about ten thousand. */
+/** Parsing this many values takes a tenth of a second. Even a long conversation only has about ten thousand. */
 const maxValues = 500_000;
 
 /**
- * Returns the parsed value, which `JSON.stringify` can write again. Returns undefined if the text isn't JSON or exceeds
- * the maximum depth or number of values.
+ * The result can be serialized with `JSON.stringify`. Returns undefined if the text isn't JSON, or if it's nested too
+ * deeply or has too many values.
  */
 export function parseLossless(text: string): unknown {
   try {

@@ -1,17 +1,17 @@
 /**
- * Reads the text of stream events without parsing every event. Most events differ from the previous one in a single
- * string, so we parse one of them as an example and compare the others with it.
+ * Reads the text of stream events without parsing each of them. Most events differ from the previous one in a single
+ * string, so it's enough to parse one of them as an example and compare the rest with it.
  *
- * Before we use an event as an example, we parse it again with a different string in that place. If only the text
- * changes, we know that all events with the same characters around the string mean the same and only differ in their
- * text.
+ * But how do we know that the string is really the text? Before we use an event as an example, we put a different
+ * string in its place and parse the event again. If that only changes the text, it's safe to read every event that has
+ * the same characters around the string.
  */
 import { asString, parseJson } from '../../core/json/narrow.ts';
 
 export interface RepeatedEvent {
-  /** Returns the text of an event that differs from the example only in its text. Returns null for any other event. */
+  /** Returns the event's text if nothing else differs from the example, or else null. */
   read(data: string): string | null;
-  /** Makes this event the example that later events are compared with. `text` is the text in the event. */
+  /** Makes this event the new example. `text` is what the caller has read from it. */
   learn(data: string, text: string): void;
 }
 
@@ -22,25 +22,22 @@ export interface RepeatedEventOptions {
   readonly readText: (data: string) => string | null;
 }
 
-/** Matches the inside of a JSON string that has only one encoding, i.e. without escapes. */
+/** The inside of a JSON string that contains no escapes, so it stands for itself. */
 const isPlain = /^[ !#-[\]-\uffff]*$/;
 
 /**
- * The maximum number of examples per stream. Some vendors send events that differ in more than the text. Learning more
- * examples for these would cost more than it saves.
+ * Some vendors send events that differ in more than their text. For these, learning one example after the other would
+ * cost more than it saves, so we stop after a few.
  */
 const maxExamples = 8;
-/**
- * The maximum length of an example, in characters. Proving that an example of 16 MB is safe takes half a second, which
- * is longer than it saves.
- */
+/** Checking that an example of 16 MB is safe takes half a second, which is more than we'd save. */
 const maxExampleLength = 65_536;
 
 export function createRepeatedEvent({ member, readText }: RepeatedEventOptions): RepeatedEvent {
   const key = `${JSON.stringify(member)}:`;
   let examples = 0;
   let before = '';
-  /** The rest of the example after its text, starting with the closing quote. */
+  /** Everything after the text in the example, starting with the closing quote. */
   let after = '';
 
   return {

@@ -9,11 +9,11 @@ import { skipString } from '../../core/json/syntax.ts';
 const { backslash, colon, quote } = characters;
 
 export interface JsonTokens {
-  /** How many fields all objects have together. After parsing there can be fewer, because of repeated keys. */
+  /** Counts the fields of all objects. It's higher than the number of fields after parsing if a key is repeated. */
   readonly memberCount: number;
   /**
-   * Numbers with at least `longNumberLength` characters, exactly as they're written in the body. If JavaScript can't
-   * represent such a number exactly, the list also contains the parsed value.
+   * All numbers with at least `longNumberLength` characters, exactly as they're written. If JavaScript would round a
+   * number, the list also contains the rounded value.
    */
   readonly longNumbers: readonly string[];
 }

@@ -26,7 +26,6 @@ export function expectArray(value: unknown, what: string): readonly unknown[] {
   return Array.isArray(value) ? value : rejectUntranslatable(`${what} is not a list`);
 }
 
-/** Compares two values by the JSON that they serialize to. */
 export function isSameJson(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

@@ -13,10 +13,9 @@ import { scanTokens } from '../json/scan-tokens.ts';
 const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...supportedParams.images] as const;
 const speechFields = ['input', 'voice', 'response_format', ...supportedParams.speech] as const;
 
-/** The JSON text of each field. Null fields are left out, just like missing ones. */
+/** The JSON text of each field. Null fields are left out, as if they were missing. */
 export type MediaFields = Readonly<Partial<Record<(typeof imageFields)[number] | (typeof speechFields)[number], string>>>;
 
-/** All fields that we read from the body on the image and speech routes. */
 export const mediaBodyKeys: ReadonlySet<string> = new Set(['model', ...imageFields, ...speechFields]);
 
 export interface MediaRequestSummary {
@@ -38,7 +37,10 @@ export function assertImageModel(model: string): void {
   if (!hasModelForm(model)) throw gatewayError('bad_model', { message: 'model must be <provider>/<model>, or a name without a slash' });
 }
 
-/** Returns the text for `x-gateway-warning` if the caller asks for an image format other than base64, or else null. */
+/**
+ * We always return images as base64. If the caller asks for something else, this returns the text for
+ * `x-gateway-warning`, or else null.
+ */
 export function warnOfImageFormat(format: unknown): string | null {
   return format === null || format === 'b64_json' ? null : 'response_format was ignored: images are returned as b64_json';
 }
@@ -63,32 +65,35 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
 }
 
 /**
- * Returns true if `model` is a plain name or has the form `<provider>/<model>`. A second slash isn't allowed. If a
- * vendor's model names start with a publisher, the publisher has to be a part of the provider's base URL.
+ * Accepts a plain name or `<provider>/<model>`, but no second slash. If a vendor's model names start with a publisher,
+ * that has to be a part of the provider's base URL.
  */
 export function hasModelForm(model: string): boolean {
   const parts = model.split('/');
   return parts.length <= 2 && !parts.some((part) => part === '' || part === '.' || part === '..');
 }
 
-/** Returns the optional fields that the caller sent and the model accepts. */
+/** Returns the optional fields that the caller sent, as far as the model accepts them. */
 export function pickFields(fields: MediaFields, takes: readonly SupportedParam[] | null): MediaFields {
   return Object.fromEntries((takes ?? []).flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
 }
 
-/** Formats a JSON object from the fields that have a value. */
+/** Writes a JSON object and leaves out all fields that are undefined. */
 export function formatFields(members: Readonly<Record<string, string | undefined>>): Buffer {
   const written = Object.entries(members).flatMap(([name, json]) => (json === undefined ? [] : [`${JSON.stringify(name)}:${json}`]));
   return Buffer.from(`{${written.join(',')}}`);
 }
 
-/** Returns how many images the caller asked for. 1 if `n` is invalid, since the vendor will reject that anyway. */
+/**
+ * Returns how many images the caller asked for. If `n` is invalid the vendor is going to reject it, so it doesn't
+ * matter that we return 1.
+ */
 export function getImageCount({ n = '1' }: MediaFields): number {
   // Form fields are text, and a vendor may read `010` as ten even though it isn't valid JSON.
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
-/** Counts the Unicode code points of the input text, because this is what vendors charge for. */
+/** Vendors charge for speech by Unicode code points, so that's what we count. */
 export function countCharacters({ input = '""' }: MediaFields): number {
   const text: unknown = parseJson(input);
   if (typeof text !== 'string') return 0;

@@ -9,13 +9,16 @@
 import { isUtf8 } from 'node:buffer';
 import { gatewayError } from '../../core/errors.ts';
 
-/** A piece of the body. The bytes of a field are `head` (its boundary and headers) followed by `value`. */
+/**
+ * The scanner splits a body into these pieces. The bytes of a field are its `head`, i.e. boundary and headers, followed
+ * by `value`.
+ */
 export type Piece =
   | { readonly kind: 'bytes'; readonly bytes: Buffer }
   | { readonly kind: 'field'; readonly name: string; readonly head: Buffer; readonly value: Buffer };
 
 export interface PartScanner {
-  /** Adds a chunk of the body. Returns the pieces that are complete now. */
+  /** Takes the next chunk of the body. Returns the pieces that it completes. */
   push(chunk: Buffer): Piece[];
   /** Throws if the body ended before its last boundary. */
   end(): void;
@@ -27,24 +30,27 @@ const maxHeadBytes = 16 * 1024;
 const maxFieldBytes = 1024 * 1024;
 const carriageReturn = 0x0d;
 
-/** Collects the text that content rules check. */
 export interface PartTexts {
-  /** Parts with these names may be files, which we don't look into. */
+  /** Only parts with these names can be files. We don't look into files. */
   readonly fileNames: ReadonlySet<string>;
-  /** Collects the names and other header texts of all parts, as well as the contents of all parts that aren't files. */
+  /**
+   * The scanner adds the names and other header texts of all parts, and the contents of every part that isn't a file.
+   */
   readonly texts: string[];
 }
 
 /**
- * Parts that are named in `fieldNames` become fields, which can't be files and can't be repeated. All other parts pass
- * through as bytes. But if `collected` is set, only the files in `collected.fileNames` pass through, and everything
- * else becomes a field too.
+ * Parts that are named in `fieldNames` become fields. They can't be files and can't be repeated. All other parts pass
+ * through as bytes.
+ *
+ * If you pass `collected`, the scanner has to look at all text, so only the files in `collected.fileNames` pass through
+ * and everything else becomes a field.
  */
 export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null): PartScanner {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const marker = delimiter.subarray(2);
   /**
-   * Lenient parsers also accept these delimiters, or a delimiter at the very start of a part. They would see a part
+   * Lenient parsers also split a body at these, and at a delimiter at the very start of a part. They would see a part
    * that we don't, so we reject such bodies.
    */
   const lenient = [Buffer.concat([Buffer.from('\r'), marker]), delimiter.subarray(1)] as const;
@@ -54,7 +60,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   /** The delimiter before the next part. The first delimiter has no line break before it. */
   let opening: Buffer = marker;
   let isContentStart = false;
-  /** The field that we're reading. Null during parts that just pass through. */
+  /** The field that we're reading. Null while a part just passes through. */
   let field: { readonly name: string; readonly head: Buffer } | null = null;
   let pending: Buffer = Buffer.alloc(0);
 
@@ -124,7 +130,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
       state = 'head';
       const value = take(end);
       const text = collected ? decodeText(name, value) : '';
-      // Content rules don't check the model name, because we replace it before we send the form.
+      // Content rules don't need to check the model name, because we replace it before we forward the form.
       if (name !== 'model') collected?.texts.push(text);
       return [{ kind: 'field', name, head, value }];
     }
@@ -158,7 +164,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   };
 }
 
-/** Returns how many bytes at the end of `bytes` match the start of `text`. */
+/** Returns how many bytes at the end of `bytes` could be the beginning of `text`. */
 function countStart(bytes: Buffer, text: Buffer): number {
   const [first = 0] = text;
   let start = bytes.indexOf(first, Math.max(0, bytes.length - text.length + 1));
@@ -173,9 +179,7 @@ function countStart(bytes: Buffer, text: Buffer): number {
 interface PartHead {
   readonly name: string;
   readonly isFile: boolean;
-  /**
-   * Header values that content rules have to check: the file name, and any header that isn't an ordinary content type.
-   */
+  /** Header values that content rules have to check, i.e. the file name and every header that isn't ordinary. */
   readonly texts: readonly string[];
 }
 
@@ -201,8 +205,8 @@ function parseHead(head: string): PartHead {
 }
 
 /**
- * Returns true if content rules can skip this header, because it contains no text that they'd have to check. The
- * parameters of the disposition are checked elsewhere. A content type is fine if it doesn't have unusual parameters.
+ * Returns true if this header can't hide any text from content rules. We check the parameters of the disposition
+ * elsewhere. A content type is fine as long as its only parameter is a charset.
  */
 function isOrdinary(name: string, value: string): boolean {
   if (/^content-type$/i.test(name)) return /^[a-z]+\/[\w.+-]{1,64}(?:;\s*charset="?[\w-]+"?)?\s*$/i.test(value);

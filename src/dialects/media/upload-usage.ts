@@ -9,15 +9,15 @@ import { parseResponsesUsage } from '../contract/token-usage.ts';
 
 export interface UploadUsage {
   /**
-   * The units that the vendor bills, i.e. images and input image tokens for an edit, or seconds of audio for a
-   * transcription.
+   * What the vendor bills by. For an edit that's images and input image tokens, and for a transcription it's seconds of
+   * audio.
    */
   readonly units: Units;
-  /** True for an estimate, if the vendor didn't report the seconds. */
+  /** True if the vendor didn't report the seconds, so we had to estimate them. */
   readonly unitsEstimated: boolean;
   /** Null if the vendor didn't report any tokens. */
   readonly tokens: Tokens | null;
-  /** The transcript, which content rules check. */
+  /** The transcript, so that content rules can check it. */
   readonly text?: string;
 }
 
@@ -45,7 +45,7 @@ export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   return readTranscript(json);
 }
 
-/** Reads the usage from the last event of a stream. Returns null for all earlier events. */
+/** Only the last event of a stream has the usage. Returns null for all other events. */
 export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   const event = asObject(parseJson(data));
   switch (event.type) {

@@ -7,13 +7,13 @@ import { gatewayError } from '../../core/errors.ts';
 import { getImageCount } from './image-speech.ts';
 
 export interface UploadKind {
-  /** Translations don't have a route of their own. We route and record them as transcriptions. */
+  /** Translations don't have a route of their own, so we record them as transcriptions. */
   readonly route: Extract<MediaRoute, 'images' | 'transcriptions'>;
   /** Appended to the vendor's base URL. */
   readonly path: '/images/edits' | '/audio/transcriptions' | '/audio/translations';
-  /** The fields that we read ourselves. All parts are forwarded anyway, whether or not the model knows them. */
+  /** The fields that we read. We forward all other parts as well, even if we don't know them. */
   readonly fieldNames: ReadonlySet<string>;
-  /** Names of the parts that can be files. Content rules don't check the contents of a file. */
+  /** Only these parts can be files. Content rules don't look into them. */
   readonly fileNames: ReadonlySet<string>;
 }
 
@@ -39,14 +39,14 @@ export const uploadKinds = {
 export interface UploadBody {
   readonly contentType: string;
   readonly lengthBytes: number;
-  /** Throws for an upload that's invalid or cut off. */
+  /** Iterating throws if the upload is invalid or cut off. */
   readonly chunks: AsyncIterable<Buffer>;
 }
 
-/** The form fields so far, by name. */
+/** The form fields that have arrived so far. */
 export type UploadFields = ReadonlyMap<string, string>;
 
-/** Checks a field as soon as it arrives. Throws `missing_model` if the model is empty. */
+/** Called for each field as soon as it arrives. Throws `missing_model` if the model is empty. */
 export function checkUploadField(name: string, value: string): void {
   if (name === 'model' && value === '') throw gatewayError('missing_model');
 }

@@ -21,25 +21,24 @@ const parameterNames = {
 
 const memberNames = ['model', 'prompt', 'image', ...Object.keys(parameterNames)];
 
-/** Everything that the video route reads from a body. */
 export const videoBodyKeys: ReadonlySet<string> = new Set(memberNames);
 
 export interface VideoRequestSummary {
-  /** Null if the caller wants the default model. */
+  /** Null if the caller didn't name a model. */
   readonly model: string | null;
   /** The length of each video, which vendors bill by. */
   readonly durationMs: number;
   readonly samples: number;
-  /** The strings of all fields except the model, for content rules. The base64 of an image is left out. */
+  /** The strings of all fields except the model, for content rules. We leave out the base64 of an image. */
   readonly texts: readonly string[];
   /**
-   * Builds the vendor's body. Authorize the call before you use this, because it throws `bad_request` if the prompt,
-   * `n` or the image is invalid.
+   * Builds the vendor's body. This throws `bad_request` if the prompt, `n` or the image is invalid, so authorize the
+   * call first.
    */
   readonly writeBody: () => Buffer;
 }
 
-/** What the vendor generates if the caller doesn't ask for a length. */
+/** Vendors generate this length if the caller doesn't ask for one. */
 const defaultSeconds = 8;
 const maxSeconds = 86_400;
 
@@ -58,7 +57,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   const prompt = asString(valueAt('prompt')) ?? '';
   const parameters = Object.entries(parameterNames).flatMap(([name, vendorName]) => {
     const text = textAt(name);
-    // Leave out `n: 1`. It's the default, and not all models know the parameter.
+    // Leave out `n: 1`, because it's the default and some models don't know the parameter.
     return text === null || (name === 'n' && text === '1') ? [] : [`${JSON.stringify(vendorName)}:${text}`];
   });
   const writeBody = (): Buffer => {
@@ -103,7 +102,7 @@ function toVendorImage(image: unknown): unknown {
   return { bytesBase64Encoded: base64, mimeType };
 }
 
-/** Accepts numbers and numeric strings, because vendors accept both for a length. */
+/** Accepts both numbers and numeric strings for a length, as vendors do. */
 function asPositiveNumber(value: unknown): number | null {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) && number > 0 ? number : null;

@@ -96,7 +96,7 @@ function addDelta(blocks: readonly OpenBlock[], event: JsonObject): void {
   }
 }
 
-/** Applies `message_delta`. Its counts are cumulative, so they replace earlier ones. */
+/** Merges a `message_delta` event into the message. The counts in it are cumulative, so they replace earlier ones. */
 function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   const { delta, usage, ...others } = expectKnownObject(event, 'message_delta', endMembers);
   const { type: _type, ...more } = omitNullish(others);
@@ -106,7 +106,7 @@ function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   return { ...message, ...more, ...(isLosslessObject(delta) ? delta : {}), ...counts };
 }
 
-/** Parses the joined input deltas. Without any, the input of the start event counts. */
+/** If there were input deltas, their text is the tool's input. Otherwise we keep the input from the start event. */
 function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);

@@ -33,8 +33,8 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
 }
 
 /**
- * Estimates how many input tokens a messages body has. We assume one token per four bytes of system prompt, messages
- * and tools. Images and documents are estimated by their content instead of the length of their base64. Thinking in
+ * Estimates how many input tokens a messages body has, at four bytes of system prompt, messages and tools per token.
+ * For images and documents, the length of their base64 says little, so we estimate these by their content. Thinking in
  * earlier turns isn't counted.
  */
 export function estimateInputTokens(body: Buffer, { members }: BodySpans): number {
@@ -57,7 +57,10 @@ export function estimateInputTokens(body: Buffer, { members }: BodySpans): numbe
   return estimateTokens(bytes) + tokens;
 }
 
-/** Estimates the tokens of an image, document or thinking block. Returns null for blocks that count by their text. */
+/**
+ * Estimates the tokens of an image, document or thinking block. Returns null for all other blocks, whose tokens depend
+ * on their text.
+ */
 function estimateBlock({ type, source }: JsonObject): number | null {
   switch (type) {
     case 'image':

@@ -34,7 +34,7 @@ export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Spli
 
 interface Found {
   readonly blocks: readonly Span[];
-  /** Says for each of `blocks` whether it's a thinking block without a signature. */
+  /** One entry per block, true if the block is thinking without a signature. */
   readonly unsigned: readonly boolean[];
 }
 
@@ -61,8 +61,8 @@ function isUnsigned(body: Buffer, block: Span): boolean {
 }
 
 /**
- * Checks whether a thinking block might lack its signature, i.e. whether there are more `"thinking"` values than
- * non-empty signatures. We search with `indexOf`, because scanning every body that has thinking would take as long as
+ * Checks whether the text could contain a thinking block without a signature, i.e. whether there are more `"thinking"`
+ * values than non-empty signatures. We use `indexOf`, because scanning every body that has thinking would be as slow as
  * parsing it.
  */
 function mayHoldUnsigned(bytes: Buffer): boolean {

@@ -14,7 +14,7 @@ import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectDup
 
 export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => parseTotalTokens(usage));
 
-/** Moderations cost nothing and report no usage. Zero is exact here. */
+/** Moderations are free, so if the vendor reports no usage we record zero tokens as an exact count. */
 export const moderations = createPassthrough('moderations', '/moderations', ({ usage }) =>
   usage === undefined ? noUsage : parseTotalTokens(usage),
 );
@@ -28,12 +28,12 @@ export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) =
 const embeddingKey = Buffer.from('"embedding"');
 const minCutBytes = 65_536;
 const { colon, openBracket, closeBracket, openBrace, quote } = characters;
-/** The letters that occur in `NaN`, `null`, `false` and `Infinity`, but not in numbers. */
+/** `NaN`, `null`, `false` and `Infinity` all contain one of these letters, and numbers never do. */
 const [letterA, letterN] = [0x61, 0x6e];
 
 /**
- * Parses a response whose vectors we don't need. Parsing 150,000 numbers takes 10 ms, and skipping them 0.3 ms. In such a
- * long response, we don't check that the numbers are valid, because we forward them as they are.
+ * Parses a response without its vectors, because we don't need them and parsing 150,000 numbers takes 10 ms instead of
+ * 0.3 ms. This means that we don't check whether the numbers are valid, but we forward them unchanged anyway.
  */
 function parseWithoutVectors(bytes: Buffer): unknown {
   if (bytes.length < minCutBytes) return parseJson(bytes.toString('utf8'));
@@ -55,7 +55,7 @@ function parseWithoutVectors(bytes: Buffer): unknown {
   return parseJson(Buffer.concat(kept).toString('utf8'));
 }
 
-/** Reports whether a response with status 200 is an error. */
+/** Some vendors report errors with status 200. Checks whether this is such a response. */
 export function reportsError({ error }: Readonly<Record<string, unknown>>): boolean {
   return isObject(error) || (typeof error === 'string' && error !== '');
 }
@@ -87,7 +87,10 @@ function createPassthrough(
   };
 }
 
-/** Reads `prompt_tokens` or else `total_tokens`. They are equal, because these routes have no output tokens. */
+/**
+ * These routes have no output tokens, so `prompt_tokens` and `total_tokens` are the same. Some vendors only send one of
+ * them.
+ */
 function parseTotalTokens(usage: unknown): UsageSummary {
   const { prompt_tokens: prompt, total_tokens: total } = asObject(usage);
   const input = asCount(prompt) ?? asCount(total);

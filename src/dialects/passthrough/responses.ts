@@ -72,7 +72,7 @@ function isRunning({ status }: Readonly<Record<string, unknown>>): boolean {
 }
 
 /**
- * Reads the assistant's text and tool calls from a response. Text blocks are joined without a separator. Tools that the
+ * Reads the assistant's text and tool calls from a response. We join text blocks without a separator. Tools that the
  * vendor runs itself don't count as tool calls (docs/api/reference.md#memory-rules).
  */
 export function readAssistantTurn(response: Readonly<Record<string, unknown>>): AssistantTurn {
@@ -96,7 +96,7 @@ function formatFailure(message: string, sequenceNumber: number): string {
   return formatEvent('error', { type: 'error', ...problem, sequence_number: sequenceNumber, error });
 }
 
-/** Matches events that announce a part of the response but don't contain any of its content yet. */
+/** These events only announce a part of the response. Its content follows in later events. */
 const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
 function createStreamReader(): StreamReader {
@@ -108,9 +108,9 @@ function createStreamReader(): StreamReader {
   let isBackground = false;
   let openItems = 0;
   let sequenceNumber = -1;
-  /** Characters generated so far, by the output index of the item. */
+  /** The characters generated so far, for each output item. */
   const characters = new Map<unknown, number>();
-  /** The items that the vendor has completed. We count the tool uses in them. */
+  /** The completed items, which we need for counting tool uses. */
   const output: unknown[] = [];
 
   const countCharacters = (): number => {
@@ -159,7 +159,7 @@ function createStreamReader(): StreamReader {
         case 'response.output_item.done':
           openItems -= 1;
           output.push(data.item);
-          // Some vendors don't send deltas for every kind of item, so we count the complete item as well.
+          // Some vendors only send deltas for certain kinds of items, so we count the complete item as well.
           characters.set(data.output_index, Math.max(characters.get(data.output_index) ?? 0, countGeneratedText(data.item)));
           return 'delta';
         case 'response.output_text.delta':
@@ -172,7 +172,7 @@ function createStreamReader(): StreamReader {
           return openings.test(data.type) ? 'opening' : 'delta';
       }
     },
-    // Normally the last event has the complete response. If the stream broke off before, we have to make do with the
+    // Normally the last event contains the complete response. If the stream broke off before that, all we have is the
     // deltas.
     summary() {
       const generatedCharacters = countCharacters();
@@ -187,7 +187,8 @@ function createStreamReader(): StreamReader {
         ...report,
       };
     },
-    // We can't know whether another item will follow, so between items the response always looks complete.
+    // We can't know whether the vendor is going to start another item, so the response always looks complete between
+    // two items.
     hasAllOutput: () => complete !== null || (output.length > 0 && openItems === 0),
     finished: () => false,
     formatFailure: (message) => formatFailure(message, sequenceNumber + 1),

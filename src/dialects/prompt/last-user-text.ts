@@ -1,6 +1,6 @@
 /**
- * Finds the text of the last user message in a chat or messages body. This parses the JSON, so it's only used for a few
- * calls with small bodies.
+ * Finds the text of the last user message in a chat or messages body. This parses JSON, so we only use it for small
+ * bodies, and not for every call.
  */
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';

@@ -1,11 +1,11 @@
 /**
- * Computes how many tokens a prompt has at least, no matter which tokenizer a model uses. We use this lower bound to
- * skip models that can't possibly take the prompt.
+ * Computes a lower bound for the number of tokens in a prompt that holds for every tokenizer in use. We use it to skip
+ * models whose context window is definitely too small.
  *
- * Only the text of messages counts. Images, files, audio, tools, thinking and the JSON syntax around them don't. Every
- * tokenizer in use needs at least one token for a word, and more for a very long one. A Chinese, Japanese or Korean
- * character counts as half a token, and a character of another script without spaces as a quarter. For the measured
- * margin, see docs/architecture/routing-and-failover.md#context-windows.
+ * We only count the text of messages, and leave out images, files, audio, tools, thinking and all JSON syntax. Every
+ * word takes at least one token, and a very long word takes more. A Chinese, Japanese or Korean character counts as
+ * half a token, and a character of another script without spaces as a quarter. For the measured margin, see
+ * docs/architecture/routing-and-failover.md#context-windows.
  */
 import { characters } from '../../core/json/characters.ts';
 import { kindAt, skipSpace, skipString } from '../../core/json/syntax.ts';
@@ -14,8 +14,8 @@ import { factsOf } from '../json/body-facts.ts';
 const { backslash, colon } = characters;
 
 /**
- * JSON keys whose values are part of the prompt. With the quotes they can't match within a string, where quotes are
- * escaped.
+ * JSON keys whose values are part of the prompt. Since quotes inside a string are escaped, searching for a key with its
+ * quotes never finds anything within a string.
  */
 const textKeys = ['"text"', '"content"', '"arguments"', '"output"', '"system"', '"instructions"', '"input"'];
 
@@ -23,20 +23,19 @@ const textKeys = ['"text"', '"content"', '"arguments"', '"output"', '"system"', 
 const shorteningKeys = ['"truncation"', '"context_management"', '"transforms"', '"truncate_prompt_tokens"'];
 
 /**
- * A body has at least this many bytes per token. We only count words, and each word has at least one letter and one
- * separator.
+ * Only words count, and each word has at least one letter and a separator. So there can't be more tokens than half of
+ * the bytes.
  */
 export const leastBytesPerToken = 2;
 
 /**
- * We stop counting after this many bytes. This is more text than the largest context window can hold, and counting it
- * takes less than 0.1 s.
+ * We stop counting here. No context window holds this much text, and up to this point counting takes less than 0.1 s.
  */
 const maxCountedBytes = 8 * 1024 * 1024;
 
 /**
- * Returns a lower bound of the number of tokens in a body. We stop counting when the result exceeds `limit`. If the
- * request allows the vendor to shorten the prompt, we return 0.
+ * Returns a lower bound for the number of tokens in a body. Stops early once the count exceeds `limit`. Returns 0 if
+ * the request allows the vendor to shorten the prompt, because then it always fits.
  */
 export function countLeastTokens(body: Buffer, limit: number): number {
   const known = factsOf(body)?.leastTokens;
@@ -59,8 +58,8 @@ export function countLeastTokens(body: Buffer, limit: number): number {
 }
 
 /**
- * The most letters that we count as a single token. A longer word certainly has more tokens. For example, base64 has a
- * token for every two or three letters.
+ * We count a word of up to this many letters as a single token. Longer words certainly take more. Base64, for example,
+ * has a token for every two or three letters.
  */
 const lettersPerToken = 16;
 
@@ -70,8 +69,8 @@ const threeBytes = 3;
 const fourBytes = 4;
 
 /**
- * The class of each byte, by the character that it starts or continues. All two-byte characters and ASCII count as
- * letters of scripts that separate words by spaces.
+ * Says for each byte which class of character it starts or continues. ASCII and all two-byte characters count as
+ * letters of scripts that put spaces between words.
  */
 const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === backslash) return escaped;
@@ -120,8 +119,8 @@ function countText(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * The first code unit of each of three ranges: scripts that don't put spaces between words, Chinese, Japanese and
- * Korean, and surrogates.
+ * Where these ranges of code units begin: scripts without spaces between words, then Chinese, Japanese and Korean, and
+ * finally surrogates.
  */
 const firstUnspaced = 0x800;
 const firstCjk = 0x2e80;

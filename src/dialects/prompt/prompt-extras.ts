@@ -10,7 +10,7 @@ import { stripRecalled } from './recalled-block.ts';
 
 /**
  * A part of a prompt that isn't a message, such as a tool definition or an image. `type` is the role or block type that
- * the client used. `PositionedExtra` adds the position.
+ * the client sent. `PositionedExtra` adds where in the prompt it was.
  */
 export type PromptExtra =
   | { readonly kind: 'system' | 'tool' | 'tool_result' | 'thinking' | 'other'; readonly type: string; readonly text: string }
@@ -20,14 +20,14 @@ export function textExtra(kind: Exclude<PromptExtra['kind'], 'binary'>, type: st
   return { kind, type, text: toPostgresText(stripRecalled(text)) };
 }
 
-/** Describes base64 that only the vendor can decode, such as redacted thinking or encrypted reasoning. */
+/** Describes base64 that nobody but the vendor can decode, such as redacted thinking or encrypted reasoning. */
 export function opaqueExtra(type: string, data: string): PromptExtra {
   return { kind: 'binary', type, ...digestBytes(Buffer.from(data, 'base64')), media_type: null };
 }
 
 /**
- * The fields that we store of a tool that the vendor runs. Other fields could contain credentials, e.g. headers,
- * addresses or the secrets of a sandbox.
+ * If the vendor runs a tool, we only store these fields of its definition. The others could contain credentials, e.g.
+ * headers, addresses or the secrets of a sandbox.
  */
 const hostedMembers = ['type', 'name', 'server_label', 'description'] as const;
 
@@ -42,7 +42,7 @@ export function toToolExtra(tool: unknown): PromptExtra {
   return textExtra('tool', toPostgresText(label), toJsonText(shown));
 }
 
-/** Returns what we store of a block that is neither text nor a tool call, such as an image or a document. */
+/** Returns what we store for a block that's neither text nor a tool call, such as an image or a document. */
 export function toExtras(block: unknown): PromptExtra[] {
   if (block === undefined || block === null) return [];
   const type = toPostgresText(asString(asObject(block).type) ?? asString(asObject(block).role) ?? 'unknown');
@@ -55,8 +55,8 @@ export function toExtras(block: unknown): PromptExtra[] {
     return `sha256:${digest.sha256}`;
   };
   const jsonText = toJsonText(block, hasFewMembers(block) ? replaceBinary : undefined);
-  // An image or audio contains nothing else that is worth storing. A document may have a title, and an unknown block
-  // may contain anything, so we also store the rest of these.
+  // For an image or audio, the digest is all that's worth storing. A document may have a title, and an unknown block
+  // may contain anything, so for these we store the other fields too.
   return binaries.length > 0 && plainTypes.has(type) ? binaries : [...binaries, textExtra('other', type, jsonText)];
 }
 
@@ -73,7 +73,7 @@ function hasFewMembers(block: unknown): boolean {
 }
 
 const plainTypes = new Set(['image_url', 'input_image', 'image', 'input_audio', 'audio', 'video_url']);
-/** Always base64, in any type of block. */
+/** These fields are base64 no matter which type the block has. */
 const base64Keys = new Set(['file_data', 'b64_json', 'encrypted_content', 'bytesBase64Encoded']);
 const minOpaqueLength = 1_024;
 /**
@@ -94,7 +94,7 @@ function parseBinary(holder: unknown, key: string, text: string): { bytes: Buffe
   return null;
 }
 
-/** Checks whether a text is long and consists of base64 characters. This never happens in natural language. */
+/** Natural language never has this many base64 characters in a row, so this has to be binary content. */
 function isOpaque(text: string): boolean {
   if (text.length < minOpaqueLength) return false;
   for (let at = 0; at < text.length; at += 1) if (!isBase64Character(text.charCodeAt(at))) return false;

@@ -51,8 +51,8 @@ export function truncateText(text: string): string {
 }
 
 /**
- * Computes the extras of the candidates until they reach a limit. System prompts are included first, and then the
- * newest of the other candidates. The result has the original order.
+ * Collects the extras of the candidates up to a limit, in their original order. If not all of them fit, system prompts
+ * take precedence, followed by the newest of the others.
  */
 export function collectNewest<Candidate extends { readonly isSystem: boolean }, Extra extends PromptExtra>(
   candidates: readonly Candidate[],
@@ -60,7 +60,6 @@ export function collectNewest<Candidate extends { readonly isSystem: boolean }, 
 ): Extra[] {
   const kept = new Map<Candidate, readonly Extra[]>();
   let characters = 0;
-  // Start with the system prompts, followed by the other candidates from newest to oldest.
   const inOrder = [
     ...candidates.filter(({ isSystem }) => isSystem).slice(0, maxExtras),
     ...candidates

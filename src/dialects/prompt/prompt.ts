@@ -19,7 +19,7 @@ import { opaqueExtra, type PromptExtra, textExtra, toExtras, toToolExtra } from 
 import { collectNewest, maxToolCalls, newestBlocks, newestMessages, truncateText } from './prompt-limits.ts';
 import { stripRecalled } from './recalled-block.ts';
 
-/** The normal form of a message. This is what we store, link into chains and learn from. */
+/** A message in the form that we store, link into chains and learn from. */
 export interface NormalMessage {
   readonly role: 'user' | 'assistant';
   readonly text: string;
@@ -27,8 +27,8 @@ export interface NormalMessage {
 }
 
 /**
- * A part of the prompt that isn't a message. `position` is the number of messages up to this part, including the
- * message that contains it. This type is stored as JSON.
+ * A part of the prompt that isn't a message. `position` says how many messages come before it, including the one that
+ * contains it. We store this type as JSON.
  */
 export type PositionedExtra = PromptExtra & { readonly position: number };
 
@@ -36,8 +36,8 @@ export interface Prompt {
   readonly messages: readonly NormalMessage[];
   readonly extras: readonly PositionedExtra[];
   /**
-   * True if the last message is the beginning of the response, which the model has to continue. Only the messages
-   * dialect has such prefills.
+   * True if the last message is a prefill, i.e. the beginning of the response, which the model has to continue. Only
+   * the messages dialect has these.
    */
   readonly isPrefilled: boolean;
 }
@@ -45,8 +45,8 @@ export interface Prompt {
 export type { PromptExtra };
 
 /**
- * A message or an extra of a prompt. A `pause` separates two consecutive assistant responses. Extras are computed
- * lazily, when we store them.
+ * A prompt is parsed into these steps. A `pause` marks that two assistant messages in a row are separate responses.
+ * Reading an extra takes time, so we don't do it until we store it.
  */
 export type Step = MessageStep | ExtraStep | { readonly kind: 'pause' };
 
@@ -58,7 +58,6 @@ interface ExtraStep {
   readonly read: () => readonly PromptExtra[];
 }
 
-/** Parses a request to `route`. `body` is the parsed JSON. */
 export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   const request = asObject(body);
   const { system, list } = promptMembers[route];
@@ -73,7 +72,7 @@ export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   return collect(route === 'responses' ? joinItems(steps) : steps, lastIsAssistant);
 }
 
-/** The names of the fields that contain the prompt. The `tools` of a request belong to its prompt as well. */
+/** Names the fields that contain the prompt. On every route, `tools` belongs to the prompt too. */
 export const promptMembers = {
   chat: { system: null, list: 'messages' },
   messages: { system: 'system', list: 'messages' },
@@ -81,12 +80,12 @@ export const promptMembers = {
 } as const satisfies Record<PromptRoute, object>;
 
 /**
- * We parse a prompt in pieces. Each tool, each element of the message list and each block of the system prompt is a
- * piece. If the system prompt is a string, it's a single piece.
+ * We parse a prompt piece by piece. A piece is a tool, an element of the message list, or a block of the system prompt
+ * (or all of it if it's a string).
  */
 export type PieceKind = 'tool' | 'system' | 'message';
 
-/** Turns a piece of a prompt into steps, whatever the other pieces are. */
+/** Parses a piece on its own, so the result doesn't depend on the rest of the prompt. */
 export function parsePiece(route: PromptRoute, kind: PieceKind, value: unknown): Step[] {
   if (kind === 'tool') return [extraStep(() => [toToolExtra(value)], true)];
   if (kind === 'system') return systemSteps(promptMembers[route].system ?? 'system', value);
@@ -150,7 +149,7 @@ function parseChatAssistant(message: JsonObject): Step[] {
   const functions = calls.map((call) => asObject(call).function);
   const functionCalls = functions.filter(isObject).slice(0, maxToolCalls);
   const toolCalls = functionCalls.map((fn) => ({ name: asString(fn.name) ?? '', arguments: toArgumentsText(fn.arguments) }));
-  // Calls of other kinds (`custom`) become extras. They don't count as function calls in responses either.
+  // Other kinds of calls (`custom`) become extras, because we don't count them as function calls in responses either.
   const others = calls.filter((call) => !isObject(asObject(call).function)).flatMap(otherSteps);
   const steps = parseContent('assistant', message.content ?? message.refusal, toolCalls);
   return [...(thinking ? [extraStep(() => [textExtra('thinking', 'reasoning', thinking)])] : []), ...others, ...steps];
@@ -241,7 +240,7 @@ function getBlockText(block: unknown): string | null {
   return type === 'refusal' ? asString(refusal) : null;
 }
 
-/** Turns blocks into steps: one for all of the text, and one for each block that isn't text. */
+/** Returns one step with all of the text, followed by a step for each block that isn't text. */
 function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
@@ -251,10 +250,7 @@ function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] 
   return [...(text === '' ? [] : [extraStep(() => [textExtra(kind, type, text)])]), ...others];
 }
 
-/**
- * Returns a separate step for each block of the system prompt, because often only one of the blocks changes from call
- * to call.
- */
+/** Each block of the system prompt is a step of its own, because often only one of them changes from call to call. */
 function systemSteps(type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   return newestBlocks(content).flatMap((block) => {
@@ -265,7 +261,7 @@ function systemSteps(type: string, content: unknown): Step[] {
   });
 }
 
-/** Handles the thinking blocks of messages and the reasoning items of responses. */
+/** Handles both the thinking blocks of the messages dialect and the reasoning items of responses. */
 function thinkingSteps(block: JsonObject): Step[] {
   const parts = [...asArray(block.summary), ...asArray(block.content)].map((part) => asString(asObject(part).text) ?? '');
   const text = asString(block.thinking) ?? parts.join('\n');
@@ -282,8 +278,8 @@ function otherSteps(block: unknown): Step[] {
 }
 
 /**
- * Chat sends the arguments as text, which we keep unchanged. On messages they are a JSON value, which we serialize.
- * This preserves the order of keys.
+ * On chat, the arguments are text already, so we keep them unchanged. On messages they're a JSON value, which we
+ * serialize without changing the order of its keys.
  */
 function toArgumentsText(value: unknown): string {
   return typeof value === 'string' ? value : toJsonText(value ?? {});

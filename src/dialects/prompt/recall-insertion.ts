@@ -9,18 +9,21 @@ import { type BodySpans, decodeString, type Span, type Splice, scanElements, sca
 import { parsePrompt } from './prompt.ts';
 
 export interface RecallInsertion {
-  /** The text of the last user message. We use it as the search query. */
+  /** The text of the last user message, which is our search query. */
   readonly userText: string;
   /** Returns the splices that insert `block` into the body. */
   insert(block: string): Splice[];
 }
 
-/** How many of the newest user messages we search for text. Messages that only contain tool results don't have any. */
+/**
+ * We look for text in this many user messages at most, starting with the newest. Many have none, because they only
+ * contain tool results.
+ */
 const maxScannedMessages = 256;
-/** Longer messages are documents rather than search queries. */
+/** A longer message is a document and makes no sense as a search query. */
 const maxMessageBytes = 1024 * 1024;
 
-/** Returns null if there's no user text, or if we can't add anything to `system` because of its type. */
+/** Returns null if there's no user text to search for, or if `system` has a type that we can't add a text to. */
 export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodySpans): RecallInsertion | null {
   const list = spans.members.get('messages');
   if (list?.kind !== 'array') return null;
@@ -35,9 +38,9 @@ export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodyS
 }
 
 interface ScannedMessages {
-  /** The offset of the first message that is neither a system nor a developer message. */
+  /** The offset of the first message after the leading system and developer messages. */
   readonly afterSystem: number;
-  /** The newest user messages, ordered from oldest to newest. */
+  /** The newest user messages, with the newest last. */
   readonly users: readonly Span[];
 }
 
@@ -68,8 +71,8 @@ function lastText(dialect: Dialect, body: Buffer, users: readonly Span[]): strin
 }
 
 /**
- * Adds the block to `system`. A string becomes two blocks and a list gets another block. If `system` is absent, null or
- * empty, we set it.
+ * Adds the block to `system`. If that's a string, we turn it into a list of two blocks. If it's missing, null or empty,
+ * we set it.
  */
 function addToSystem(body: Buffer, spans: BodySpans, block: string): Splice[] {
   const system = spans.members.get('system');

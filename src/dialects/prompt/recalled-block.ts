@@ -21,8 +21,8 @@ export function wrapRecalled(about: keyof typeof introductions, lines: readonly 
 }
 
 /**
- * Removes recalled memories, i.e. marked blocks, from a text. If a block has no end mark, everything up to the end of
- * the text is removed.
+ * Removes recalled memories, i.e. marked blocks, from a text. If a block has no end mark, we remove everything up to
+ * the end of the text.
  */
 export function stripRecalled(text: string): string {
   const parts: string[] = [];
@@ -39,8 +39,8 @@ export function stripRecalled(text: string): string {
 }
 
 /**
- * Returns true if one of the `introductions` starts at `at`. Line breaks can come before it, either as characters or as
- * JSON escapes.
+ * Returns true if one of the `introductions` follows at `at`, possibly after line breaks (real ones, or escaped as in
+ * JSON).
  */
 function isIntroduced(text: string, at: number): boolean {
   const following = text.slice(at, at + 300).replace(/^(?:\s|\\[nr])+/, '');

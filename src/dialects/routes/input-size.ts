@@ -13,10 +13,10 @@ import { countImages } from './request-features.ts';
 
 const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quote } = characters;
 
-/** Caches the sizes of long bodies, because we need them several times per call. */
+/** A call needs the size of its body several times, so we cache it for long bodies. */
 const measured = new WeakMap<Buffer, InputSize>();
 
-/** Measures the input in a body whose JSON syntax has already been checked. */
+/** Measures the input in a body. The body has to be valid JSON. */
 export function measureInput(body: Buffer): InputSize {
   const found = factsOf(body)?.size;
   if (found) return found;
@@ -29,7 +29,7 @@ export function measureInput(body: Buffer): InputSize {
   return size;
 }
 
-/** Measuring a shorter body again is faster than the lookup. */
+/** For shorter bodies, measuring again is faster than the lookup. */
 const minLongBytes = 8_192;
 
 function textOnly(body: Buffer): InputSize {
@@ -54,8 +54,8 @@ function measureMedia(body: Buffer): InputSize {
 }
 
 /**
- * If base64 data is longer than the sum of these two, at least one probe always hits it. Shorter data may be counted as
- * text.
+ * We probe the body at this distance for this many base64 characters. Base64 data longer than both together can't slip
+ * through. If it's shorter, we may count it as text.
  */
 const probeDistance = 4_096;
 const probeBytes = 64;
@@ -77,15 +77,15 @@ export function hasEncodedData(body: Buffer): boolean {
 const isBase64 = Uint8Array.from({ length: 256 }, (_, code) => (/[A-Za-z0-9+/=\\]/.test(String.fromCharCode(code)) ? 1 : 0));
 
 /**
- * Matches the paths at which a body can contain media: in a message, in a tool result inside a message, or in the
- * output of an item.
+ * The paths at which a body can contain media, i.e. in a message, in a tool result inside a message, or in the output
+ * of an item.
  */
 const mediaPath =
   /^(?:messages|input)\/\*\/(?:content|output)(?:\/\*)?(?:\/content\/\*)?\/(?:image_url(?:\/url)?|source\/data|(?:file\/)?file_data|(input_audio\/data))$|^input\/\*\/result$/;
 /** Matches the first bytes of PNG, JPEG, GIF, WebP, HEIC and AVIF. */
 const imageData = /^(?:iVBORw0KGgo|\/9j\/|R0lGOD|UklGR|AAAA..Z0eX)/;
 
-/** Returns the kind of media if the string at `start` is base64 data or a data URL. Returns null for text. */
+/** Returns the kind of media if the string at `start` is base64 or a data URL, or null if it's text. */
 function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio' | 'document' | null {
   const match = mediaPath.exec(path);
   if (!match) return null;
@@ -94,8 +94,8 @@ function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio'
   const head = body.toString('latin1', start, start + 256).replaceAll('\\/', '/');
   const url = /^data:[^,"]*;base64,/.exec(head);
   if (url === null && !/(?:data|result)$/.test(path)) return null;
-  // Vendors read a file as text or as pages unless its data URL says that it's an image, so we don't look at its first
-  // bytes.
+  // Vendors treat a file as text or pages unless its data URL says that it's an image, whatever the first bytes look
+  // like.
   if (path.endsWith('file_data') && !/^data:image\//i.test(head)) return 'document';
   return imageData.test(head.slice(url?.[0].length ?? 0)) ? 'image' : 'document';
 }
@@ -103,8 +103,8 @@ function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio'
 const typeKey: ReadonlySet<string> = new Set(['type']);
 
 /**
- * Returns true if the source of the image or document at `start` says that its data is base64. Looking at the data
- * isn't enough, because plain text can start like an image.
+ * Returns true if the image or document at `start` declares its source as base64. We can't tell from the data, because
+ * plain text can look just like the beginning of an image.
  */
 function isEncodedSource(body: Buffer, start: number): boolean {
   const { members, repeated } = scanMembers(body, start, typeKey);
@@ -112,14 +112,14 @@ function isEncodedSource(body: Buffer, start: number): boolean {
   return type?.kind === 'string' && !repeated.has('type') && decodeString(body, type.value) === 'base64';
 }
 
-/** We ignore data that is shorter than this, because it hardly changes the size. */
+/** Shorter data hardly makes a difference, so we ignore it. */
 const minBytes = 256;
-/** Media don't occur any deeper than this. */
+/** The APIs don't nest media any deeper than this. */
 const maxDepth = 8;
 
 /**
- * Calls `visit` for each long string. The path leads to the string and has `*` in place of each list index. The other
- * arguments are the start and end of its text, and the position of the object or list that contains it.
+ * Calls `visit` for each long string with its path, where `*` stands for any list index, with the start and end of its
+ * text, and with the position of the object or list that contains it.
  */
 function visitLongStrings(body: Buffer, visit: (path: string, start: number, end: number, holder: number) => void): void {
   const keys: string[] = [];
@@ -149,8 +149,8 @@ function visitLongStrings(body: Buffer, visit: (path: string, start: number, end
 }
 
 /**
- * Same as `skipString`, but with `indexOf`, which is ten times as fast for base64. If there's a backslash before the
- * quote, the quote may belong to the string.
+ * Does the same as `skipString`, but uses `indexOf`, which is ten times as fast for base64. If there's a backslash
+ * before the quote, the string may go on after it.
  */
 function findStringEnd(body: Buffer, at: number): number {
   const end = body.indexOf(quote, at + 1);

@@ -13,14 +13,13 @@ import { readRequestTexts } from './rule-texts.ts';
 
 export interface BodyUse {
   readonly route: TextRoute;
-  /** True if the response cache is going to look the call up. It needs the digest of the body for that. */
+  /** True if we're going to look the call up in the response cache, which needs the digest of the body. */
   readonly isCached: boolean;
-  /** True if content rules need the text of the body. */
   readonly hasRules: boolean;
 }
 
 /**
- * Throws `bad_json` if the body isn't valid JSON. If content rules have to check the body, this also rejects repeated
+ * Throws `bad_json` if the body isn't valid JSON. If content rules have to check the body, we also reject repeated
  * keys.
  */
 export function inspectBody(

@@ -1,19 +1,19 @@
-/** Searches a body for anything besides the length of the prompt that increases the vendor's bill. */
+/** Searches a body for things that can make the call more expensive than the length of its prompt suggests. */
 import type { TextRoute } from '../../core/call.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { knownRegionsOf, type References, unknownBytes } from '../json/known-regions.ts';
 
-/** Searching for a buffer is faster than searching for a string. */
+/** Buffers, because searching for these is faster than searching for strings. */
 const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /**
- * Matches fields and part types that refer to input outside the body. Files are included, because their pages may be
- * compressed.
+ * Fields and part types that refer to input outside the body. `file_data` is on the list although it's inside, because
+ * the pages of a file may be compressed.
  */
 const reference = /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
 /**
- * Matches an object that only has an id. On the responses route, this is a reference to an item, because the item's
- * type is optional.
+ * An object with nothing but an id. On the responses route the type of an item is optional, so this refers to an
+ * earlier item.
  */
 const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
 const documentType = /"type"\s*:\s*"document"/;
@@ -21,7 +21,7 @@ const documentType = /"type"\s*:\s*"document"/;
 const documentSource = /"type"\s*:\s*"(?:url|file|base64)"/;
 
 export function findReferences(bytes: Buffer): References {
-  // It's faster to run one regular expression over a string than to search the bytes for each name (measured).
+  // One regular expression over a string is faster than searching the bytes for each name (measured).
   const text = bytes.toString('latin1');
   return {
     hasTypes: bytes.includes(typeMark),
@@ -35,13 +35,13 @@ export function findReferences(bytes: Buffer): References {
 
 /**
  * Returns true if the vendor has to read input that isn't in the body, such as a file, media at a URL, or an item of an
- * earlier response. Also true for a document inside the body, because even a small one can have many pages.
+ * earlier response. Documents count too even if they're in the body, because a small one can have many pages.
  */
 export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   const known = factsOf(body)?.refersElsewhere;
   if (known !== undefined) return known;
   const regions = knownRegionsOf(body);
-  // If all messages are plain strings, the body has no `type` fields.
+  // The body has no `type` fields if all of its messages are plain strings, so there's nothing to find.
   if (regions.length === 0 && route !== 'responses' && !body.includes(typeMark)) return false;
   const found = [...regions.map(({ references }) => references), findReferences(unknownBytes(body))];
   const has = (name: keyof References): boolean => found.some((references) => references[name]);
@@ -49,7 +49,7 @@ export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   return has('hasTypes') && (has('hasReference') || (has('hasDocument') && has('hasDocumentSource')));
 }
 
-/** Returns true if the body mentions `cache_control`, with which callers ask the vendor to cache the prompt. */
+/** Checks whether the body mentions `cache_control`. This asks the vendor to cache the prompt. */
 export function mentionsCacheControl(body: Buffer): boolean {
   const known = factsOf(body)?.mentionsCacheControl;
   if (known !== undefined) return known;

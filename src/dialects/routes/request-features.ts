@@ -9,9 +9,9 @@ import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { knownRegionsOf, unknownBytes } from '../json/known-regions.ts';
 
 export interface RequestFeatures {
-  /** The bytes of the messages and the system prompt, including JSON syntax and base64 of images. */
+  /** The size of the messages and the system prompt, including JSON syntax and the base64 of images. */
   readonly inputBytes: number;
-  /** The number of messages. We stop counting at 1,000. */
+  /** At most 1,000, because we stop counting there. */
   readonly messages: number;
   readonly hasTools: boolean;
   readonly hasImages: boolean;
@@ -25,11 +25,11 @@ const maxCount = 1_000;
 const colon = 0x3a;
 const closeBracket = 0x5d;
 
-/** The `type` of image parts on chat and messages. Some clients send the type from the responses API. */
+/** The `type` that image parts have on chat and messages. Some clients send the one from the responses API instead. */
 const imageTypes: readonly string[] = ['"image_url"', '"image"', '"input_image"'];
 /**
- * All of these types contain this text, so we can search for all of them at once. We leave out the first letter,
- * because a search stops at each occurrence of the first letter, and `i` is frequent in text.
+ * All image types contain this, so we only need one search for all of them. We leave out the `i`, because the search
+ * stops at each occurrence of the first letter, and `i` is frequent in text.
  */
 const imageMark = Buffer.from('mage');
 
@@ -53,8 +53,8 @@ export function countImages(body: Buffer): number {
 
 /** Counts the image parts in these bytes, up to 1,000 per type. */
 export function countImageParts(body: Buffer): number {
-  // Most bodies don't have images, so we first search for the text that all types have in common. Searching for a
-  // buffer is faster than searching for a string.
+  // Most bodies have no images, so before anything else we search for what all types have in common. We use a buffer,
+  // because that's faster than searching for a string.
   return body.includes(imageMark) ? imageTypes.reduce((sum, type) => sum + countValues(body, type), 0) : 0;
 }
 
@@ -68,20 +68,20 @@ function hasElements(body: Buffer, member: Member | undefined): boolean {
   return body[skipSpace(body, member.value.start + 1)] !== closeBracket;
 }
 
-/** Counts how often `quoted`, a string in quotes, follows a colon, which means that it's used as a value. */
+/**
+ * Counts how often `quoted`, a string in quotes, follows a colon. That means it's a value rather than a key or a piece
+ * of text.
+ */
 function countValues(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at - 1, -1)] === colon);
 }
 
-/** Counts how often `quoted`, a name in quotes, is followed by a colon, which means that it's used as a key. */
+/** Counts how often `quoted`, a string in quotes, is followed by a colon, i.e. is used as a key. */
 function countKeys(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
 }
 
-/**
- * Counts the occurrences of `text` for which `matches` returns true. If there are more than 1,000 occurrences, we stop
- * and return 1,000.
- */
+/** Counts the occurrences of `text` for which `matches` returns true, up to 1,000. */
 function countMatches(bytes: Buffer, text: string, matches: (at: number) => boolean): number {
   let count = 0;
   let at = bytes.indexOf(text);

@@ -1,6 +1,6 @@
 /**
- * Converts responses from JSON to a stream and back within the same dialect, for the response cache. We return null if
- * this would lose something, or if we aren't sure about the meaning of something.
+ * Converts responses from JSON to a stream and back within the same dialect. The response cache uses this. If we'd lose
+ * something or aren't sure what something means, we return null.
  */
 import type { Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
@@ -11,7 +11,7 @@ import { parseLossless } from '../json/parse-lossless.ts';
 import { assembleMessages } from '../messages/assemble.ts';
 import { toMessagesEvents } from '../messages/to-events.ts';
 
-/** Converts a complete stream into the equivalent JSON response. Returns null if that isn't possible. */
+/** Turns a complete stream into the equivalent JSON response, or returns null if that isn't possible. */
 export function streamToJson(dialect: Dialect, stream: Buffer): string | null {
   const parser = createSseParser();
   const events = [...parser.push(stream).events, ...parser.end().events];
@@ -21,8 +21,7 @@ export function streamToJson(dialect: Dialect, stream: Buffer): string | null {
 }
 
 /**
- * Converts a JSON response into the events of an equivalent stream, ready to be sent. Returns null if that isn't
- * possible.
+ * Turns a JSON response into the events of an equivalent stream, ready to be sent. Returns null if that isn't possible.
  */
 export function jsonToStream(dialect: Dialect, plain: Buffer): string | null {
   const answer = parseLossless(plain.toString('utf8'));

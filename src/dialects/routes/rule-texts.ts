@@ -16,7 +16,7 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   chat: ['choices'],
   messages: ['content'],
   responses: ['output'],
-  // vectors, scores and the caller's own documents, but no generated text
+  // These responses contain vectors, scores and the caller's own documents, but no generated text.
   embeddings: [],
   moderations: [],
   rerank: [],
@@ -43,8 +43,8 @@ export function extractResponseTexts(route: TextRoute, response: unknown): strin
 }
 
 /**
- * The API defines what's inside these fields. Inside all others, e.g. arguments, schemas and metadata, callers make up
- * their own names.
+ * The API defines the names inside these fields. Everywhere else, e.g. in arguments, schemas and metadata, callers make
+ * up their own names.
  */
 const apiMembers: ReadonlySet<string> = new Set(
   [
@@ -66,9 +66,9 @@ const apiMembers: ReadonlySet<string> = new Set(
   ].flat(),
 );
 
-/** Matches names that look like the API's own fields. We check all other names as text. */
+/** A name that looks like one of the API's own fields. We check all other names as text. */
 const plainName = /^[a-z_$][\w$-]{0,63}$/i;
-/** JSON Schema keywords and the fields of tool definitions aren't checked as text either. */
+/** Callers write these names in schemas and tool definitions, but they aren't text. */
 const schemaWords: ReadonlySet<string> = new Set(
   [
     ['type', 'properties', 'required', 'description', 'items', 'enum', 'const', 'title', 'default', 'examples', 'format', 'pattern'],
@@ -80,19 +80,17 @@ const schemaTypes: ReadonlySet<unknown> = new Set(['object', 'string', 'number',
 
 const idMembers: ReadonlySet<string> = new Set(['id', 'tool_call_id', 'tool_use_id', 'call_id', 'previous_response_id']);
 /**
- * Matches a vendor's id with its prefix, a UUID, or a short id. Digits alone don't match, because they could be
- * somebody's phone number.
+ * An id as vendors write it (a prefix and characters), a UUID, or another short id. Plain digits don't count, because
+ * they could be somebody's phone number.
  */
 const identifier =
   /^(?:[a-z]{2,9}_[\w-]{1,128}|(?:chatcmpl|call|gen|file|msg|tool)-[\w-]{1,128}|functions\.[\w-]{1,64}:\d{1,4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[A-Za-z])[A-Za-z0-9]{1,12})$/;
 /**
- * Matches a card or phone number after a prefix. UUIDs are excluded, because they only contain such numbers by chance.
+ * A card or phone number after a prefix. We exclude UUIDs, because if one of them contains such a number, that's a
+ * coincidence.
  */
 const longNumber = /^(?![0-9a-f]{8}-).*(?<![A-Za-z0-9])\d(?:-?\d){8}(?:-?\d)*(?![A-Za-z0-9])/;
-/**
- * Matches the prefixes of well-known API keys. In an id field, such a key would otherwise be mistaken for an
- * identifier.
- */
+/** How well-known API keys begin. Without this, a key in an id field would pass as an identifier. */
 const keyPrefix = /^(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z]|glpat|hf|npm|pypi|whsec|shp[a-z]{2})[_-]/;
 
 const nameMembers: ReadonlySet<string> = new Set(['type', 'role', 'object', 'status', 'finish_reason', 'stop_reason', 'media_type']);
@@ -104,11 +102,11 @@ const urlMembers: ReadonlySet<string> = new Set(['url', 'image_url', 'video_url'
 interface Visit {
   readonly value: unknown;
   /**
-   * True if the API defines the fields of this value. The fields of other values, e.g. of tool arguments, can have any
-   * name.
+   * True if the API defines the names of this value's fields. Otherwise, e.g. in tool arguments, the caller has made
+   * them up.
    */
   readonly isApi: boolean;
-  /** True if this comes from a string in the body that we've decoded. */
+  /** True if the value was JSON inside a string, which we've decoded. */
   readonly isDecoded: boolean;
 }
 
@@ -123,8 +121,8 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
     if (typeof value === 'string') {
       if (value !== '') texts.push(value);
     } else if (typeof value === 'number') {
-      // Check numbers too, because a number in the input of a tool might be a card number. In other dialects, the
-      // vendor receives it as text.
+      // Check numbers too. The input of a tool may contain a card number, and a vendor of another dialect would receive
+      // it as text.
       if (!isApi) texts.push(String(value));
     } else if (Array.isArray(value)) {
       const joined = joinBlocks(value);
@@ -135,19 +133,20 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
       if (!isDecoded) memberCount += members.length;
       for (const [name, member] of members) {
         if (isApi ? !plainName.test(name) : !schemaWords.has(name)) texts.push(name);
-        // If the gateway sealed this reasoning, check its plain text. Some vendors receive that after the translation.
+        // If we sealed this reasoning ourselves, check its plain text, because that's what some vendors receive after
+        // the translation.
         const unsealed = name === 'encrypted_content' ? unsealReasoning(member) : null;
         if (unsealed !== null) stack.push({ value: unsealed, isApi: true, isDecoded: true });
         else if (typeof member === 'string') {
           const isText = isApi ? !isApiString(name, member, value, value === root) : !(name === 'type' && schemaTypes.has(member));
           if (isText) stack.push({ value: member, isApi, isDecoded });
-          // Here, the arguments of a tool call are a string of JSON, but other dialects send them as an object. Check
-          // the unescaped text too, because that's what a vendor of another dialect receives.
+          // Here, the arguments of a tool call are JSON in a string, but vendors of other dialects receive them as an
+          // object. So check the unescaped text too.
           if (isApi && name === 'arguments' && member.includes('\\'))
             stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
         } else if (isRequest || name !== 'logprobs') {
-          // `input` can be the arguments of a tool call or the messages of a body. Tool calls have a name, bodies
-          // don't.
+          // `input` means two things, the arguments of a tool call and the messages of a body. Only tool calls have a
+          // name.
           const isChosen = typeof member === 'object' && (!apiMembers.has(name) || (name === 'input' && 'name' in value));
           stack.push({ value: member, isApi: isApi && !isChosen, isDecoded });
         }
@@ -158,19 +157,19 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
 }
 
 /**
- * Joins text blocks, because the model reads them as one text and splitting it shouldn't hide a match. Returns null if
- * there are fewer than two text blocks.
+ * The model reads several text blocks as a single text, so we also check them joined. Otherwise, splitting a text could
+ * hide a match. Returns null if there are fewer than two blocks.
  */
 function joinBlocks(values: readonly unknown[]): string | null {
   const texts = values.flatMap((value) => (isObject(value) && typeof value.text === 'string' ? [value.text] : []));
   return texts.length < 2 ? null : texts.join('');
 }
 
-/** Checks whether the string is one of those that aren't text: an identifier, an API name, base64, or encrypted. */
+/** Checks whether the string is something that needs no check, i.e. an identifier, an API name, base64 or encrypted. */
 function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
-  // `model` is replaced before the vendor sees it.
+  // The vendor never sees `model`, because we replace it.
   if (name === 'model') return isRoot;
-  // At the top level of a request, only `model` and `previous_response_id` contain an identifier or an API name.
+  // `model` and `previous_response_id` are the only identifiers at the top level of a request.
   if (isRoot && name !== 'previous_response_id') return false;
   if (idMembers.has(name)) return identifier.test(text) && !keyPrefix.test(text) && !longNumber.test(text);
   if (nameMembers.has(name)) return apiName.test(text) && !longNumber.test(text);
@@ -181,7 +180,10 @@ function isApiString(name: string, text: string, owner: JsonObject, isRoot: bool
 
 const encodedTypes: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted']);
 
-/** Returns true if the field is base64 of an image, audio or a file. The `data` of a document may be plain text. */
+/**
+ * Checks whether the field has to be base64 of an image, audio or a file. The `data` of a document may also be plain
+ * text.
+ */
 function isBinary(name: string, owner: JsonObject): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
   if (name === 'result') return owner.type === 'image_generation_call';
@@ -192,8 +194,8 @@ function isBinary(name: string, owner: JsonObject): boolean {
 }
 
 /**
- * Returns true if the text is base64 (in either alphabet) or encrypted reasoning, which can also contain dots and
- * colons. The text has to contain a letter, because digits alone could be somebody's phone number.
+ * Checks whether the text is base64 (in either alphabet) or encrypted reasoning, where dots and colons are allowed too.
+ * There has to be a letter, because digits alone could be somebody's phone number.
  */
 function isEncoded(text: string): boolean {
   return /[A-Za-z]/.test(text) && !/[^A-Za-z0-9+/=_.:-]/.test(text);

@@ -12,9 +12,9 @@ export interface BlockQueue {
   addText(text: string): void;
   addReasoning(part: ReasoningPart): void;
   addCall(delta: ToolCallDelta): void;
-  /** Returns whatever can be sent by now. */
+  /** Returns the events that can be sent right now. */
   drainReady(): string;
-  /** Closes all remaining blocks and returns their events. Call it when the response is complete. */
+  /** Call this once the response is complete. It closes all remaining blocks and returns their events. */
   drainAll(): string;
 }
 
@@ -27,11 +27,11 @@ type Content =
 interface Thinking {
   readonly kind: 'thinking';
   /**
-   * The text without a signature that we've streamed so far. We need it to recognize an entry with a signature that
-   * repeats the same text.
+   * What we've streamed so far without a signature. If the vendor then sends an entry with a signature, we use this to
+   * tell whether it repeats the same text.
    */
   streamed: string;
-  /** Empty until the signature arrives, which completes the block. */
+  /** The signature completes the block. Empty until it arrives. */
   signature: string;
 }
 
@@ -43,7 +43,7 @@ interface Block {
   next: Block | null;
 }
 
-/** `getResponseId` is called when a tool call has no id and we have to create one. */
+/** If a tool call has no id, we create one from the response's id, which `getResponseId` returns. */
 export function createBlockQueue(getResponseId: () => string): BlockQueue {
   /** The blocks that haven't ended yet form a linked list from `first` to `last`. */
   let first: Block | null = null;
@@ -153,8 +153,8 @@ function deltaOf(kind: Content['kind'], unsent: string): JsonObject {
 }
 
 /**
- * Checks whether the block can be closed. Encrypted and signed blocks can be closed right away. Others are complete
- * when the next block is waiting, and tool calls also need complete arguments.
+ * Checks whether we can close the block. An encrypted or signed block is complete from the start. All other blocks are
+ * open until the next one is waiting, and a tool call until its arguments are complete as well.
  */
 function hasEnded({ content, next }: Block): boolean {
   switch (content.kind) {

@@ -14,21 +14,21 @@
 import { asArray, asString, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString } from '../json/lossless-json.ts';
 
-/** A part of the reasoning. Vendors that use the messages dialect sign each part separately. */
+/** A part of the reasoning. Vendors of the messages dialect sign each of these separately. */
 export type ReasoningPart =
   /**
-   * `signature` is empty if the part isn't signed. `isWhole` means that the part is a complete entry of a list, so it
-   * may repeat text that was already streamed.
+   * `signature` is empty if the vendor hasn't signed the part. If `isWhole` is true, the part is a complete list entry,
+   * so we may have streamed the same text before.
    */
   | { readonly kind: 'text'; readonly text: string; readonly signature: string; readonly isWhole: boolean }
-  /** Encrypted reasoning, which only the vendor that created it can read. */
+  /** Only the vendor that created this can read it. */
   | { readonly kind: 'encrypted'; readonly data: string };
 
 const nothing: readonly ReasoningPart[] = [];
 
 /**
- * Returns the reasoning parts of a message or delta, in order. Consecutive texts belong together, up to and including
- * the first one that has a signature.
+ * Returns the reasoning parts of a message or delta, in order. If there are several texts in a row, they belong
+ * together up to the first one with a signature.
  */
 export function readReasoning({ reasoning_details: details, thinking_blocks: blocks, ...message }: JsonObject): readonly ReasoningPart[] {
   if (details !== undefined || blocks !== undefined) {
@@ -49,8 +49,8 @@ export function readThinkingBlock({ type, thinking, signature, data }: JsonObjec
 }
 
 /**
- * Converts parts to blocks of the messages dialect. SDKs require the signature, so it's an empty string if the text
- * isn't signed.
+ * Converts parts to blocks of the messages dialect. SDKs don't accept a block without `signature`, so unsigned text
+ * gets an empty one.
  */
 export function toThinkingBlocks(parts: readonly ReasoningPart[]): JsonObject[] {
   return joinTexts(parts).map((part) =>
@@ -60,7 +60,7 @@ export function toThinkingBlocks(parts: readonly ReasoningPart[]): JsonObject[] 
   );
 }
 
-/** Returns the parts that a messages vendor accepts. It would reject thinking that it hasn't signed. */
+/** Picks the parts that we can send to a messages vendor, which rejects thinking that it hasn't signed. */
 export function signedParts(parts: readonly ReasoningPart[]): ReasoningPart[] {
   return joinTexts(parts).filter((part) => part.kind === 'encrypted' || part.signature !== '');
 }
@@ -88,7 +88,7 @@ export function reasoningText(parts: readonly ReasoningPart[]): string {
   return parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }
 
-/** `format` of entries whose signature Anthropic's models accept. */
+/** Anthropic's models accept signatures of entries with this `format`. */
 const messagesFormat = 'anthropic-claude-v1';
 
 /**

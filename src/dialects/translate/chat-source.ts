@@ -4,13 +4,12 @@ import type { Tokens } from '../../core/pricing.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { type StreamSource, unnamedProblem } from './stream.ts';
 
-/** A chunk and its message delta. */
 export interface ChatPart {
   readonly chunk: JsonObject;
   readonly delta: JsonObject;
 }
 
-/** The stop reason and the usage that the vendor has reported so far. */
+/** What the vendor has told us so far about the end of the response. */
 export interface ChatEnd {
   readonly finishReason: string | null;
   readonly tokens: Tokens | null;
@@ -42,8 +41,8 @@ export function createChatSource(): ChatSource {
         return { kind: 'error', message: asString(asObject(error).message) ?? asString(error) ?? unnamedProblem };
       if (isObject(chunk.x_groq)) readUsage(chunk.x_groq.usage);
       if (isObject(chunk.usage)) readUsage(chunk.usage);
-      // Only take the first choice, because the messages dialect can't express more than one. There may be none, as in
-      // the first chunk of some vendors.
+      // The messages dialect only has one choice, so we only take the first. There may be none at all, e.g. in the
+      // first chunk of some vendors.
       const choice = asArray(chunk.choices).map(asObject).find(isFirstChoice);
       if (!choice) return { kind: 'ignored' };
       finishReason = asString(choice.finish_reason) ?? finishReason;

@@ -22,15 +22,15 @@ import type { MessagesTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /**
- * Adds the fields that we drop or adjust to `changes`. Throws UntranslatableError if the messages dialect can't express
- * the request.
+ * Records every field that we drop or adjust in `changes`. Throws UntranslatableError if the messages dialect can't
+ * express the request.
  */
 export function requestToMessages(body: JsonObject, target: MessagesTarget, changes = createChanges()): JsonObject {
   applyRules(body, chatToMessages, target, changes);
   if (!Array.isArray(body.messages)) rejectUntranslatable('messages is not a list');
   const { system, turns } = toMessagesTurns(asArray(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
-  // If the model doesn't support schemas, we force it to call a tool to get JSON.
+  // If the model doesn't support schemas, we get JSON out of it by forcing a tool call.
   const settings = toToolSettings(body, turns, target.supportsSchema ?? false);
   const reasoning = readRequestedReasoning(body);
   const thinking =
@@ -55,11 +55,10 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget, chan
   });
 }
 
-/** Depends on what the caller has requested. */
 export interface ThinkingOptions {
   /**
-   * Set if the caller didn't ask for thinking. The vendor itself wouldn't send any, so clients may rely on the first
-   * block being text.
+   * Set if the caller didn't ask for thinking. Anthropic wouldn't send any in this case, and clients may rely on the
+   * first block being text.
    */
   readonly hidesThinking?: boolean;
 }
@@ -73,7 +72,8 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   const text = getResponseText(choice.message);
   const calls = listToolCalls(choice.message).map((call, position) => {
     const { name, arguments: argumentText } = asLosslessObject(call.function);
-    // A truncated response can end in the middle of the arguments. The caller sees that from the stop reason.
+    // A truncated response can end in the middle of the arguments. That's fine, because the stop reason tells the
+    // caller.
     const input = parseToolInput(argumentText) ?? (choice.finish_reason === 'length' ? {} : null);
     return {
       type: 'tool_use',
@@ -95,7 +95,7 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   };
 }
 
-/** Models reject these if thinking is on. */
+/** Models reject these fields while thinking is on. */
 const samplingNames = ['temperature', 'top_p', 'top_k'];
 
 function dropSampling(name: string, { dropped, adjusted }: RequestChanges): void {
@@ -104,12 +104,12 @@ function dropSampling(name: string, { dropped, adjusted }: RequestChanges): void
 }
 
 /**
- * Returns true if thinking is possible at this point. Vendors reject it if a tool call is forced, and if the model has
- * to finish a turn that it began without thinking.
+ * Checks whether the model can think at this point. Vendors reject thinking if a tool call is forced, or if the model
+ * still has to finish a turn that it began without thinking.
  */
 function mayThink(turns: readonly MessagesTurn[], { toolChoice }: ToolSettings): boolean {
   if (toolChoice?.type === 'any' || toolChoice?.type === 'tool' || turns.at(-1)?.role === 'assistant') return false;
-  // A turn starts with the user's last question. Messages with tool results don't start a new turn.
+  // A turn begins with the user's last question. Messages with tool results continue the turn.
   const question = turns.findLastIndex(({ role, content }) => role === 'user' && !content.some((block) => block.type === 'tool_result'));
   const started = turns.slice(question + 1).find(({ role }) => role === 'assistant')?.content[0];
   return started === undefined || started.type === 'thinking' || started.type === 'redacted_thinking';

@@ -8,15 +8,14 @@ import { getCacheControl } from './media.ts';
 
 export interface ToolSettings {
   readonly tools: readonly JsonObject[];
-  /** Null for the vendor's default. */
+  /** Null means that we leave it to the vendor's default. */
   readonly toolChoice: JsonObject | null;
-  /** The value for `output_config.format`. */
   readonly format: JsonObject | null;
 }
 
 export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[], supportsSchema: boolean): ToolSettings {
   const declared = toTools(body.tools, supportsSchema);
-  // If the conversation has tool calls, the vendor needs the definitions of these tools, even if the model can't call
+  // The vendor needs the definitions of all tools that the conversation has used, even if the model can't call any of
   // them now.
   const tools = declared.length > 0 ? declared : toolsFromHistory(turns);
   const choice = declared.length === 0 && tools.length > 0 ? { type: 'none' } : toToolChoice(body.tool_choice);
@@ -95,7 +94,7 @@ function withParallel(choice: JsonObject | null, body: JsonObject, tools: readon
   return { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true };
 }
 
-/** The JSON format that the caller wants. If `schema` is null, any JSON object is fine. */
+/** The caller wants JSON. If `schema` is null, any object is fine. */
 interface JsonFormat {
   readonly schema: JsonObject | null;
   readonly description: string | null;

@@ -16,9 +16,9 @@ export interface MessagesTurn {
 }
 
 /**
- * Returns the texts of all system messages in order, and the other messages as alternating turns. We merge consecutive
- * messages with the same role, move tool results to the start of their turn, and make sure that the user has the first
- * turn.
+ * Separates the texts of all system messages from the other messages, and turns those into alternating turns. For that,
+ * we merge consecutive messages with the same role, move tool results to the start of their turn, and let the user have
+ * the first turn.
  */
 export function toMessagesTurns(messages: readonly unknown[]): { system: readonly JsonObject[]; turns: readonly MessagesTurn[] } {
   const system: JsonObject[] = [];
@@ -57,8 +57,8 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
 }
 
 /**
- * We add this if a conversation starts with a greeting by the assistant or only has instructions, because the vendor
- * requires the first turn to be the user's.
+ * The vendor requires the first turn to be the user's. Some conversations start with a greeting by the assistant or
+ * have nothing but instructions, so we add this text.
  */
 const opening = { type: 'text', text: 'Begin.' };
 
@@ -67,14 +67,14 @@ function repairTurn({ role, content }: MessagesTurn, position: number, turns: re
     const isResult = (block: JsonObject): boolean => block.type === 'tool_result';
     return { role, content: [...content.filter(isResult), ...content.filter((block) => !isResult(block))] };
   }
-  // A prefill can't end with white space. Vendors reject that.
+  // Vendors reject a prefill that ends with white space.
   const last = content.at(-1);
   const text = last?.type === 'text' ? asString(last.text) : null;
   if (position < turns.length - 1 || text === null) return { role, content };
   return { role, content: [...content.slice(0, -1), { ...last, text: text.trimEnd() }] };
 }
 
-/** Returns the content of a message as blocks. We leave out blocks with blank text, because the vendor rejects them. */
+/** Returns the content of a message as blocks, without the blank ones because vendors reject those. */
 function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): JsonObject[] {
   if (content === undefined || content === null) return [];
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
@@ -107,7 +107,7 @@ function assistantBlock(part: JsonObject): JsonObject {
   return part.type === 'refusal' ? textBlock({ type: 'text', text: part.refusal }) : textBlock(part);
 }
 
-/** Returns the blocks of an assistant message. Thinking has to come first. */
+/** The blocks of an assistant message have to start with its thinking. */
 function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
   if (isLosslessObject(message.function_call)) rejectUntranslatable('function_call cannot be expressed in the messages dialect');
   if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant cannot be expressed in the messages dialect');
@@ -119,11 +119,11 @@ function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
     ...toBlocks(refusal, textBlock),
     ...calls.map((call: unknown) => toToolUse(asLosslessObject(call), ids)),
   ];
-  // Messages can't consist of thinking alone, so drop this one.
+  // A message with nothing but thinking isn't valid, so we drop it.
   return blocks.length === 0 ? [] : [...toThinkingBlocks(signedParts(readReasoning(message))), ...blocks];
 }
 
-/** Removes the `thinking` parts from the content, because they aren't text. */
+/** Takes the `thinking` parts out of the content, because they aren't text. */
 function thinkingOmitted(content: unknown): unknown {
   return Array.isArray(content) ? content.filter((part: unknown) => asLosslessObject(part).type !== 'thinking') : content;
 }

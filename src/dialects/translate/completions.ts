@@ -9,7 +9,7 @@ import { rejectDuplicateKeys, scanJson } from '../json/body-members.ts';
 import { asNumber, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
 
-/** The fields that we read. As for chat, we reject bodies that repeat one of them. */
+/** We read these fields, so like on chat, we reject bodies that repeat one of them. */
 const readKeys = ['model', 'prompt', 'stream', 'max_tokens', 'n', 'user'];
 
 /** Returns the body of the chat completion. Throws `bad_json` if the body is invalid or chat can't express it. */
@@ -73,7 +73,7 @@ function toCompletion(response: JsonObject, textIn: 'message' | 'delta'): JsonOb
   return { ...response, object: 'text_completion', choices };
 }
 
-/** Legacy completions don't know tools, so the result is `stop` in place of a reason that's about tool calls. */
+/** Legacy completions have no tools, so if the reason is about a tool call we return `stop` instead. */
 function toFinishReason(reason: unknown): unknown {
   return reason === 'tool_calls' || reason === 'function_call' ? 'stop' : reason;
 }

@@ -1,15 +1,13 @@
 /**
- * If the caller wants JSON and the model doesn't support structured output, we force the model to call this tool and
- * use the input as the text of the response. We recognize the tool by its name, so callers can't use this name for
- * their own tools.
+ * If the caller wants JSON and the model doesn't support structured output, we force the model to call this tool. Its
+ * input becomes the text of the response. We recognize the tool by its name, so callers can't give that name to their
+ * own tools.
  */
 import type { AssistantTurn } from '../../core/call.ts';
 
 export const jsonAnswerToolName = 'gateway_json_answer';
 
-/**
- * Replaces calls of the JSON answer tool by their arguments as text, because the caller doesn't know about this tool.
- */
+/** The caller doesn't know about this tool, so its arguments become part of the text. */
 export function toCallerTurn(turn: AssistantTurn): AssistantTurn {
   const jsonAnswers = turn.toolCalls.filter(({ name }) => name === jsonAnswerToolName);
   if (jsonAnswers.length === 0) return turn;

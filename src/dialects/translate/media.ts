@@ -1,4 +1,4 @@
-/** Translates images and documents. In chat they are URLs (including data URLs), and in messages they are sources. */
+/** Translates images and documents. Chat has URLs (including data URLs) for them, and messages has sources. */
 import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
@@ -65,8 +65,8 @@ function textParts(...texts: readonly (string | null)[]): JsonObject[] {
 }
 
 /**
- * Returns the part's `cache_control`. Chat callers can set it for messages vendors, but chat vendors have no
- * equivalent.
+ * Returns the part's `cache_control`. Chat callers can set it for messages vendors. There's no equivalent at chat
+ * vendors.
  */
 export function getCacheControl(part: JsonObject): JsonObject {
   return isLosslessObject(part.cache_control) ? { cache_control: part.cache_control } : {};

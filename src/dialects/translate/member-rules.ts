@@ -40,7 +40,7 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
       thinking: { type: translated, thinking: dropped() },
       image_url: {
         ...{ type: translated, cache_control: translated },
-        // Some callers send a plain URL here.
+        // Some callers send just the URL instead of an object.
         image_url: dropped((image) => isNot('auto', undefined, null)(asLosslessObject(image).detail)),
       },
       file: {
@@ -172,7 +172,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
       ...{ type: translated, name: translated },
       disable_parallel_tool_use: dropped((value, context) => value === true && !hasTools(value, context)),
     }),
-    // Whether a chat model reasons is fixed. The dialect has no field to turn it on or off.
+    // The dialect can't turn reasoning on or off. It depends on the chat model alone.
     thinking: dropped(
       (_thinking, { request, target }) => (isThinkingOff(request) ? target.reasons !== false : target.reasons === false),
       object({
@@ -237,7 +237,7 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const tool = { ...part, name: translated, description: translated };
   const customTool = { ...tool, format: translated };
   const functionTool = { ...tool, parameters: translated, strict: translated, defer_loading: dropped(isNot(false)) };
-  // Encrypted content from us has the text of the summary in it.
+  // If we sealed the reasoning ourselves, it contains the text of the summary.
   const isReasoningLost = (_value: unknown, { parent, target }: { parent: JsonObject; target: ReasoningForm }): boolean => {
     const reasoning = unsealReasoning(parent.encrypted_content);
     if (reasoning === null || target === 'none') return true;

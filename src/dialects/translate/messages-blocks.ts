@@ -8,26 +8,23 @@ import { parseLossless } from '../json/parse-lossless.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import type { MessagesPart } from './messages-source.ts';
 
-/** All functions return events for the caller. `position` is the index among the response's tool calls. */
+/** All functions return events for the caller. `position` counts the tool calls of the response. */
 export interface BlockWriter {
-  /** Adds text. This can also be the input of the JSON tool, if the model was forced to call it. */
+  /** Adds text. If we forced the model to call the JSON tool, this is the input of that call. */
   text(piece: string): string;
   thinking(piece: string): string;
-  /** Ends the block that's open. `block` is the complete block, either thinking or redacted thinking. */
+  /** Ends the current block. `block` is what has become of it, either thinking or redacted thinking. */
   endThinking(block: JsonObject): string;
-  /** `id` is null if the vendor didn't send one. */
   startTool(position: number, tool: { readonly id: string | null; readonly name: string }): string;
   toolInput(position: number, piece: string): string;
   endTool(position: number): string;
 }
 
 export interface BlockReader {
-  /** Adds a block of a complete response that was parsed by `parseLossless`. */
+  /** Adds a whole block. It has to come from `parseLossless`. */
   addBlock(block: JsonObject): string;
   addPart(part: MessagesPart): string;
-  /** Closes all blocks that are still open. */
   end(): string;
-  /** The number of tool calls so far. */
   toolCount(): number;
 }
 
@@ -35,12 +32,9 @@ type OpenBlock =
   | { readonly kind: 'thinking'; readonly block: JsonObject; thinking: string; signature: string }
   | {
       readonly kind: 'tool';
-      /**
-       * This call's index among the tool calls. The JSON tool has none (null), since its input becomes the text of the
-       * response.
-       */
+      /** Counts the tool calls that the caller sees. Null for the JSON tool, because its input becomes text. */
       readonly position: number | null;
-      /** The input that came with the start event. Vendors send the input either there or in deltas. */
+      /** Some vendors send the whole input in the start event, others send it in deltas. */
       readonly input: string;
       hasDeltas: boolean;
     };
@@ -57,7 +51,7 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
     return writer.startTool(position, { id: asNonEmptyString(id), name: asString(name) ?? '' });
   };
 
-  /** `readInput` parses the tool's input without losing any digits of large numbers. */
+  /** We only need `readInput` for tools. It parses the input without rounding large numbers. */
   const start = (index: unknown, block: JsonObject, readInput: () => unknown): string => {
     switch (block.type) {
       case 'text':
@@ -139,8 +133,8 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
 }
 
 /**
- * Parses the start event again without losing digits of numbers. We only need this for a tool's input, because
- * everything else is text.
+ * Parses the start event again, this time without rounding large numbers. Only the input of a tool can contain any,
+ * because everything else is text.
  */
 function readToolInput(data: string): unknown {
   return asLosslessObject(asLosslessObject(parseLossless(data)).content_block).input;

@@ -4,14 +4,13 @@ import type { Tokens } from '../../core/pricing.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { type StreamSource, unnamedProblem } from './stream.ts';
 
-/** An event about the whole message, or about one of its blocks. */
 export interface MessagesPart {
   readonly event: JsonObject;
-  /** The event as JSON text, in which large numbers still have all of their digits. */
+  /** The event's JSON text, in case we need to read a large number without rounding it. */
   readonly data: string;
 }
 
-/** The stop reason and the usage that the vendor has reported so far. */
+/** What the vendor has told us so far about the end of the response. */
 export interface MessagesEnd {
   readonly stopReason: unknown;
   readonly tokens: Tokens | null;

@@ -16,7 +16,7 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
   let detailCount = 0;
 
   const headMembers = (): JsonObject => ({ id, object: 'chat.completion.chunk', created: identity.createdSeconds, model });
-  /** The fields that every chunk repeats, already serialized, without the closing brace. */
+  /** All chunks start with the same fields. We serialize these only once, without the closing brace. */
   let head = '';
   const deltaChunk = (delta: JsonObject, finishReason: string | null = null): string =>
     `data: ${head},"choices":[{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finishReason)}}]}\n\n`;
@@ -27,8 +27,8 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
     text: (piece) => (piece === '' ? '' : deltaChunk({ content: piece })),
     thinking: (piece) => (piece === '' ? '' : deltaChunk({ reasoning_content: piece })),
     /**
-     * We only send details that are signed or encrypted. A signature is sent together with the whole text that it
-     * signs.
+     * Details are only for reasoning that's signed or encrypted. If there's a signature, we send it together with all
+     * of the text that it covers.
      */
     endThinking(block) {
       const [part] = readThinkingBlock(block);

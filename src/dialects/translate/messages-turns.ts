@@ -8,8 +8,8 @@ import { toDocumentParts, toImagePart } from './media.ts';
 import { createToolIds, type ToolIds } from './tool-ids.ts';
 
 /**
- * Returns one system message followed by the conversation. Thinking is converted to the form that the vendor accepts,
- * and cache breakpoints are dropped.
+ * Returns the system prompt as one message, followed by the conversation. We convert thinking to the form that the
+ * vendor accepts, and drop cache breakpoints.
  */
 export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['takesReasoning'] = 'none'): JsonObject[] {
   if (!Array.isArray(body.messages)) return rejectUntranslatable('messages is not a list');
@@ -35,8 +35,8 @@ export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['ta
 }
 
 /**
- * DeepSeek and Moonshot reject assistant messages without reasoning once a conversation has tool calls. A message from
- * another vendor may have no reasoning, so we fill in a blank, which they accept.
+ * As soon as a conversation has tool calls, DeepSeek and Moonshot reject assistant messages without reasoning. Messages
+ * of other vendors may not have any, so we fill in a blank, which both accept.
  */
 export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
   const hasToolCalls = turns.some((turn) => turn.tool_calls !== undefined);
@@ -52,7 +52,7 @@ function systemText(content: unknown): string {
     .join('\n\n');
 }
 
-/** Converts a user message. Each tool result becomes a separate message before it. */
+/** Converts a user message. Its tool results become separate messages, which come first. */
 function toUserMessages(content: unknown, ids: ToolIds): JsonObject[] {
   const blocks = asBlocks(content);
   const results = blocks.filter((block) => block.type === 'tool_result').map((block) => toToolMessage(block, ids));
@@ -72,12 +72,12 @@ function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; 
   return { message: { role: 'tool', tool_call_id: id, content: toContent(resultTexts) }, attached: attachTo(id, others) };
 }
 
-/** Introduces the images and files that belong to a tool result but are sent in a user message. */
+/** The images and files of a tool result end up in a user message. This text says where they belong. */
 export function attachTo(callId: unknown, parts: readonly JsonObject[]): readonly JsonObject[] {
   return parts.length === 0 ? [] : [{ type: 'text', text: `Attached to the result of tool call ${callId}:` }, ...parts];
 }
 
-/** Marks an error in the text of a tool result, because chat doesn't have `is_error`. */
+/** Chat has no `is_error`, so we say it in the text of the tool result. */
 function prefixError([first, ...rest]: readonly JsonObject[]): JsonObject[] {
   return [{ type: 'text', text: `Error: ${asString(first?.text) ?? ''}`.trimEnd() }, ...rest];
 }
@@ -148,7 +148,10 @@ function asBlocks(content: unknown): readonly JsonObject[] {
   return content.map((block: unknown) => (isLosslessObject(block) ? block : rejectUntranslatable('a block of a message is not an object')));
 }
 
-/** Returns a string if there's only one text. All chat vendors accept a string, and some require it. */
+/**
+ * If there's only one text, we return a plain string. Every chat vendor accepts that, and some don't accept anything
+ * else.
+ */
 export function toContent(parts: readonly JsonObject[]): unknown {
   const [first] = parts;
   if (first === undefined) return '';

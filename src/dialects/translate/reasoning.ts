@@ -1,6 +1,6 @@
 /**
- * Translates reasoning settings. Chat has an effort. Messages has a token budget or, for newer models, `adaptive`
- * thinking with an effort.
+ * Translates reasoning settings. In the chat dialect, callers choose an effort. In the messages dialect, they set a
+ * token budget or, for newer models, `adaptive` thinking with an effort.
  */
 import type { ModelTraits } from '../../core/candidate.ts';
 import { asString, type JsonObject } from '../../core/json/narrow.ts';
@@ -14,9 +14,9 @@ const budgets = new Map([
   ['xhigh', 16_384],
   ['max', 16_384],
 ]);
-/** Vendors reject smaller budgets. */
+/** Vendors reject any budget below this. */
 const minBudget = 1_024;
-/** Maps each effort to one that all models with efforts accept, because few of them accept the highest ones. */
+/** Only a few models accept the two highest efforts, so we lower those to `high`. */
 const efforts = new Map([
   ['low', 'low'],
   ['medium', 'medium'],
@@ -25,27 +25,27 @@ const efforts = new Map([
   ['max', 'high'],
 ]);
 
-/** Returns true if we lower this effort to `high`. */
+/** Returns true if this is an effort that we lower to `high`. */
 export function isHighestEffort(effort: unknown): boolean {
   return effort === 'xhigh' || effort === 'max';
 }
 
-/** The reasoning that a chat request asks for. Also lists the fields in which it does. */
+/** How much reasoning a chat request asks for, and in which of its fields. */
 export interface RequestedReasoning {
-  /** The name of an effort. Null if the request sets a number of tokens instead. */
+  /** Null if the request sets a number of tokens instead of an effort. */
   readonly effort: string | null;
   readonly budget: number | null;
   readonly members: readonly string[];
 }
 
-/** Effort names that just ask for the vendor's default. */
+/** These just ask for the vendor's default. */
 const defaultEfforts: ReadonlySet<string> = new Set(['default', 'auto']);
-/** Efforts that turn thinking off, or reduce it to the minimum that a chat model supports. */
+/** A chat model that gets one of these doesn't think, or as little as it can. */
 const noEfforts: ReadonlySet<string> = new Set(['none', 'minimal']);
 
 /**
- * Reads the `reasoning_effort` of a chat request, OpenRouter's `reasoning`, and the `thinking` of messages vendors.
- * Returns null if the request asks for no reasoning. Throws UntranslatableError for an unknown effort.
+ * Chat callers can ask for reasoning in `reasoning_effort`, in OpenRouter's `reasoning`, or in `thinking` as messages
+ * vendors have it. Returns null if they don't. Throws UntranslatableError if we don't know the effort.
  */
 export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: chatEffort }: JsonObject): RequestedReasoning | null {
   const { type, budget_tokens: budgetTokens } = asLosslessObject(thinking);
@@ -64,19 +64,18 @@ export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: 
   return effort === null || !budgets.has(effort) ? null : { effort, budget: null, members: names };
 }
 
-/** How a messages request asks for reasoning. */
 export interface Thinking {
   readonly thinking: JsonObject;
-  /** The effort for `output_config`. Null if `thinking` contains a token budget instead. */
+  /** The effort for `output_config`. Null if `thinking` has a token budget. */
   readonly effort: string | null;
-  /** True if the model is going to think less than requested. */
+  /** True if the model will think less than the caller has asked for. */
   readonly isReduced: boolean;
 }
 
 /**
- * Returns null if the model can't think or if there aren't enough tokens for thinking. We reserve at least half of
- * `maxTokens` for the response, so if the budget for an effort is too large, we use the next lower effort. A budget
- * that the caller sets only has to be smaller than `maxTokens`.
+ * Returns null if the model can't think or if `maxTokens` leaves no room for thinking. We want to keep at least half of
+ * `maxTokens` for the response, so if the budget of an effort is too large, we use the next lower effort. If the caller
+ * sets a budget, it just has to be smaller than `maxTokens`.
  */
 export function toThinking(
   { effort, budget }: RequestedReasoning,
@@ -97,7 +96,7 @@ export function toThinking(
   return { thinking: { type: 'enabled', budget_tokens: given }, effort: null, isReduced: given < requested || isHighestEffort(effort) };
 }
 
-/** Returns the `reasoning_effort` for a messages request, or null for the vendor's default. */
+/** Returns the `reasoning_effort` for a messages request. Null means the vendor's default. */
 export function toReasoningEffort(body: JsonObject): string | null {
   const { type, budget_tokens: budgetTokens } = asLosslessObject(body.thinking);
   if (type === 'disabled') return null;

@@ -9,11 +9,11 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 
-/** Paths of fields that were changed, e.g. `tools.cache_control`. They don't contain list positions. */
+/** The paths of all fields that we've changed, without list positions, e.g. `tools.cache_control`. */
 export interface RequestChanges {
-  /** Fields that the vendor doesn't get. */
+  /** The vendor doesn't receive these. */
   readonly dropped: Set<string>;
-  /** Fields for which the vendor gets the closest value that it accepts. */
+  /** For these, the vendor receives the closest value that it accepts. */
   readonly adjusted: Set<string>;
 }
 
@@ -21,9 +21,9 @@ export function createChanges(): RequestChanges {
   return { dropped: new Set(), adjusted: new Set() };
 }
 
-/** What a condition can look at besides the value itself. */
+/** A condition can depend on more than the value of the field. */
 interface RuleContext<Target> {
-  /** The object around the field. */
+  /** The object that the field is in. */
   readonly parent: JsonObject;
   readonly request: JsonObject;
   readonly target: Target;
@@ -32,35 +32,36 @@ interface RuleContext<Target> {
 type Condition<Target> = (value: unknown, context: RuleContext<Target>) => boolean;
 
 export type MemberRule<Target> =
-  /** The translators take care of it. */
+  /** We let the translators handle the field. */
   | { readonly kind: 'translated' }
   /**
-   * If `applies` returns true for the value, the field is dropped, adjusted or refused. If it returns false, the rule
-   * in `otherwise` applies.
+   * If `applies` returns true for the value, we drop, adjust or refuse the field. If not, the rule in `otherwise`
+   * applies.
    */
   | {
       readonly kind: 'dropped' | 'adjusted' | 'refused';
       readonly applies: Condition<Target>;
       readonly otherwise: MemberRule<Target>;
-      /** Why such a request is refused. */
+      /** Tells the caller why we refuse the request. */
       readonly reason: string;
       readonly details?: ErrorDetails;
     }
   | { readonly kind: 'object'; readonly members: MemberRules<Target> }
   /**
-   * A list of objects, all under the same rule. Any other value goes to the translators, which reject what they don't
-   * know.
+   * A list of objects that all have the same rule. We leave anything else to the translators, which reject what they
+   * don't know.
    */
   | { readonly kind: 'list'; readonly item: MemberRule<Target> }
   /**
-   * An object whose fields depend on its `type`. Types without rules are left to the translators, which reject them.
+   * An object whose fields depend on its `type`. If there are no rules for a type, we leave it to the translators,
+   * which reject it.
    */
   | { readonly kind: 'union'; readonly types: Readonly<Record<string, MemberRules<Target>>>; readonly defaultType: string };
 
-/** Any other field is dropped. */
+/** Fields without a rule are dropped. */
 export type MemberRules<Target> = Readonly<Record<string, MemberRule<Target>>>;
 
-/** Adds the fields that are dropped or adjusted to `changes`. Throws UntranslatableError if a field is refused. */
+/** Records every field that we drop or adjust in `changes`. Throws UntranslatableError if we have to refuse a field. */
 export function applyRules<Target>(request: JsonObject, rules: MemberRules<Target>, target: Target, changes: RequestChanges): void {
   applyToMembers(rules, { parent: request, request, target }, changes, '');
 }
@@ -111,10 +112,7 @@ function applyRule<Target>(
 
 const always = (): boolean => true;
 
-/**
- * Returns the functions that we use to write tables of rules. `Target` describes the model that a request is translated
- * for.
- */
+/** Returns functions for writing tables of rules. `Target` describes the model that we translate requests for. */
 export function createRuleBuilders<Target>() {
   const translated: MemberRule<Target> = { kind: 'translated' };
   return {

@@ -4,8 +4,8 @@ const prefixes = { chat: 'chatcmpl-', messages: 'msg_' } as const;
 const anyPrefix = /^(?:chatcmpl-|msg_)/;
 
 /**
- * Replaces the vendor's prefix with the one for the caller's dialect, because clients and logs recognize a response by
- * its prefix.
+ * Clients and logs recognize a response by the prefix of its id, so we replace the vendor's prefix with the one of the
+ * caller's dialect.
  */
 export function toResponseId(target: 'chat' | 'messages', id: string): string {
   return prefixes[target] + id.replace(anyPrefix, '');

@@ -34,7 +34,7 @@ export function toStopReason(finishReason: unknown, hasToolCalls: boolean): stri
   }
 }
 
-/** Formats the usage of a chat response. The prompt count includes cache reads and writes. */
+/** Formats the usage of a chat response. In this dialect, prompt tokens include cache reads and writes. */
 export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): JsonObject {
   const written = cacheWrite + cacheWrite1h;
   const prompt = input + cachedInput + written;

@@ -1,70 +1,69 @@
 /**
- * Code shared by all stream translators. Each has a source that reads events in the vendor's dialect, and a target that
- * writes events in the caller's dialect. This module decides when a response starts and how it ends.
+ * All stream translators share this code. Each of them has a source, which reads events in the vendor's dialect, and a
+ * target, which writes events in the caller's dialect. This module decides when a response starts and how it ends.
  */
 import type { SseEvent } from '../../core/sse.ts';
 
 /**
- * Converts the vendor's events to text that is ready to be sent to the caller. It returns nothing until the first part
- * of the response arrives. If the stream is interrupted, there are no closing events and further events are ignored.
+ * Translates the vendor's events to text that we can send to the caller. Nothing is returned before the first part of
+ * the response. If the stream is interrupted, we ignore further events and don't write any closing events.
  */
 export interface StreamTranslator {
   /**
-   * Translates an event from the vendor. Returns the events for the caller, if there are any. For the vendor's last
-   * event, these are the closing events.
+   * Takes an event of the vendor and returns the caller's events, if there are any. The vendor's last event results in
+   * the closing events.
    */
   push(event: SseEvent): string;
   /**
-   * Call this when the vendor's stream has ended. It closes the response if it's complete, even if the last event is
-   * missing.
+   * Call this when the vendor has ended its stream. If the response is complete, this closes it even if the last event
+   * is missing.
    */
   end(): string;
   state(): StreamState;
   /**
-   * Formats an event for a failure in the middle of a response. Returns an empty string if that's up to
-   * `RouteCodec.formatStreamError`.
+   * Formats the event that tells the caller about a failure in the middle of a response. Returns an empty string if
+   * `RouteCodec.formatStreamError` should do that instead.
    */
   fail(message: string): string;
 }
 
 export interface StreamState {
-  /** True if we have returned a part of the response. From then on, failover isn't possible. */
+  /** True once we've returned a part of the response. From then on, it's too late for failover. */
   readonly begun: boolean;
-  /** Says how the stream ended. Null while it continues. */
+  /** Null as long as the stream continues. */
   readonly ended: 'whole' | 'broken' | null;
-  /** Why the stream broke. This is the vendor's message if there was one. */
+  /** Why the stream broke, in the vendor's words if there are any. */
   readonly problem: string | null;
-  /** The event that does nothing but report usage. Absent if the dialect doesn't have one. */
+  /** The caller's event with nothing but usage. Some dialects don't have one. */
   readonly usageEvent?: string | undefined;
 }
 
-/**
- * An event of a vendor's stream after we've interpreted it. A `Part` is a piece of the response in the vendor's
- * dialect.
- */
+/** What an event in the vendor's stream means. A `Part` is a piece of the response in the vendor's dialect. */
 export type VendorEvent<Part> =
   | ({ readonly kind: 'part' } & Part)
   | { readonly kind: 'error'; readonly message: string }
-  /** Ends a complete response. */
   | { readonly kind: 'end' }
   | { readonly kind: 'keep-alive' }
   | { readonly kind: 'ignored' };
 
 export interface StreamSource<Part> {
-  /** Parses the data of an event. Not called for comments. */
+  /** Reads an event. We don't call this for comments. */
   read(data: string): VendorEvent<Part>;
-  /** Returns true if the response is complete even if its last event is missing. */
+  /** Returns true if the response is complete, even if its last event hasn't arrived. */
   isComplete(): boolean;
 }
 
-/** Each function returns the events that it sends to the caller. */
+/** Each function returns events for the caller. */
 export interface StreamTarget<Part> {
-  /** Starts the response. We call this with the first part, and then pass the same part to `add`. */
+  /** Starts the response. We call this with the first part, and pass the same part to `add` right after. */
   start(part: Part): string;
   add(part: Part): string;
   finish(): string;
   fail?(message: string): string;
-  /** Sent to the caller when the vendor sends a keep-alive, so that proxies don't consider the connection idle. */
+  /**
+   * When the vendor sends a keep-alive, the caller gets this. Otherwise, proxies might think that the connection is
+   * idle.
+   */
   readonly keepAlive: string;
 }
 
@@ -116,7 +115,6 @@ export function createStreamTranslator<Part>(source: StreamSource<Part>, target:
   };
 }
 
-/** An SSE comment, which every client ignores. */
 export const keepAliveComment = ': keep-alive\n\n';
-/** Fallback message for error events that don't have one. */
+/** We use this if an error event has no message. */
 export const unnamedProblem = 'the vendor reported an error';

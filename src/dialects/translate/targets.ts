@@ -1,21 +1,19 @@
-/** Describes the models that requests are translated for. */
+/** Describes the model that a request is translated for. */
 import type { ModelTraits } from '../../core/candidate.ts';
 
-/** A model that speaks the messages dialect. */
 export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {
   readonly model: string;
-  /** Output limit for callers that don't set one: the model's own, or 4,096. */
+  /** The output limit if the caller doesn't set one. It's 4,096 if we don't know the model's own. */
   readonly maxTokens: number;
   readonly stream: boolean;
 }
 
-/** A model that speaks the chat dialect. */
 export interface ChatTarget extends Pick<ModelTraits, 'reasons' | 'takesReasoning'> {
   readonly model: string;
   readonly stream: boolean;
   /**
-   * OpenAI's newer models only accept `max_completion_tokens`, which is the default. Some other vendors only accept
-   * `max_tokens`.
+   * `max_completion_tokens` is the default, because OpenAI's newer models don't accept anything else. Some other
+   * vendors only accept `max_tokens`.
    */
   readonly maxTokensField?: 'max_completion_tokens' | 'max_tokens';
 }

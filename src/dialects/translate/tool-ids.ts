@@ -1,22 +1,22 @@
 /**
- * Creates the ids that connect a tool call with its result. Valid ids are kept. If an id is invalid or missing, we
- * always derive the same replacement.
+ * Creates the ids that connect a tool call with its result. We keep valid ids. If an id is invalid or missing we derive
+ * one, in a way that always gives the same result.
  */
 import { createHash } from 'node:crypto';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
 
-/** Fills the gaps if the vendor's response has no id or model. */
+/** We use these if the vendor's response has no id or model. */
 export interface ResponseIdentity {
-  /** Usually the id of the call. If the vendor doesn't send ids for tool calls, we derive them from this. */
+  /** Usually the id of the call. We also derive ids of tool calls from this, in case the vendor doesn't send any. */
   readonly id: string;
   readonly model: string;
 }
 
-/** The ids of tool calls in one request. Call these functions in the order of its messages. */
+/** Assigns the ids of tool calls in one request. Call these functions in the order of the request's messages. */
 export interface ToolIds {
   forCall(id: unknown): string;
-  /** A result without an id belongs to the oldest call that has no result yet. */
+  /** If a result has no id, it belongs to the oldest call without a result. */
   forResult(id: unknown): string;
 }
 
@@ -42,7 +42,7 @@ export function createToolIds(target: 'chat' | 'messages'): ToolIds {
   };
 }
 
-/** Creates an id for a tool call if the vendor didn't send one. JSON and streamed responses get the same id. */
+/** Creates an id for a tool call if the vendor didn't send one. It's the same for JSON and streams. */
 export function createToolId(target: 'chat' | 'messages', responseId: string, position: number): string {
   return prefixes[target] + digest(`${responseId}:${position}`);
 }

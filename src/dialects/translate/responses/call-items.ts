@@ -1,7 +1,7 @@
 /**
- * Writes the output items of tool calls. Calls may overlap. A call ends when the vendor says so, or when its arguments
- * are complete and another item starts. The text for a custom tool is sent as a single delta, because we can't extract
- * it until the JSON is complete.
+ * Writes the output items of tool calls. Several calls may be open at the same time. A call ends when the vendor says
+ * so, or when its arguments are complete and another item starts. We send the text for a custom tool as a single delta,
+ * because we can't extract it until the JSON is complete.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { createObjectText, type ObjectText } from '../../json/json-text.ts';
@@ -10,15 +10,12 @@ import { keepAliveComment } from '../stream.ts';
 import type { ItemPlace, OpenItem, OutputItems } from './output-items.ts';
 import { type CallerTool, parseCustomArguments } from './tools.ts';
 
-/**
- * Each function returns the events that are ready to be sent. `position` counts the calls of the response, starting at
- * 0.
- */
+/** Each function returns the events that are ready to be sent. `position` counts the response's tool calls from 0. */
 export interface CallItems {
   start(position: number, call: { readonly id: string; readonly name: string }): string;
   add(position: number, argumentText: string): string;
   end(position: number): string;
-  /** Ends every call that has complete arguments. */
+  /** Ends all calls whose arguments are complete. */
   endWhole(): string;
   endAll(): string;
   open(): OpenItem[];
@@ -34,7 +31,7 @@ interface OpenCall extends ItemPlace {
 
 export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>): CallItems {
   const calls = new Map<number, OpenCall>();
-  /** Calls with new arguments that we haven't checked for completeness yet. */
+  /** Calls that have received arguments since we last checked whether they're complete. */
   const changed = new Set<number>();
 
   const end = (position: number): string => {

@@ -45,8 +45,7 @@ function toIncompleteReason(finishReason: unknown): IncompleteReason | null {
 }
 
 /**
- * Ends the reasoning if there is any. It becomes an item even if it has no text, because the vendor may have encrypted
- * it.
+ * Ends the reasoning, if there was any. The vendor may have encrypted it, so we write an item even if there's no text.
  */
 function endReasoning(writer: ResponsesWriter, reasoning: Reasoning): string {
   const sealed = reasoning.seal(writer.isReasoning());
@@ -55,19 +54,21 @@ function endReasoning(writer: ResponsesWriter, reasoning: Reasoning): string {
 
 /** Collects the reasoning of a message, or of the deltas of a stream. */
 interface Reasoning {
-  /** Returns the text of the reasoning in `delta`. */
+  /** Returns the reasoning text in `delta`. */
   add(delta: JsonObject): string;
   /**
-   * Seals the reasoning that was added since the last call, so that the caller can send it back to the vendor. Returns
-   * null if there was no reasoning. We seal an item that has text even if the vendor needs nothing back, because
-   * vendors that have the responses route reject items that they didn't create.
+   * Seals all reasoning since the last call, so that the caller can send it back to the vendor. Returns null if there
+   * hasn't been any.
+   *
+   * If there was text, we seal it even if the vendor doesn't need anything back. Without our seal, a vendor that has
+   * the responses route would receive the item later and reject it, because it didn't create it.
    */
   seal(hasText: boolean): string | null;
 }
 
 function createReasoning(): Reasoning {
   let content = '';
-  /** The reasoning text so far. Vendors send it in different fields. */
+  /** All of the reasoning text so far. It can come from several fields, depending on the vendor. */
   let text = '';
   let details: JsonObject[] = [];
   return {
@@ -122,7 +123,7 @@ export function createChatToResponses(identity: ResponsesIdentity, echo: Request
   const source = createChatSource();
   const reasoning = createReasoning();
   const calls = createToolCallReader();
-  /** Arguments that arrived before the name of their call. */
+  /** Sometimes the arguments of a call arrive before its name. We keep them here until we know it. */
   const unnamed = new Map<StreamedCall, string>();
 
   const startCall = (call: StreamedCall, argumentText: string): string => {

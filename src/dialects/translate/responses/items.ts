@@ -12,25 +12,24 @@ import { attachTo, fillReasoning, toContent, toReasoningHistory } from '../messa
 import { createToolIds } from '../tool-ids.ts';
 import { toCustomArguments, toVendorName } from './tools.ts';
 
-/** The format in which a vendor accepts the reasoning of earlier turns. */
+/** How a vendor wants to receive the reasoning of earlier turns. */
 export type ReasoningForm = 'messages' | NonNullable<ModelTraits['takesReasoning']>;
 
-/** An assistant message that is still being built, because the next items may belong to it too. */
+/** An assistant message that we're still building, because the next items may belong to it as well. */
 interface OpenTurn {
   text: string;
   readonly reasoning: ReasoningPart[];
-  /** `reasoning_details` exactly as a chat vendor sent them. */
+  /** The `reasoning_details` of a chat vendor, unchanged. */
   readonly details: unknown[];
   readonly calls: JsonObject[];
 }
 
 /**
- * Translates the input of a responses request to chat messages, for a chat vendor that accepts reasoning in this form
- * or for a messages vendor.
+ * Translates the input of a responses request to chat messages.
  *
- * For a messages vendor, `requestToMessages` translates the result again. It supports images in tool results, as well
- * as consecutive assistant messages, which we use to preserve the order of text and thinking. Chat vendors accept
- * neither.
+ * If the request goes to a messages vendor, `requestToMessages` translates the result once more. So in this case we can
+ * use images in tool results, which chat vendors don't accept. We can also use several assistant messages in a row to
+ * preserve the order of text and thinking.
  */
 export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObject[] {
   const target = form === 'messages' ? 'messages' : 'chat';
@@ -42,7 +41,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
   let attached: JsonObject[] = [];
 
   const endTurn = (): void => {
-    // A message needs more than reasoning, so drop it if there's nothing else.
+    // A message can't consist of reasoning alone, so drop it if there's nothing else.
     if (turn && (turn.text !== '' || turn.calls.length > 0)) messages.push(toAssistantMessage(turn, form));
     turn = null;
   };
@@ -75,7 +74,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
     if (form === 'messages' && signedParts(parts).length === 0) return;
     if (form === 'messages' && turn !== null && (turn.text !== '' || turn.calls.length > 0)) endTurn();
     const { reasoning: held, details } = openTurn();
-    // `push(...parts)` could overflow the stack, because it turns every part into an argument.
+    // `push(...parts)` passes every part as an argument, which could overflow the stack.
     for (const part of parts) held.push(part);
     for (const detail of asArray(reasoning.reasoning_details)) details.push(detail);
   };
@@ -115,7 +114,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
         }
         return;
       case 'reasoning':
-        // Reasoning that a vendor encrypted can't be used by any other vendor.
+        // If a vendor has encrypted its reasoning, no other vendor can use it.
         addReasoning(unsealReasoning(item.encrypted_content));
         return;
       case 'function_call':
@@ -131,10 +130,10 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
       case 'additional_tools':
       case 'tool_search_call':
       case 'tool_search_output':
-        // `translateTools` has already read the tools from these items.
+        // `translateTools` has already taken the tools from these items.
         return;
       case 'web_search_call':
-        // Skip this, because it has no results. It only says that there was a search.
+        // This only says that there was a search, without its results, so it's no use to another vendor.
         return;
       case 'item_reference':
         rejectUntranslatable(`${at}: item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false`);
@@ -173,7 +172,7 @@ function toToolCall({ name, namespace }: JsonObject, id: unknown, argumentText: 
   return { id, type: 'function', function: fn };
 }
 
-/** Returns the text of a message that may only contain text. An assistant's refusal counts as such. */
+/** Returns the text of a message that can't contain anything else. A refusal by the assistant counts as text. */
 function toText(content: unknown, at: string, separator: string): string {
   const texts = toParts(content, at).map(({ text }) => asString(text) ?? rejectUntranslatable(`${at}: may only contain text`));
   return texts.join(separator);

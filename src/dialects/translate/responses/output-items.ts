@@ -4,27 +4,26 @@
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { formatEvent } from '../../../core/sse.ts';
 
-/** The position of an item in the output, and its id. */
 export interface ItemPlace {
   readonly index: number;
   readonly id: string;
 }
 
-/** An item that's still open, as it is so far. */
+/** An item that hasn't ended, in its current state. */
 export type OpenItem = readonly [index: number, item: JsonObject];
 
 export interface OutputItems {
   event(type: string, members: JsonObject): string;
-  /** Starts an item: takes the next position in the output, and creates an id with the prefix of the item's type. */
+  /** Starts an item. It gets the next position in the output and an id with this prefix. */
   next(prefix: string): ItemPlace;
   added(index: number, item: JsonObject): string;
   done(index: number, item: JsonObject): string;
   count(): number;
-  /** Returns all items in order. These are the complete ones, plus those in `open`, which haven't ended yet. */
+  /** Returns all items in order. `open` contains those that haven't ended yet. */
   list(open: readonly OpenItem[]): JsonObject[];
 }
 
-/** Item ids are derived from `digits`, so pass different digits for each call. */
+/** We derive the ids of all items from `digits`, so pass different digits for each call. */
 export function createOutputItems(digits: string): OutputItems {
   const ended: OpenItem[] = [];
   let count = 0;

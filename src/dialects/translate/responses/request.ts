@@ -13,17 +13,16 @@ import { type ReasoningForm, toChatMessages } from './items.ts';
 import { type CallerTool, translateTools } from './tools.ts';
 
 export interface RequestEcho {
-  /** Fields of the request that the response repeats. */
+  /** The fields of the request that we have to repeat in the response. */
   readonly members: JsonObject;
-  /** The caller's tools, by the name under which the vendor knows them. */
+  /** The caller's tools. The key is the name that the vendor knows a tool by. */
   readonly tools: ReadonlyMap<string, CallerTool>;
 }
 
-/** How to translate the request. */
 interface ResponsesTranslation {
-  /** Allows the translation to leave out tools that only OpenAI can run, as long as other tools remain. */
+  /** If true, we may leave out tools that only OpenAI can run, as long as other tools remain. */
   readonly mayOmitTools?: boolean;
-  /** Pass this to collect the fields that were dropped or adjusted. */
+  /** If you pass this, we record every field that we drop or adjust. */
   readonly changes?: RequestChanges;
 }
 
@@ -71,8 +70,8 @@ function toResponseFormat(format: unknown): JsonObject | null {
 }
 
 /**
- * Returns the fields in which OpenAI repeats the request. `store` and `truncation` have fixed values, because we don't
- * store or truncate anything even if the request asks for it.
+ * OpenAI repeats these fields of the request in the response. `store` and `truncation` always have the same values,
+ * because we don't store or truncate anything, whatever the request says.
  */
 function echoOf(body: JsonObject, tools: readonly unknown[]): JsonObject {
   const { effort, summary } = asLosslessObject(body.reasoning);

@@ -11,7 +11,6 @@ import { asArray, asString, type JsonObject } from '../../../core/json/narrow.ts
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
 
-/** A tool as the caller declared it. */
 export interface CallerTool {
   readonly kind: 'function' | 'custom';
   readonly name: string;
@@ -19,13 +18,12 @@ export interface CallerTool {
 }
 
 export interface TranslatedTools {
-  /** The `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
   readonly chat: JsonObject;
-  /** The caller's tools that the model can use. */
+  /** The caller's tools without those that we've left out. */
   readonly offered: readonly unknown[];
-  /** The types of OpenAI's tools that we left out. */
+  /** The types of the tools that we've left out, because only OpenAI can run them. */
   readonly omitted: readonly string[];
-  /** The caller's tools, by the name under which the vendor knows them. */
+  /** The caller's tools. The key is the name that the vendor knows a tool by. */
   readonly byVendorName: ReadonlyMap<string, CallerTool>;
 }
 
@@ -35,18 +33,18 @@ interface Declared {
   readonly chatTool: JsonObject;
 }
 
-/** Name of the only argument when we express a custom tool as a function. */
+/** A custom tool becomes a function, and this is the name of its only argument. */
 const customInput = 'input';
 
 /**
- * Matches tools that OpenAI runs and that a model can do without. We can leave out `tool_search`, because we always
- * offer the tools that it would find.
+ * OpenAI runs these tools itself, and a model can do without them. `tool_search` is one of them because we always offer
+ * the tools that it would find.
  */
 const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
 
 /**
- * Throws UntranslatableError if chat can't express the tools, or if we'd have to leave out a tool of OpenAI and
- * `mayOmit` is false.
+ * Throws UntranslatableError if chat can't express the tools. The same happens if `mayOmit` is false but we'd have to
+ * leave out one of OpenAI's tools.
  */
 export function translateTools(body: JsonObject, mayOmit = true): TranslatedTools {
   if (body.tools !== undefined && body.tools !== null && !Array.isArray(body.tools)) return rejectUntranslatable('tools: must be a list');
@@ -98,7 +96,7 @@ function declare(tool: JsonObject, namespace: string | null): Declared[] {
 
 const customParameters = { type: 'object', properties: { [customInput]: { type: 'string' } }, required: [customInput] };
 
-/** Describes a custom tool. Its grammar becomes part of the description, because a function can't enforce one. */
+/** Returns the description of a custom tool. A function can't enforce a grammar, so we describe the grammar too. */
 function describeCustom({ description, format }: JsonObject): string {
   const { type, syntax, definition } = asLosslessObject(format);
   const grammar =
@@ -109,9 +107,9 @@ function describeCustom({ description, format }: JsonObject): string {
   return [asString(description) ?? '', use, grammar].filter((text) => text !== '').join('\n\n');
 }
 
-/** Vendors limit names to 64 characters. */
+/** Vendors don't accept longer names. */
 const maxNameLength = 64;
-/** Tools in this namespace count as tools without one. */
+/** If a tool is in this namespace, that's the same as having none. */
 const defaultNamespace = 'functions';
 
 export function toVendorName(name: string, namespace: string | null): string {
@@ -122,7 +120,7 @@ export function toVendorName(name: string, namespace: string | null): string {
   return `${joined.slice(0, maxNameLength - digest.length - 1)}_${digest}`;
 }
 
-/** Translates the tool choice. `allowed` is null if the choice allows all tools. */
+/** Translates the tool choice. `allowed` is null if the model may use any tool. */
 function translateChoice(choice: unknown): { choice: unknown; allowed: ReadonlySet<string> | null } {
   if (choice === undefined || choice === null) return { choice: null, allowed: null };
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { choice, allowed: null };
@@ -137,14 +135,14 @@ function namedTool({ type, name, namespace }: JsonObject): string {
   return toVendorName(toolName, asNonEmptyString(namespace));
 }
 
-/** Turns the text for a custom tool into the arguments of the function that stands for it. */
+/** Turns the text for a custom tool into arguments of the function that represents the tool. */
 export function toCustomArguments(input: unknown): string {
   return JSON.stringify({ [customInput]: asString(input) ?? '' });
 }
 
 /**
- * Returns the text for a custom tool. If the model ignored the parameters of the function and wrote the text directly,
- * we use that.
+ * Returns the text for a custom tool. Models sometimes ignore the function's parameters and write the text directly. We
+ * use that text then.
  */
 export function parseCustomArguments(argumentText: string, parse: (text: string) => unknown): string {
   const parsed = parse(argumentText);

@@ -1,6 +1,6 @@
 /**
- * Formats the usage of a response. Input tokens include the ones from the prompt cache, and output tokens include
- * reasoning.
+ * Formats the usage of a response. On this route, input tokens include those from the prompt cache, and output tokens
+ * include reasoning.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { Tokens } from '../../../core/pricing.ts';

@@ -17,27 +17,26 @@ export interface ResponsesIdentity {
   readonly createdSeconds: number;
 }
 
-/** All functions add something to the response and return the resulting events, ready to be sent. */
+/** All functions add something to the response. They return events that can be sent right away. */
 export interface ResponsesWriter {
-  /** Starts the response. `model` is the name that the vendor sent for the model, if any. */
+  /** Starts the response. `model` is what the vendor calls the model. Null if it didn't say. */
   start(model: string | null): string;
   text(piece: string): string;
   refusal(piece: string): string;
   reasoning(piece: string): string;
   /**
-   * Ends the reasoning. There may not have been any text. If the vendor needs something back, `sealed` is the encrypted
-   * content that the caller has to send with its next request.
+   * Ends the reasoning, which may have had no text. `sealed` is the encrypted content that the caller has to send back
+   * with its next request. Null if the vendor doesn't need anything back.
    */
   endReasoning(sealed: string | null): string;
   isReasoning(): boolean;
   startCall: CallItems['start'];
   callArguments: CallItems['add'];
   endCall: CallItems['end'];
-  /** `incomplete` says why the response is incomplete. It's null if the response is complete. */
+  /** Ends the response. `incomplete` is null if it's complete, or else says why it isn't. */
   finish(end: { readonly incomplete: IncompleteReason | null; readonly usage: JsonObject | null }): string;
-  /** Ends the response after the stream broke. */
+  /** Ends the response because the stream has broken. */
   fail(message: string, usage: JsonObject | null): string;
-  /** Returns the current state of the response. */
   response(): JsonObject;
 }
 
@@ -45,7 +44,6 @@ export type IncompleteReason = 'max_output_tokens' | 'content_filter';
 
 interface OpenText extends ItemPlace {
   readonly kind: 'message';
-  /** The finished parts. */
   readonly parts: JsonObject[];
   part: TextPart | null;
 }
@@ -144,17 +142,16 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
     return events + ended + part + done(index, item);
   };
 
-  /** Closes the text or reasoning item, if one is open. */
   const endOpen = (): string => {
     if (open === null) return '';
     if (open.kind === 'reasoning') return endReasoning(null);
     const message = open;
     open = null;
-    // If the response was cut off, so was its last text.
+    // If the response was cut off, its last text was cut off too.
     return endPart(message) + done(message.index, toMessage(message, incomplete === null ? 'completed' : 'incomplete'));
   };
 
-  /** Adds an empty message, because every response has to have one. */
+  /** Every response needs at least one message, so we add an empty one. */
   const emptyMessage = (): string => {
     const { events, message } = openText();
     return events + openPart(message, 'output_text').events + endOpen();
