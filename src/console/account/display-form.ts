@@ -1,4 +1,4 @@
-/** Form for the console's theme and time zone. */
+/** The form for choosing a colour theme and a time zone for the console. */
 import { themes } from '../../people/preferences.ts';
 import { form, selectField, textField } from '../frame/components.ts';
 import type { SubmittedForm } from '../frame/field-errors.ts';
@@ -8,7 +8,7 @@ import { accountPath } from './account-path.ts';
 
 const themeLabels = { light: 'Light', dark: 'Dark' } as const;
 
-/** `rejected` is set if the person has just submitted one of the page's forms and we rejected it. */
+/** `rejected` is set if the person has just submitted this form or another one on the page, and we didn't accept it. */
 export function displayForm(context: ConsoleContext, rejected: SubmittedForm | null): Html {
   const { theme, timeZone } = context.session.preferences;
   const own = rejected?.form.has('time_zone') ? rejected : null;

@@ -14,7 +14,7 @@ interface AccountView {
   readonly person: PersonRecord;
   readonly sessions: readonly SessionRecord[];
   readonly tokens: readonly PersonalToken[];
-  /** Set if the person submitted one of the page's forms with invalid values. */
+  /** Set if the person has just submitted a form of the page with invalid values. */
   readonly rejected: SubmittedForm | null;
 }
 
@@ -30,7 +30,7 @@ ${tokenSection(context, tokens)}`;
   return { kind: 'page', title: 'Account', content };
 }
 
-/** E.g. `ann@example.com · deployment admin · signs in with a password`. */
+/** Returns e.g. `ann@example.com · deployment admin · signs in with a password`. */
 function describePerson({ email, isAdmin, hasPassword, hasOidc, onlyProject }: PersonRecord): string {
   const ways = [...(hasPassword ? ['a password'] : []), ...(hasOidc ? ['an identity provider'] : [])];
   const signIn = `signs in with ${ways.length === 0 ? 'links' : ways.join(' or ')}`;
@@ -109,10 +109,10 @@ function revokeOthers(context: ConsoleContext): Html {
   return actionButton({ context, action: `${accountPath}/sessions/revoke-others`, label: 'Sign out all others' });
 }
 
-/** Returns e.g. `Firefox on Linux`, or the start of the header if we don't recognize the browser. */
+/** Returns e.g. `Firefox on Linux`. If we don't recognize the browser, we show the beginning of the header instead. */
 function describeBrowser(userAgent: string | null): string {
   if (userAgent === null) return 'Unknown browser';
-  // The order matters, because browsers based on Chrome also contain `Chrome/`, and those contain `Safari/`.
+  // The order matters. All browsers based on Chrome also say `Chrome/`, and all of those say `Safari/`.
   const browser = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'].find((name) => userAgent.includes(`${name}/`));
   const system = ['Android', 'iPhone', 'iPad', 'Windows', 'Mac OS X', 'Linux'].find((name) => userAgent.includes(name));
   if (browser === undefined) return userAgent.slice(0, 60);

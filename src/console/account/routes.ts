@@ -20,7 +20,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
   };
   const page: PageRoute = get('/account', 'person', (context) => view(context));
 
-  /** An action of the page. If its input is invalid, the page is shown again. */
+  /** If the input is invalid, the account page is shown again with the error. */
   const action = (path: string, name: string, handle: ActionRoute['handle']): ActionRoute =>
     post(`/account/${path}`, { access: 'person', action: name, invalidForm: view }, handle);
 
@@ -35,7 +35,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
     return { kind: 'redirect', to: accountPath, notice: 'Your display settings were saved.', audit: preferences };
   });
 
-  /** The theme switch is in the menu of every page, so we return to the page from which the person used it. */
+  /** The theme switch is in the menu of every page, so we send people back to the page that they were on. */
   const switchTheme: ActionRoute = post(
     '/account/theme',
     { access: 'person', action: 'person.display' },
@@ -54,8 +54,8 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
       if (attempt.kind === 'limited') throw gatewayError('bad_request', { message: 'too many failed attempts; try again in 15 minutes' });
       if (attempt.kind === 'refused') throw gatewayError('bad_request', { message: 'the current password is wrong' });
     } else if (!mayHavePassword(person)) {
-      // Otherwise somebody with a stolen session could set a password and keep access after the identity provider has
-      // blocked the person.
+      // The person signs in with an identity provider. If they could set a password, so could somebody with a stolen
+      // session, and they'd keep access even after the identity provider has blocked the person.
       const message = person.hasOidc
         ? 'you sign in with an identity provider; ask for a sign-in link if you want to set a password'
         : 'you sign in with links until a deployment admin confirms your address';

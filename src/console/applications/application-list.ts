@@ -1,4 +1,4 @@
-/** The list of applications that have settings or made calls recently. */
+/** Lists the applications that have settings of their own or have made calls recently. */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import type { ApplicationSettings } from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
@@ -25,7 +25,10 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface ApplicationListDeps {
   readonly applications: Pick<Applications, 'list'>;
   readonly readCounters: ReadCounters;
-  /** Returns the calls and the cost (in nano-dollars) of each application, limited to the 200 with the highest cost. */
+  /**
+   * Returns how many calls each application made and what they cost in nano-dollars. We only read the 200 most
+   * expensive ones.
+   */
   readonly recentUse: (
     projectId: string,
     range: Period & { readonly zone: string },
@@ -34,7 +37,7 @@ export interface ApplicationListDeps {
 
 interface ApplicationRow {
   readonly source: string;
-  /** Null if the application makes calls but has no settings of its own. */
+  /** Null if the application just makes calls and nobody has changed its settings. */
   readonly settings: ApplicationSettings | null;
   readonly calls: number;
   readonly cost: bigint;
@@ -106,12 +109,11 @@ export function applicationPath(context: ConsoleContext, source: string): string
   return `${projectPath(context, '/applications/application')}?${new URLSearchParams({ name: source })}`;
 }
 
-/** Links to the application's calls in the period that the list shows. */
+/** Links to the application's calls, for the same period as in the list. */
 export function callsPath(context: ConsoleContext, source: string): string {
   return `${projectPath(context, '/calls')}?${new URLSearchParams({ source, range: recentRange })}`;
 }
 
-/** Lists the applications that match the filter, sorted by name. */
 async function readApplications(deps: ApplicationListDeps, { project, now, url, zone }: ConsoleContext): Promise<ApplicationRow[]> {
   const [stored, recent] = await Promise.all([
     deps.applications.list(project.id),

@@ -119,7 +119,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
   ];
 }
 
-/** Settings of an application that doesn't exist yet. The form for a new application is compared with these. */
+/** A new application doesn't have any settings, so we compare its form with these. */
 const unsetApplication = { settings: toApplicationSettings(parseStoredApplication({})) };
 
 function nameOf({ url }: ConsoleContext): string {

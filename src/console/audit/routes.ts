@@ -28,16 +28,16 @@ export interface AuditRoutesDeps {
   readonly audit: Pick<Audit, 'list'>;
   readonly accounts: { findByEmail(email: string): Promise<{ readonly id: string } | null> };
   readonly findNames: FindNames;
-  /** Returns the beginnings of the memories with these ids that are still stored. */
+  /** Returns how the memories with these ids begin. Memories that aren't stored anymore are missing. */
   readonly findMemories: (ids: readonly string[]) => Promise<readonly ItemBeginning[]>;
   readonly members: { list(projectId: string): Promise<readonly { readonly email: string; readonly personId: string }[]> };
 }
 
 const pageSize = 100;
-/** Matches no row. We filter by this id if no account has the e-mail address. */
+/** No person has this id. We filter by it if there's no account for the e-mail address, so that the list is empty. */
 const noPerson = '00000000-0000-0000-0000-000000000000';
 
-/** Returns the id of the project whose audit log we show, or null for the audit log of the whole deployment. */
+/** Returns null for the audit log of the whole deployment. */
 type ProjectOf = (context: ConsoleContext) => string | null;
 
 export function createAuditRoutes(deps: AuditRoutesDeps): readonly ConsoleRoute[] {
@@ -62,9 +62,9 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     projectId === null ? [] : deps.members.list(projectId),
   ]);
   const { shown, next } = cutPage(entries, pageSize, ({ id }) => String(id));
-  // The audit log also records failed attempts to change a person, and anybody can attempt that with any id. If we
-  // showed the name, members could find out whom the id belongs to. So for failed attempts, we only show the names of
-  // the project's members.
+  // The audit log also records failed attempts to change a person, and anybody can try that with any id. If we showed
+  // the name, members could find out who an id belongs to. So if the attempt failed, we only show names of the
+  // project's members.
   const { isAdmin } = context.session.person;
   const isKnown = (id: string): boolean => isAdmin || members.some(({ personId }) => personId === id);
   const ids = shown.flatMap((entry) => (entry.outcome === 'ok' ? peopleOf(entry) : peopleOf(entry).filter(isKnown)));
@@ -119,7 +119,7 @@ function columns({ zone, url }: ConsoleContext, withProject: boolean, view: Sent
   ];
 }
 
-/** Renders an entry: a sentence, the settings that were changed, and a fold-out with the rest of the stored row. */
+/** Renders an entry as a sentence with the changed settings below it. The rest of the stored row is folded away. */
 function whatHappened(entry: AuditEntry, view: SentenceView, path: string): Html {
   const changes = changesOf(entry.detail);
   const shown = changes.slice(0, shownChanges);
@@ -160,13 +160,16 @@ function changesOf(detail: AuditEntry['detail']): Html[] {
   );
 }
 
-/** Checks whether a stored value is shown right below the sentence. All other values are in the fold-out. */
+/** Changes are shown right below the sentence. All other values are in the fold-out. */
 function isShown(name: string, value: unknown): boolean {
   if (name === 'added' || name === 'removed') return isRecord(value);
   return name === 'changed' || isChange(value);
 }
 
-/** Renders the fold-out with ids and other stored values, which people need for support requests and scripts. */
+/**
+ * Renders the fold-out with everything else that's stored, e.g. ids. People need these for support requests and
+ * scripts.
+ */
 function foldOut({ action, target, personId, detail }: AuditEntry, changes: readonly Html[]): Html {
   const others = Object.entries(detail).filter(([name, value]) => name === 'role' || !isShown(name, value));
   const stored: (readonly [string, Html | string])[] = [
@@ -182,7 +185,7 @@ function foldOut({ action, target, personId, detail }: AuditEntry, changes: read
   return html`<details class="ids"><summary>Details</summary><ul class="bare">${lines.map((line) => html`<li>${line}</li>`)}</ul></details>`;
 }
 
-/** Formats `ceilings.cost` as `ceilings cost`. */
+/** Formats the path of a setting, e.g. `ceilings.cost` as `ceilings cost`. */
 function describeName(path: string): Html {
   return html`<span class="setting">${path.replaceAll(/[._]/g, ' ')}</span>`;
 }
@@ -223,7 +226,7 @@ async function parseFilter(
   };
 }
 
-/** Parses the date and returns the start of that day, shifted by `offset` days. */
+/** Parses a date and returns when that day begins. Pass an `offset` to get a later day. */
 function dayOf(name: string, text: string | null, zone: string, offset: number): number | undefined {
   if (text === null || text === '') return undefined;
   const [year = 0, month = 0, day = 0] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text)?.slice(1).map(Number) ?? [];

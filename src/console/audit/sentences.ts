@@ -1,17 +1,15 @@
-/** Says in a sentence what an entry of the audit log was about, with links to what was changed. */
+/** Turns an entry of the audit log into a sentence that links to whatever was changed. */
 import type { AuditEntry } from '../../people/audit.ts';
 import { formatCount } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { shorten } from '../frame/values.ts';
 
 export interface SentenceView {
-  /**
-   * The names of the people whom the entries mention, by id. Some are missing, e.g. because their account was deleted.
-   */
+  /** The names of all people in the entries, by id. We don't have every name, e.g. because an account was deleted. */
   readonly names: ReadonlyMap<string, string>;
-  /** The beginnings of the memories that the entries are about and that are still stored, by `memoryKey`. */
+  /** How the memories in the entries begin, by `memoryKey`. Memories that aren't stored anymore are missing. */
   readonly memories: ReadonlyMap<string, string>;
-  /** True if the viewer is a deployment admin. We then add links to pages of the deployment. */
+  /** Deployment admins also get links to pages of the deployment. */
   readonly isAdmin: boolean;
 }
 
@@ -73,7 +71,7 @@ const memory: About = (entry, view) => {
   return id === null ? 'a memory' : memoryNamed(entry, view, id);
 };
 
-/** Names a memory by its text. A memory that's been erased or has reached its age has none. */
+/** Names a memory by its text. If the memory was erased or has reached its age, there's no text. */
 function memoryNamed({ project: slug, projectId, outcome }: AuditEntry, { memories }: SentenceView, id: string): Html | string {
   const text = memories.get(memoryKey(projectId, id));
   if (text !== undefined) return html`the memory ${linkTo(slug, `/memory/${id}`, `“${shorten(text, maxMemoryLength)}”`)}`;
@@ -91,8 +89,8 @@ const correctedMemory: About = (entry, view) => {
 const maxMemoryLength = 80;
 
 /**
- * Includes the project, because somebody could try to change a memory of another project and then read its text in the
- * audit log.
+ * The key includes the project. Otherwise, somebody could try to change a memory of another project, and then read its
+ * text in their own audit log.
  */
 export function memoryKey(projectId: string | null, id: string): string {
   return `${projectId} ${id.toLowerCase()}`;
@@ -100,7 +98,7 @@ export function memoryKey(projectId: string | null, id: string): string {
 
 const batch: About = ({ project, target, detail }) => {
   const id = textOf(detail.batch) ?? textOf(target);
-  // The row isn't linked to a project if this was done on a deployment route. The detail has its slug.
+  // Entries of deployment routes aren't linked to a project, but they contain its slug.
   const slug = project ?? textOf(detail.project);
   return id === null ? 'a learning batch' : linkTo(slug, `/batches/${id}`, 'a learning batch');
 };
@@ -199,12 +197,11 @@ const sentences: Readonly<Record<string, Sentence>> = {
   'playground.run': { did: 'sent a prompt in the playground', todo: 'send a prompt in the playground' },
 };
 
-/** The actions that have their own sentence. */
 export const describedActions: readonly string[] = Object.keys(sentences);
 
 /**
- * Describes the action as the rest of a sentence that begins with the person's name. If a newer version of the gateway
- * recorded an action that we don't know, we quote the action's name.
+ * Completes a sentence that starts with the person's name. A newer version of the gateway may have recorded an action
+ * that we don't know. In that case we just quote its name.
  */
 export function describeAction(entry: AuditEntry, view: SentenceView): Html {
   const { action, outcome, detail } = entry;

@@ -20,22 +20,23 @@ export function stateLabel(state: BatchState): string {
 }
 
 export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
-  // No attempt has been made yet. A batch for a page waits a while after the change that it's for.
+  // Nothing has gone wrong, there just hasn't been an attempt yet. If a batch updates a page, it waits for a while
+  // after the change.
   if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
   return badge(...states[state]);
 }
 
-/** Checks whether the batch can be replayed, which makes no sense if it's done or still running. */
+/** Replaying makes no sense for a batch that's done or still running. */
 export function mayReplay(state: BatchState): boolean {
   return state !== 'done' && state !== 'running';
 }
 
-/** Returns true if people can stop the batch here. While an attempt is running, they can only do that in Temporal. */
+/** While an attempt is running, it can only be stopped in Temporal. */
 export function mayStop(state: BatchState): boolean {
   return mayReplay(state) && state !== 'stopped';
 }
 
-/** Summarizes the results of a batch, e.g. as `3 memories, 2 facts, 1 merged`. */
+/** Sums up what a batch has done, e.g. as `3 memories, 2 facts, 1 merged`. */
 export function resultOf({ written, merged, repeated, dropped, facts }: BatchProgress): Html | string {
   const counted = [
     [written, written === 1 ? 'memory' : 'memories'],

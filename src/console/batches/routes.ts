@@ -33,7 +33,7 @@ import { kindLabels, resultOf, stateBadge, stateLabel } from './batch-view.ts';
 export interface BatchPagesDeps {
   readonly batches: Batches;
   readonly readNextBatch: (projectId: string) => Promise<NextBatch>;
-  /** Returns how long the oldest message has been due, or 0 if no message is due. */
+  /** Returns for how long the oldest message has been due, or 0 if none is. */
   readonly readLagMs: (projectId: string) => Promise<number>;
 }
 

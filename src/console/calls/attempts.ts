@@ -21,8 +21,8 @@ export function attemptsSection(call: CallDetail): Html {
 }
 
 /**
- * Lists why attempts failed, with the vendors' messages. The list is at the top of the page, because people usually
- * open a failed call to see this.
+ * Lists why attempts failed, in the vendors' words. It's at the top of the page because that's what people look for
+ * when they open a failed call.
  */
 export function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
   const failed = attempts.flatMap((attempt): [string, Html][] => {

@@ -10,13 +10,16 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { shorten } from '../frame/values.ts';
 
-/** Maps the id of each memory to those of its terms that occur in the response but not in the prompt. */
+/**
+ * For each memory, by its id, the terms that the response has taken from it. A term only counts if it isn't in the
+ * prompt.
+ */
 export type Mentions = ReadonlyMap<string, readonly string[]>;
 
 export interface ShownMemory {
   readonly call: Pick<CallDetail, 'cost' | 'cache'>;
   readonly memory: CallMemory | null;
-  /** Null without a stored response. */
+  /** Null if there's no stored response to look at. */
   readonly mentions: Mentions | null;
 }
 
@@ -43,8 +46,8 @@ ${memoryTable(context, recalled, mentions)}`,
 }
 
 /**
- * Describes the cost of the inserted memory block. We only estimate its number of tokens, and the real cost may have
- * been lower if the vendor had the block in its cache.
+ * Describes what the inserted memory block cost. This is an estimate of its tokens at the normal price, and the vendor
+ * may have charged less if the block was in its cache.
  */
 function describeCost({ cost, cache }: ShownMemory['call'], tokens: number | null): Html | string {
   if (cache === 'hit') return html`, which cost nothing because the response came from the response cache`;

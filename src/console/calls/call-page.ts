@@ -45,10 +45,13 @@ export interface CallPageDeps {
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readCounters: ReadCounters;
   readonly readCallMemory: (projectId: string, callId: string) => Promise<CallMemory | null>;
-  /** Returns the terms that the response has in common with each memory. Null if no response is stored. */
+  /** Finds the terms of each memory that occur in the response. Null if the response isn't stored. */
   readonly readMentions: (projectId: string, callId: string, recalled: CallMemory['recalled']) => Promise<Mentions | null>;
   readonly readCallText: (projectId: string, callId: string) => Promise<CallText | null>;
-  /** Returns end users by the hash that calls contain. Those whose text isn't stored are missing. */
+  /**
+   * Calls only contain a hash of the end user. Returns the end users by that hash, without those whose text isn't
+   * stored.
+   */
   readonly findSubjects: (projectId: string, hashes: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 }
 
@@ -140,7 +143,7 @@ function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | nul
   );
 }
 
-/** Names the end user if the text of one of their latest calls is stored. */
+/** Shows the end user's name if we know it, or else the beginning of its hash. */
 function endUser(context: ConsoleContext, { subjectSha256: sha256 }: CallDetail, subject: string | undefined): Html | string {
   if (sha256 === null) return 'Not given';
   return subject === undefined

@@ -4,7 +4,7 @@ import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detai
 import { formatCount, formatDuration, nothing, sentence } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 
-/** Explains why a call failed. Null if it didn't. */
+/** Explains why a call failed. Returns null if it succeeded. */
 export function describeEnd(call: CallDetail): string | null {
   const { outcome, stream, tokens, estimated, durationMs, status, code, attempts } = call;
   const after = `after ${formatDuration(durationMs)}`;
@@ -53,7 +53,7 @@ const reasons: Readonly<Record<string, string>> = {
   internal: 'The gateway itself failed',
 };
 
-/** Renders why an attempt failed, with the vendor's own words as a quotation. */
+/** Explains why an attempt failed and quotes the vendor. */
 export function attemptFailure({ error, status, requestId }: AttemptDetail): Html | null {
   if (!error) return null;
   const { reason, type, code, message } = error;
@@ -66,7 +66,7 @@ export function attemptFailure({ error, status, requestId }: AttemptDetail): Htm
   return html`<div class="failure"><p>${reasons[reason] ?? sentence(reason)}${status === null ? '' : ` (${status})`}${names}</p>${quoted}${id}</div>`;
 }
 
-/** The title of a call's page, such as `Call of openai/gpt-5 at 2026-11-25 09:12:30`. */
+/** Returns e.g. `Call of openai/gpt-5 at 2026-11-25 09:12:30`. */
 export function titleOf({ model, requestedModel }: CallDetail, startedAt: string): string {
   return `${model === null ? `Call for ${requestedModel || nothing}` : `Call of ${model}`} at ${startedAt}`;
 }

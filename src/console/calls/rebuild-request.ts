@@ -8,7 +8,7 @@ import { shellQuote } from '../frame/values.ts';
 
 export interface RebuiltRequest {
   readonly body: Readonly<Record<string, unknown>>;
-  /** True if we had to leave out parts of the original request. */
+  /** True if a part of the original request is missing. */
   readonly isPartial: boolean;
 }
 
@@ -27,7 +27,10 @@ export function rebuildRequest({ route, requestedModel: model }: RebuiltCall, te
   const prompt = answered ? messages.slice(0, -1) : messages;
   if (form === null || hasOlder || prompt.length === 0) return null;
   const items: unknown[] = [];
-  /** The ids of the tool calls that have no result yet. We make them up, because only names and arguments are stored. */
+  /**
+   * The ids of tool calls that still need a result. We store calls only with their name and arguments, so we have to
+   * make up the ids.
+   */
   const open: string[] = [];
   let count = 0;
   const placed = extras.filter(({ kind }) => kind === 'tool_result');
@@ -116,7 +119,7 @@ const forms: Readonly<Record<'chat' | 'messages' | 'responses', Form>> = {
   },
 };
 
-/** Merges user messages, because the messages dialect wants all tool results of a turn in one message. */
+/** In the messages dialect, all tool results of a turn have to be in one message, so we merge user messages. */
 function joinUsers(items: readonly unknown[]): readonly unknown[] {
   const joined: Readonly<Record<string, unknown>>[] = [];
   for (const item of items.map(asObject)) {
@@ -134,7 +137,7 @@ function toBlocks(content: unknown): readonly unknown[] {
 
 const paths: Readonly<Record<string, string>> = { chat: '/v1/chat/completions', messages: '/v1/messages', responses: '/v1/responses' };
 
-/** Formats the request as a command. The key is a placeholder, because the gateway doesn't store keys. */
+/** Formats the request as a command for the shell. The gateway doesn't store keys, so there's a placeholder instead. */
 export function toCurl(route: string, body: RebuiltRequest['body'], origin: string): string {
   return `curl ${shellQuote(origin + (paths[route] ?? ''))} \\
   -H "Authorization: Bearer $GATEWAY_KEY" \\

@@ -51,8 +51,8 @@ interface FormLink {
 }
 
 /**
- * Links to the page on which the rule or the ceiling can be changed. Members who aren't owners can open that page, but
- * they can't change anything there.
+ * Links to the page where owners can change the rule or the ceiling. Other members can open it as well, but not change
+ * anything.
  */
 function formLink(context: ConsoleContext, row: RefusedCallRow): Html | string {
   const link = placeOf(row, context.role === 'owner');
@@ -64,7 +64,7 @@ function formLink(context: ConsoleContext, row: RefusedCallRow): Html | string {
 }
 
 function placeOf({ reason, keyPrefix, keyName, source, requestedModel }: RefusedCallRow, isOwner: boolean): FormLink | null {
-  // Calls that the gateway makes itself have no key.
+  // The gateway's own calls have no key.
   const key = (label: string, page: string): FormLink | null => (keyName === null ? null : { label, path: `/keys/${keyPrefix}${page}` });
   const edit = isOwner ? '/edit' : '';
   const places: Readonly<Record<RefusalReason, FormLink | null>> = {

@@ -45,7 +45,7 @@ export interface RefusedListDeps {
 
 const pageSize = 50;
 
-/** Register these before `/calls/:id`. */
+/** These routes have to be registered before `/calls/:id`. */
 export function createRefusedListRoutes(deps: RefusedListDeps): readonly ConsoleRoute[] {
   return [
     get('/calls/refused', 'member', (context) => deps.readStored(() => showRefused(deps, context))),
@@ -119,7 +119,7 @@ function refusedFilters(context: ConsoleContext, { reason, key, source }: Refusa
   );
 }
 
-/** Says how many refused calls of the period are missing from the list because we didn't record them. */
+/** We don't record every refused call. Says how many calls of the period are missing from the list because of that. */
 function unrecordedNotice({ calls, recorded }: RefusalCounts): Html | string {
   const missing = calls - recorded;
   if (missing <= 0) return '';

@@ -24,7 +24,7 @@ import { type ConsoleContext, type ConsoleRoute, type CsvValue, get } from '../f
 
 export interface ConversationListDeps {
   readonly queries: Queries;
-  /** Drains the journal of this process and then runs the query, so that it sees calls that have just ended. */
+  /** Runs the query after draining the journal of this process, so that it finds calls that have only just ended. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -117,7 +117,7 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
   });
 }
 
-/** Conversations have no title until memory has read them. Their start has to do until then. */
+/** A conversation has no title before memory has read it. Until then, we show when it started. */
 function titleOf({ title, state, startedAt }: ConversationSummary, { zone }: ConsoleContext): Html | string {
   return (
     title ||

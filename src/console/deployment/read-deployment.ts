@@ -1,6 +1,6 @@
 /**
- * Reads the figures of the deployment overview. They cover all projects, for a period and the one before. The number of
- * queries doesn't depend on the number of projects, except for the ceilings of the keys that are shown.
+ * Reads the figures of the deployment overview for all projects, both for a period and for the one before. Except for
+ * the ceilings of the keys that we show, the number of queries doesn't depend on the number of projects.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { memoryApplication, playgroundApplication } from '../../core/call.ts';
@@ -19,18 +19,16 @@ import { orTooMany } from '../frame/row-limit.ts';
 export interface DeploymentDeps {
   readonly listProjects: () => Promise<readonly Project[]>;
   readonly analytics: Pick<Analytics, 'deployment'>;
-  /** Keys can belong to any project. */
   readonly findKeys: (ids: readonly string[]) => Promise<readonly KeyRecord[]>;
   readonly findNames: (personIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
   readonly readCounters: ReadCounters;
   readonly readHealth: ReadHealth;
-  /** Returns the names of the providers of the configuration. */
+  /** Returns the names of all configured providers. */
   readonly providerNames: () => readonly string[];
-  /** Runs a query after this process has stored its calls. */
+  /** Runs the query once this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
-/** The figures of a period and of the period before it, which we compare. */
 export interface Compared {
   readonly current: DeploymentFigures;
   readonly previous: DeploymentFigures;
@@ -38,14 +36,14 @@ export interface Compared {
 
 export interface ProjectFigures extends Compared {
   readonly project: Project;
-  /** The spend of this calendar month (UTC). Null if the project has no cap. */
+  /** What the project has spent in this calendar month (UTC). Null if it has no cap. */
   readonly monthNanos: bigint | null;
 }
 
-/** We only show this many projects, because reading more would take too long. Projects are sorted by slug. */
+/** Reading more than this would take too long, so we show the first projects by slug. */
 export const maxProjects = 2_000;
 const maxRows = 10;
-/** We only read the largest models and providers, and at most this many of each. The totals include the others too. */
+/** We only read this many of the largest models and providers. The totals still include all of them. */
 const maxGroups = 200;
 
 export async function readProjects(
@@ -80,7 +78,6 @@ export interface KeyFigures extends Compared {
   readonly uses: readonly CeilingUse[];
 }
 
-/** Finds the keys that spent the most. */
 export async function readKeys(
   { analytics, findKeys, readCounters }: DeploymentDeps,
   projects: readonly Project[],
@@ -147,7 +144,7 @@ export async function readModels(
 
 export interface ProviderFigures {
   readonly name: string;
-  /** Attempts in this period and the previous one. Null if that would mean reading too many calls. */
+  /** Null if we would have to read too many calls for this. */
   readonly attempts: Compared | null;
   readonly health: ProviderHealth;
 }
@@ -181,8 +178,8 @@ export async function readProviders(
 }
 
 /**
- * Returns what the gateway's own calls for memory cost in the period. All other figures of the overview include these
- * calls.
+ * Returns what the gateway's own calls for memory cost in the period. They're already included in all other figures of
+ * the overview.
  */
 export async function readOwnCalls(
   { analytics }: DeploymentDeps,
@@ -202,7 +199,7 @@ export async function readOwnCalls(
   return own ?? noDeploymentFigures;
 }
 
-/** Reads the spend over time of the projects with the highest spend. */
+/** Reads what the projects with the highest spend have spent over time. */
 export function readChart(
   { analytics }: DeploymentDeps,
   projectIds: readonly string[],

@@ -11,7 +11,7 @@ import type { Column } from '../frame/table.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 import type { Compared, KeyFigures, NamedComparison, ProjectFigures, ProviderFigures } from './read-deployment.ts';
 
-/** Returns the columns with calls, errors and spend, with which every table ends. */
+/** Every table ends with these columns. */
 function figureColumns<Row>(figuresOf: (row: Row) => Compared | null, calls = 'Calls'): readonly Column<Row>[] {
   const muted = html`<span class="muted">–</span>`;
   return [
@@ -44,7 +44,7 @@ function costOf(figures: DeploymentFigures | undefined): Html {
     : html`${total(figures.costNanos)} <span class="muted" title="${formatCount(figures.unpriced)} calls with unknown cost">+ ?</span>`;
 }
 
-/** Returns the change in percent. Returns null if there was no spend in the previous period. */
+/** Returns the change of the spend in percent. Null if there was no spend in the period before. */
 function changeOf(figures: Compared | null): Html | null {
   if (figures === null || figures.previous.costNanos === 0n) return null;
   const before = Number(figures.previous.costNanos);
@@ -65,7 +65,7 @@ function footerOf(label: string, { current, previous }: Compared, emptyCells: nu
   ];
 }
 
-/** Returns the URL of a page of the project, for the same period as this page. */
+/** Links to a page of the project with the same period that this page shows. */
 export function projectHref(
   context: ConsoleContext,
   slug: string,

@@ -1,4 +1,7 @@
-/** The page of an end user: how much the gateway stores about them, and the newest of each kind. */
+/**
+ * The page of an end user. It shows how much the gateway stores about them, and the newest memories, conversations and
+ * facts.
+ */
 import { hashSubjectHex } from '../../core/subject.ts';
 import { dayMs } from '../../core/time.ts';
 import { addDays, startOf } from '../../core/time-zone.ts';
@@ -37,13 +40,13 @@ import { earliest, latest } from './times.ts';
 
 export interface KnownEndUser {
   readonly subject: string;
-  /** True if there's anything besides calls, whether or not it shows up in a figure of the page. */
+  /** True if we store anything about the end user besides their calls, even if it isn't in any figure of the page. */
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
-  /** The profile page that learning has written. */
+  /** The end user's profile, as learning has written it. */
   readonly page: StoredPage | null;
-  /** The start of the first conversation and the latest activity. */
+  /** When the first conversation started and when there was last any activity. */
   readonly times: SeenTimes | null;
   readonly pinned: readonly Item[];
   readonly items: readonly Item[];
@@ -77,7 +80,7 @@ ${newest(context, known)}`;
   };
 }
 
-/** The page of an end user whose id we don't know, because we only store a hash of it. */
+/** The page of an end user whose id we don't know, because we only have its hash. */
 export function unnamedPage(context: ConsoleContext, sha256: string, calls: SubjectCalls): PageContent {
   const content = html`${notice('Calls only contain the SHA-256 of an end user’s id, and the latest ones have no stored text that names it. If you know the id, search for it to see what memory knows about this end user.')}
 ${stats(callStats(context, calls, sha256))}
@@ -98,8 +101,8 @@ ${callSection(context, calls, sha256)}`;
 }
 
 /**
- * What an owner can do: download the end user's data, or erase it. The form for erasures lists what it would delete and
- * asks for the end user's id.
+ * Owners can download the end user's data or erase it. Before they erase anything, a form lists what would be deleted,
+ * and they have to type the end user's id.
  */
 function ownerActions(context: ConsoleContext, subject: string): Html {
   const download = actionButton({
@@ -247,7 +250,7 @@ function callsPath(context: ConsoleContext, calls: SubjectCalls, sha256: string)
 
 const longestPeriod = 30 * dayMs;
 
-/** Returns the days from the first call to the last one, or the last 30 of them. */
+/** Returns the period from the first to the last call, or its last 30 days if it's longer. */
 function periodOf({ zone }: ConsoleContext, { firstAt, lastAt }: SubjectCalls): Record<string, string> {
   if (firstAt === null || lastAt === null) return {};
   const from = Math.max(firstAt.getTime(), lastAt.getTime() - longestPeriod);

@@ -1,4 +1,4 @@
-/** Helpers for times, any of which may be missing. */
+/** Finds the latest or earliest of several times, some of which may be missing. */
 
 export function latest(...times: readonly (Date | null | undefined)[]): Date | null {
   return pick(times, Math.max);

@@ -37,7 +37,7 @@ import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 export interface ErasurePagesDeps {
   readonly preview: (projectId: string, subject: string) => Promise<ErasurePreview>;
   readonly erase: (projectId: string, subject: string, askedBy: string) => Promise<ErasureSummary>;
-  /** Lists erasures, newest first. With `before`, only those older than the erasure with this id. */
+  /** Lists erasures, newest first. If `before` is set, the list starts after the erasure with this id. */
   readonly listErasures: (projectId: string, limit: number, before: string | null) => Promise<readonly ErasureReport[]>;
   readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
   readonly exportMemory: ExportMemory;
@@ -91,7 +91,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
         };
       },
     ),
-    // This is a POST because the URL of a link would contain the subject.
+    // A link would have the subject in its URL, so we use POST.
     post('/erase/export', { access: 'owner', action: 'memory.export' }, async ({ project }, fields) => {
       const subject = readSubject(fields);
       if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
@@ -128,8 +128,8 @@ function validSubject(fields: URLSearchParams): string | null {
 }
 
 /**
- * Returns true if the person typed the subject to confirm the erasure. Spaces around the text only matter if the
- * subject itself has some.
+ * Checks whether the person has typed the subject to confirm the erasure. We ignore spaces around the text, unless
+ * they're a part of the subject.
  */
 function isConfirmed(fields: URLSearchParams, subject: string): boolean {
   const typed = fields.get('confirmation') ?? '';

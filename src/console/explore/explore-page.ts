@@ -35,7 +35,9 @@ import { readView, refusalGroup, requestedFilter, units, type View } from './vie
 export interface ExploreDeps extends CanaryPageDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
-  /** Returns the end users by the hashes that calls contain. Unknown ones are missing. */
+  /**
+   * Calls only contain a hash of the end user. Returns the end users by that hash, without those that we don't know.
+   */
   readonly findSubjects: (projectId: string, hashes: readonly string[]) => Promise<Names>;
   readonly findNames: (personIds: readonly string[]) => Promise<Names>;
 }
@@ -107,7 +109,7 @@ ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figure
   return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };
 }
 
-/** Looks up names if the report is grouped by end user or by person. */
+/** Only reports about end users or people contain ids for which we need names. */
 async function readNames(
   { findSubjects, findNames }: Pick<ExploreDeps, 'findSubjects' | 'findNames'>,
   { project }: ConsoleContext,
@@ -116,7 +118,7 @@ async function readNames(
 ): Promise<Names> {
   const found = report.groups.flatMap(({ name }) => name ?? []);
   if (group === 'subject') return findSubjects(project.id, found);
-  // We get the ids of people from the `trigger` of calls. Callers can send any text there, so we skip everything that
+  // We get the ids of people from the `trigger` of calls, where callers can write anything. So we skip everything that
   // isn't a UUID.
   return group === 'person' ? findNames(found.filter(isUuid)) : new Map();
 }
@@ -156,8 +158,7 @@ async function exportExplore(deps: ExploreDeps, context: ConsoleContext): Promis
 }
 
 /**
- * Replaces ids and hashes by names for the CSV export. If we don't know an end user's name, the export contains the
- * full hash.
+ * The CSV export has names in place of ids and hashes. If we don't know an end user's name, it contains the full hash.
  */
 function withNames(report: FiguresReport, names: Names): FiguresReport {
   return { ...report, groups: report.groups.map((entry) => ({ ...entry, name: names.get(entry.name ?? '') ?? entry.name })) };

@@ -1,4 +1,4 @@
-/** The table below the chart of the Explore page, which shows the totals of each group. */
+/** The table below the chart of the Explore page, with the totals of each group. */
 import { playgroundApplication } from '../../core/call.ts';
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
@@ -70,12 +70,10 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   });
 }
 
-/** Maps the ids of people and the hashes of end users that calls contain to the names that we show. */
+/** The names to show for ids of people and for hashes of end users. */
 export type Names = ReadonlyMap<string, string>;
 
-/**
- * Labels for groups of calls or attempts that have no value. If an attempt has no model, an older version recorded it.
- */
+/** The labels of groups without a value. Attempts without a model come from a version that didn't record it. */
 const withoutName: Partial<Readonly<Record<Group, string>>> = {
   attempted: 'Not recorded before an update',
   subject: 'No end user',
@@ -89,10 +87,10 @@ export function nameOf({ group }: Pick<View, 'group'>, { kind, name }: GroupFigu
   return names.get(name) ?? name;
 }
 
-/** Returns a link to the group's calls, or nothing if no filter selects them. */
+/** Links to the group's calls. Some groups have no link, because no filter of the call list selects them. */
 export function hrefOf(context: ConsoleContext, { group, filter }: View, { kind, name }: GroupFigures): { href?: string } {
   if (kind === 'others' || group === null || group === 'provider') return {};
-  // The call list has no filter for "no end user" or "no attempted model", so we can't link these rows.
+  // The call list can't filter by "no end user" or "no attempted model".
   if (name === null && (group === 'subject' || group === 'attempted')) return {};
   const application = group === 'person' ? { source: playgroundApplication } : {};
   const query = { ...rangeQuery(context), ...filterQuery(filter), ...application, [group]: toFilterValue(name) };

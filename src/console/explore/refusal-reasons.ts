@@ -18,11 +18,11 @@ type Reason = RefusalsOfUnit['reason'];
 
 interface Refusals {
   readonly units: readonly { readonly start: number; readonly end: number; readonly calls: ReadonlyMap<Reason, number> }[];
-  /** Sorted by frequency, starting with the most frequent reason. */
+  /** The most frequent reason comes first. */
   readonly reasons: readonly { readonly reason: Reason; readonly calls: number }[];
 }
 
-/** Returns those of the page's filters that make sense for refused calls. */
+/** Only these filters of the page make sense for refused calls. */
 function appliedFilter({ filter: { source, key } }: View): Record<string, string> {
   return { ...(source !== undefined && { source }), ...(key !== undefined && { key }) };
 }

@@ -10,7 +10,10 @@ import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/anal
 import { readCallFilter } from '../frame/call-filters.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-/** Selects refused calls, which aren't stored with the others, so this isn't a real group. */
+/**
+ * This isn't a real group. We store refused calls separately, so if a person selects this, the page shows those
+ * instead.
+ */
 export const refusalGroup = 'refusal';
 
 export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];
@@ -20,19 +23,18 @@ export interface View {
   readonly filter: CallFilter;
   readonly metric: Metric;
   readonly group: Group | null;
-  /** True if the page shows refused calls by reason. `group` is null in this case. */
+  /** If true, the page shows refused calls by reason, and `group` is null. */
   readonly isOfRefusals: boolean;
   /**
-   * The unit that the person chose. If the period contains too many of these units, we use the coarser `chartUnit` for
-   * the chart.
+   * The unit that the person chose. If the period has too many of them, the chart uses `chartUnit`, which is coarser.
    */
   readonly unit: CalendarUnit;
   readonly chartUnit: CalendarUnit;
 }
 
 /**
- * Calls only belong to a person if they were made in the playground. So if the page is grouped by person, we only read
- * calls of the playground.
+ * We only know the person of a call if it was made in the playground. So if the page is grouped by person, we leave out
+ * all other calls.
  */
 export function requestedFilter({ group, filter }: Pick<View, 'group' | 'filter'>): CallFilter {
   if (group !== 'person' || filter.source !== undefined) return filter;

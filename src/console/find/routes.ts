@@ -1,6 +1,6 @@
 /**
- * Finds pages, projects, keys and calls by one text. The results are a page of their own, and with JavaScript also the
- * command palette that Ctrl K opens (`frame/palette.js`).
+ * Finds pages, projects, keys and calls for any text that a person types. The results have a page of their own. With
+ * JavaScript, they're also in the command palette that Ctrl K opens (`frame/palette.js`).
  */
 import { addDays, startOf } from '../../core/time-zone.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
@@ -22,11 +22,10 @@ import { periodQuery } from '../frame/time-range.ts';
 export interface FindDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly findCalls: (projectId: string, text: string) => Promise<FoundCalls>;
-  /** Returns the first end users whose id begins with the text. */
+  /** Returns some of the end users whose id begins with the text, up to `limit`. */
   readonly findEndUsers: (projectId: string, text: string, limit: number) => Promise<SubjectList>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly projectsOf: (person: Person) => Promise<readonly { readonly slug: string; readonly name: string }[]>;
-  /** Returns the pages that the person may open. */
   readonly pagesFor: (view: { readonly slug: string; readonly role: Role; readonly isAdmin: boolean }) => readonly NavGroup[];
 }
 
@@ -43,9 +42,8 @@ interface HitGroup {
   readonly hits: readonly Hit[];
 }
 
-/** We show at most this many results of each kind. */
 const maxHits = 8;
-/** One less, because the last line links to the complete list. */
+/** The last line links to the complete list, so there's room for one less. */
 const maxEndUsers = maxHits - 1;
 
 export function createFindRoutes(deps: FindDeps): readonly ConsoleRoute[] {
@@ -66,7 +64,7 @@ async function showResults(deps: FindDeps, context: ConsoleContext): Promise<Pag
   const groups = await find(deps, context);
   const whole = groups.flatMap(({ hits }) => hits.filter(({ isWhole }) => isWhole));
   const [only] = whole;
-  // Go straight to it, since whoever enters a whole id wants to see what that is.
+  // If somebody enters a whole id, they want to see what it belongs to, so we go straight there.
   if (only && whole.length === 1 && groups.every(({ title }) => idTitles.has(title))) return { kind: 'redirect', to: only.href };
   const field = textField({
     name: 'q',
@@ -137,8 +135,8 @@ function refusedHit(context: ConsoleContext, refused: FoundCalls['refused']): re
 }
 
 /**
- * Puts the end user with exactly this id first. We may only know them by the hash in their calls, and people can also
- * search for that hash.
+ * The end user with exactly this id comes first. We may only know them by the hash in their calls, and it's also
+ * possible to search for that hash.
  */
 function endUserHits(context: ConsoleContext, text: string, { subjects, stoppedAt }: SubjectList, calledAt: Date | null): readonly Hit[] {
   const toHit = (subject: string): Hit => ({ label: subject, href: endUserPath(context, subject) });
@@ -152,7 +150,7 @@ function endUserHits(context: ConsoleContext, text: string, { subjects, stoppedA
   return [{ label: text, detail, href, isWhole: true }, ...others];
 }
 
-/** Links to the calls of the seven days that end with the day of the latest call. */
+/** Links to the calls of a week, which ends with the day of the latest call. */
 function callsHit(context: ConsoleContext, latest: Date | null, filter: Readonly<Record<string, string>>, label: string): readonly Hit[] {
   if (latest === null) return [];
   const { zone } = context;

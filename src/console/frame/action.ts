@@ -20,8 +20,8 @@ interface Submission {
 }
 
 /**
- * Runs the action of a submitted form and sends its result. If the action rejects the input, we show the form again
- * with the errors.
+ * Runs the action of a submitted form and sends its result. If the action rejects the input, the person sees the form
+ * again with the errors.
  */
 export async function runSubmitted(
   route: ActionRoute,
@@ -46,7 +46,7 @@ export async function runSubmitted(
   await responder.send(response, result, visit, visited);
 }
 
-/** The audit row is written before the action runs and completed afterwards. */
+/** We write the audit row before the action runs, and complete it afterwards. */
 async function runAction(
   route: ActionRoute,
   context: ConsoleContext,

@@ -1,14 +1,13 @@
 /**
- * Applies the command of a button in the fields for tiers to the form: it moves, adds or removes a model or a tier, or
- * copies an inherited tier.
+ * Carries out what a button in the fields for tiers says. It moves, adds or removes a model or a tier, or copies an
+ * inherited tier into the form.
  */
 import { type TierKind, tierKinds } from '../../projects/tiers.ts';
 import { formRows, type InheritedTier, setRows, type TierRow } from './tier-fields.ts';
 
 /**
- * Applies the form's `arrange` command and returns the changed form. For example, `up:tiers:0:2` moves a model up,
- * where `tiers` is the name of the fields, 0 is the tier and 2 is the model. We ignore commands that don't fit the
- * form.
+ * Applies the form's `arrange` command and returns the changed form. For example, `up:tiers:0:2` moves the third model
+ * of the first tier up, where `tiers` is the name of the fields. We ignore commands that don't make sense for the form.
  */
 export function arrangeTiers(form: URLSearchParams, inherited: (kind: TierKind) => readonly InheritedTier[]): URLSearchParams {
   const changed = new URLSearchParams(form);

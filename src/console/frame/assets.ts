@@ -1,6 +1,6 @@
 /**
- * Serves the console's style sheet and scripts. Each file is read and compressed only once, and its URL contains a hash
- * of the content so that browsers can cache it forever.
+ * Serves the console's style sheet and scripts. We read and compress each file only once. Its URL contains a hash of
+ * the content, so browsers can cache it forever.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -8,10 +8,9 @@ import { basename } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
 export interface Asset {
-  /** The path on this site, which contains a hash of the content. */
   readonly href: string;
   readonly contentType: string;
-  /** Returns the body in the best encoding that the request accepts. */
+  /** Returns the body in the best encoding that the browser accepts. */
   encode(acceptEncoding: string | undefined): { readonly body: Buffer; readonly encoding: 'br' | 'gzip' | null };
 }
 
@@ -26,7 +25,7 @@ const assets = new Map<string, Asset>();
 export const assetPath = '/console/assets/';
 
 /**
- * Registers a file to be served. Call it once when a module is loaded, e.g. `defineAsset(new URL('./playground.js',
+ * Registers a file that we serve. Call this once when a module is loaded, e.g. `defineAsset(new URL('./playground.js',
  * import.meta.url))`.
  */
 export function defineAsset(file: URL): Asset {

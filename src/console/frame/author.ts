@@ -1,22 +1,22 @@
 /**
- * Formats the authors of memories and other changes. They are stored as `key:<prefix>`, `person:<id>` or the name of a
- * part of the gateway.
+ * Formats who wrote a memory or made another change. Authors are stored as `key:<prefix>`, `person:<id>` or the name of
+ * a part of the gateway.
  */
 import { isUuid } from '../../core/ids.ts';
 import { type Html, html } from './html.ts';
 
-/** Maps ids of people to their names. */
+/** The names of people, by their ids. */
 export type FindNames = (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 
 const personPrefix = 'person:';
 const keyPrefix = 'key:';
 
-/** Returns the author to store with changes that this person makes. */
+/** Returns what we store as the author if this person makes a change. */
 export function authorOf({ person }: { readonly person: { readonly id: string } }): string {
   return `${personPrefix}${person.id}`;
 }
 
-/** Looks up the names of the authors who are people. Pass the result to `authorName`. */
+/** Looks up the names of all authors who are people, for `authorName`. */
 export function findAuthors(findNames: FindNames, authors: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const ids = authors.flatMap((author) => (author.startsWith(personPrefix) ? [author.slice(personPrefix.length)] : []));
   return findNames([...new Set(ids)].filter(isUuid));

@@ -54,17 +54,18 @@ const any: Option = { value: '', label: 'Any' };
 const none: Option = { value: noValue, label: 'None' };
 const toOption = (value: string): Option => ({ value, label: value });
 
-/** Filters that only links can set. The form has no fields for them. */
+/** The form has no fields for these filters, but links can set them. */
 const linkedFilters = ['asked', 'turn', 'agent', 'trigger', 'canary', 'control', 'person', 'attempted'];
 
-/** Parses the filters of a view. The gateway's own calls are hidden unless the person asks for them. */
+/** Parses the filters of a view. We hide the gateway's own calls unless the person asks for them. */
 export function readCallFilter({ url }: Pick<ConsoleContext, 'url'>): CallFilter {
   return hideOwnCalls(parseCallFilter(url.searchParams));
 }
 
 /**
- * Renders a GET form, with the less common filters in a collapsed section. The query parameters in `keep` keep their
- * values. `results` are additional options for the field that filters by result.
+ * Renders the form for the filters, with the less common ones in a collapsed section. It also sends the query
+ * parameters in `keep` again, so that these don't get lost. `results` are additional options for the field that filters
+ * by result.
  */
 export function callFilterForm(
   { url }: Pick<ConsoleContext, 'url'>,
@@ -164,7 +165,9 @@ function describeValue(name: string, value: string): string {
   return units[name] === undefined ? value : `${value} ${units[name]}`;
 }
 
-/** Renders a link that inverts a filter, i.e. shows all other calls instead of only these calls, or the reverse. */
+/**
+ * Renders a link that inverts a filter. If the page shows only these calls, the link shows all others, and vice versa.
+ */
 function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: string): Html | string {
   const inverse = name.startsWith('not_') ? name.slice('not_'.length) : `not_${name}`;
   if (!filterNames.includes(inverse)) return '';
@@ -180,8 +183,8 @@ export function filterQuery({ own, ...filter }: CallFilter): Record<string, stri
 }
 
 /**
- * Counts the filters that a person has set. The filter that hides the gateway's own calls doesn't count, because it's
- * on by default.
+ * Counts the filters that a person has set. We don't count the one that hides the gateway's own calls, because it's on
+ * by default.
  */
 function countFilters({ own: _own, ...filter }: CallFilter): number {
   return Object.values(filter).filter((value) => value !== undefined).length;

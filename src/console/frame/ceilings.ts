@@ -1,4 +1,4 @@
-/** Shows the ceilings of keys and applications, and the form fields that set them. */
+/** Shows the ceilings of keys and applications, and has the form fields for them. */
 import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
 import { type Ceiling, type CeilingName, type WindowKind, windowAt } from '../../core/windows.ts';
 import type { FieldErrors } from './field-errors.ts';
@@ -8,13 +8,13 @@ import { numberOrNull } from './form-values.ts';
 import { type Html, html } from './html.ts';
 import { formatCompact, formatCount, formatUsd } from './values.ts';
 
-/** Usage of a ceiling in its current window. Unlimited ceilings don't have one. */
+/** How much of a ceiling has been used in its current window. There's no such thing for unlimited ceilings. */
 export interface CeilingUse {
   readonly name: CeilingName;
   readonly limit: number;
   readonly window: WindowKind;
   readonly used: number;
-  /** Upper bound for the calls that are still running. */
+  /** The most that running calls can still use. */
   readonly reserved: number;
 }
 
@@ -26,7 +26,7 @@ const windowLabels: Readonly<Record<WindowKind, string>> = {
   total: 'in total',
 };
 
-/** Lists the counters of all ceilings that have a limit, for the windows that contain `now`. */
+/** Lists the counters of all limited ceilings, for the windows that we're in at the time `now`. */
 export function countersOf(
   holder: Pick<CounterKey, 'projectId' | 'scope' | 'scopeId'>,
   ceilings: Partial<Readonly<Record<CeilingName, Ceiling>>>,
@@ -40,7 +40,7 @@ export function countersOf(
 
 const ceilingNames = ['cost', 'calls', 'rpm', 'tpm'] as const;
 
-/** Merges counters with their usage. If `counted` doesn't mention a counter, nothing has been used in its window. */
+/** If `counted` has no entry for a counter, nothing has been used in its window. */
 export function toUses(
   counters: readonly { readonly key: CounterKey; readonly limit: number }[],
   counted: ReadonlyMap<string, { readonly used: number; readonly reserved: number }>,
@@ -69,7 +69,7 @@ function formatAmount(name: CeilingName, amount: number): string {
   return amount >= 100_000 ? formatCompact(amount) : formatCount(amount);
 }
 
-/** Describes a ceiling, e.g. as `$5 per day` or `60 calls per minute`. Returns null if there is no limit. */
+/** Describes a ceiling, e.g. as `$5 per day` or `60 calls per minute`. Returns null if it's unlimited. */
 export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): string | null {
   if (limit === null) return null;
   const amount = name === 'cost' ? formatUsd(limit) : `${formatCount(limit)} ${name === 'tpm' ? 'tokens' : 'calls'}`;
@@ -79,7 +79,7 @@ export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): 
 interface CeilingFieldsOptions {
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;
-  /** True for keys, which also have ceilings per minute. */
+  /** Only keys have ceilings per minute. */
   readonly withRates: boolean;
 }
 
@@ -110,8 +110,8 @@ ${withRates ? html`<div class="field-row">${limit('rpm', 'calls', 1)}${limit('tp
 }
 
 /**
- * Returns the limit that was entered, or null if the field is empty, which means that there's no limit. We return
- * invalid input unchanged, so that the store rejects it.
+ * Returns the limit from the form. Null means that the field is empty, so there's no limit. We don't check the input
+ * here, because the store rejects invalid values.
  */
 export function readLimit(form: URLSearchParams, name: CeilingName): number | string | null {
   return numberOrNull(form, `ceilings.${name}`);

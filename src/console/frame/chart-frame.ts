@@ -10,33 +10,32 @@ const seriesColours = 8;
 export interface Bucket {
   /** The label for tooltips and the table, such as `2026-11-22`. */
   readonly label: string;
-  /** A short name for the axis, such as `22 Nov`. Defaults to the label. */
+  /** A shorter label for the axis, such as `22 Nov`. Defaults to `label`. */
   readonly axisLabel?: string;
-  /** One value per series. Null is a gap, e.g. when there were no calls to compute a latency from. */
+  /** There's one value per series. Null leaves a gap, e.g. if there were no calls and so there's no latency either. */
   readonly values: readonly (number | null)[];
-  /** A link to the calls that this bucket counts. */
+  /** Links to the calls of this bucket. */
   readonly href?: string;
 }
 
 export interface Series {
   readonly name: string;
   readonly href?: string;
-  /** Overrides the colour that the series gets from its position. */
+  /** Use this instead of the colour for the series' position. */
   readonly tone?: 'bad';
 }
 
 export interface ChartOptions {
-  /** The caption of the chart. */
   readonly title: string;
   readonly hideTitle?: boolean;
-  /** The time zone of the buckets, which is shown below the chart. */
+  /** The time zone of the buckets. We mention it below the chart. */
   readonly zone?: string;
   readonly series: readonly Series[];
   readonly buckets: readonly Bucket[];
   readonly format: (value: number) => string;
-  /** Set this for counts, so that the axis has no fractions. */
+  /** Counts have no fractions, so set this to keep them off the axis. */
   readonly wholeNumbers?: boolean;
-  /** The heading of the table's first column, such as `Day`. */
+  /** The heading of the first column in the table, such as `Day`. */
   readonly bucketName?: string;
 }
 
@@ -60,7 +59,7 @@ export function percent(value: number): string {
   return `${Number(value.toFixed(3))}%`;
 }
 
-/** Picks up to four round values for the axis. `max` is the value at the top of the plot. */
+/** Picks up to four round values for the axis. `max` is the value that the top of the plot stands for. */
 export function yTicks(largest: number, wholeNumbers = false): { ticks: number[]; max: number } {
   const rough = wholeNumbers ? Math.max(1, largest / 4) : largest / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -84,7 +83,7 @@ export function xLabels(buckets: readonly Bucket[], align: 'middle'): Html {
   })}`;
 }
 
-/** Returns an SVG path through the centres of the buckets. A null value interrupts the line. */
+/** Returns an SVG path through the centres of the buckets. At a null value the line is interrupted. */
 export function lineOf(values: readonly (number | null)[], max: number, step: number, height = plotHeight): string {
   let isDrawing = false;
   return values

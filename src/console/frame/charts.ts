@@ -29,7 +29,7 @@ export function barChart(options: ChartOptions): Html {
   const { ticks, max } = yTicks(Math.max(...totals), wholeNumbers);
   const step = 100 / buckets.length;
   const gap = Math.min(step * 0.2, 1);
-  // We draw all bars of a series as a single path to keep pages with many bars small.
+  // All bars of a series are a single path, which keeps pages with many bars small.
   const bars = series.map((_, position) => {
     const path = buckets.map(({ values }, index) => {
       const height = ((values[position] ?? 0) / max) * plotHeight;
@@ -84,7 +84,7 @@ export interface RankedItem {
   readonly label: string;
   readonly value: number;
   readonly href?: string;
-  /** Text in front of the value. */
+  /** Shown in front of the value. */
   readonly detail?: Html | string;
 }
 
@@ -114,22 +114,21 @@ export function ranking({
 
 export interface Span {
   readonly label: Html | string;
-  /** Milliseconds since the start of the waterfall. */
+  /** In milliseconds from the start of the waterfall. */
   readonly start: number;
   readonly end: number;
   /**
-   * The time of an event within the span, such as the first byte of a response. We draw the bar in a paler colour up to
-   * this time.
+   * When something happened during the span, e.g. the first byte of a response arrived. Up to this time, the bar has a
+   * paler colour.
    */
   readonly mark?: number;
   readonly tone: 'good' | 'warning' | 'bad' | 'neutral';
-  /** Shown to the right of the bar, e.g. the outcome. */
+  /** Shown to the right of the bar, for example an outcome. */
   readonly detail?: Html | string;
-  /** The tooltip of the bar. */
   readonly title: string;
 }
 
-/** Renders spans on a common time axis, such as the attempts of a call. */
+/** Renders bars on a common time axis, e.g. for the attempts of a call. */
 export function waterfall({
   title,
   spans,
@@ -176,8 +175,8 @@ function legendOf({ series }: ChartOptions): Legend[] {
 }
 
 /**
- * Wraps a bucket of a chart in a link if it has one. We keep these links out of the tab order, because the table below
- * the chart repeats them.
+ * If the bucket of a chart has a link, we wrap it in that. The table below the chart has the same links, so we keep
+ * these out of the tab order.
  */
 function linked(href: string | undefined, content: Html): Html {
   return href === undefined ? html`<g class="bucket">${content}</g>` : html`<a class="bucket" href="${href}" tabindex="-1">${content}</a>`;

@@ -1,24 +1,24 @@
-/** Compresses pages, which are mostly markup that repeats and shrink to a fifth. */
+/** Compresses pages. They consist mostly of repeated markup, so they shrink to a fifth. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
-/** Compressing smaller bodies gains nothing, because they fit into one packet anyway. */
+/** Anything smaller fits into one packet anyway, so compressing it gains nothing. */
 const minBytes = 1_000;
 const maxPadding = 100;
 const headerBytes = 10;
-/** FNAME, a flag in the gzip header. If it's set, a file name follows the header. */
+/** A flag in the gzip header (FNAME), which says that a file name follows. */
 const hasName = 0x08;
 
 const gzipAsync = promisify(gzip);
 
 /**
- * Returns the compressed text, or null if the request doesn't accept gzip or the text is short. zlib compresses it in a
- * thread, so calls don't wait.
+ * Compresses a page in a thread of zlib, so that calls don't have to wait. Returns null if the text is short or the
+ * browser doesn't accept gzip.
  *
- * A file name of random length in gzip's header hides the exact size. From that size, somebody who can make a browser
- * request pages with texts of their choice could guess what else is in the page, one character after the other
- * (BREACH). That's why we don't use Brotli, which has no such header.
+ * If somebody can make a browser request pages that contain texts of their choice, the exact sizes let them guess the
+ * rest of the page, one character after the other (BREACH). To hide the exact size, we put a file name of random length
+ * into the gzip header. Brotli has no such header, which is why we don't use it.
  */
 export async function compressHtml(text: Buffer, acceptEncoding: string | undefined): Promise<Buffer | null> {
   if (text.length < minBytes || !acceptsGzip(acceptEncoding ?? '')) return null;

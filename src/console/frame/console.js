@@ -1,6 +1,7 @@
-// Conveniences only. Every page works without JavaScript.
+// This script is only for convenience. Every page works without JavaScript.
 
-// A `[data-copy]` button copies the code or text before it. It's hidden unless the browser gives us access to the clipboard.
+// A `[data-copy]` button copies the code or text before it. We only show it if the browser gives us access to the
+// clipboard.
 const showCopyButtons = (root) => {
   if (!navigator.clipboard) return;
   for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false;
@@ -17,7 +18,7 @@ document.addEventListener('click', async (event) => {
       button.textContent = label;
     }, 1500);
   }
-  // Close open menus when the user clicks somewhere else.
+  // Close menus when the user clicks anywhere else.
   for (const menu of document.querySelectorAll('details.menu[open]')) if (!menu.contains(event.target)) menu.open = false;
 });
 document.addEventListener('keydown', (event) => {
@@ -27,7 +28,7 @@ document.addEventListener('keydown', (event) => {
     menu.querySelector('summary').focus();
   }
 });
-// Keep empty fields of GET forms out of the URL by disabling them during the submit.
+// Keep empty fields of GET forms out of the URL. Browsers don't submit disabled fields.
 document.addEventListener('submit', (event) => {
   const form = event.target;
   if (form.method !== 'get') return;

@@ -6,7 +6,7 @@ import type { CsvRows, CsvValue } from './route.ts';
 
 const chunkSize = 16_384;
 
-/** Resolves once all rows are sent. Rejects if a row can't be read or the client disconnects. */
+/** Resolves once all rows have been sent. Rejects if we can't read a row or the client disconnects. */
 export async function sendCsv(
   response: ServerResponse,
   { header, rows }: { readonly header: readonly string[]; readonly rows: CsvRows },
@@ -30,7 +30,7 @@ function formatCsvRow(values: readonly CsvValue[]): string {
 }
 
 /**
- * Spreadsheets evaluate text that looks like a formula, so we put an apostrophe in front of it. Numbers aren't changed.
+ * Spreadsheets evaluate text that looks like a formula, so we put an apostrophe in front of it. We leave numbers alone.
  */
 function formatValue(value: CsvValue): string {
   if (value === null) return '';

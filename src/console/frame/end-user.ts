@@ -1,6 +1,6 @@
 /**
- * Links to an end user's page. The subject is a part of the path. A SHA-256 goes into the query instead
- * (`/end-users?sha256=9f86…`), because in the path it could be somebody's subject.
+ * Links to an end user's page. The subject is a part of the path. If all we have is its SHA-256, that goes into the
+ * query (`/end-users?sha256=9f86…`), because in the path it could just as well be somebody's subject.
  */
 import { hashSubjectHex } from '../../core/subject.ts';
 import { type Html, html } from './html.ts';
@@ -14,7 +14,7 @@ export const hashParameter = 'sha256';
 type View = Pick<ConsoleContext, 'project'>;
 
 export function endUserPath(context: View, subject: string): string {
-  // In a URL, these mean the current and the parent folder, even if they're encoded.
+  // Browsers resolve `.` and `..` in a path, even if they're encoded.
   if (subject === '.' || subject === '..') return endUserPathOfHash(context, hashSubjectHex(subject));
   return projectPath(context, `${endUsersPath}/${encodeURIComponent(subject)}`);
 }

@@ -3,9 +3,9 @@ import { formatIssues, type Issue } from '../../core/error-messages.ts';
 import { sentence } from './values.ts';
 
 export interface FieldErrors {
-  /** Returns all errors about a field or one of its members, formatted as sentences. Undefined if there are none. */
+  /** Returns all errors about a field and its members as sentences. Undefined if the field is fine. */
   of(name: string): string | undefined;
-  /** Like `of`, but only returns errors about this exact path and ignores errors about its members. */
+  /** Like `of`, but leaves out errors about members of the field. */
   at(path: string): string | undefined;
 }
 
@@ -22,7 +22,6 @@ export function createFieldErrors(issues: readonly Issue[]): FieldErrors {
   };
 }
 
-/** Use this for forms that haven't been submitted. */
 export const noErrors = createFieldErrors([]);
 
 /** A form that is shown again, with the person's input. */

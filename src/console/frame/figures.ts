@@ -4,11 +4,11 @@ import { type Html, html } from './html.ts';
 export interface Stat {
   readonly label: string;
   readonly value: Html | string;
-  /** Where to see what the figure counts, e.g. a list of calls. */
+  /** Links to the things that were counted, e.g. a list of calls. */
   readonly href?: string;
-  /** A line below the figure that says what it counts, or for which period. */
+  /** A line below the figure, which says what we count or for which period. */
   readonly hint?: Html | string;
-  /** The relative change since the previous period, e.g. 0.12 for an increase of 12%. `good` determines the colour. */
+  /** How much the figure has changed since the period before, e.g. 0.12 for 12% more. `good` determines the colour. */
   readonly delta?: { readonly share: number; readonly good: boolean | null };
 }
 
@@ -51,12 +51,11 @@ export function badge(label: string, tone: Tone = 'neutral'): Html {
 }
 
 export interface MeterOptions {
-  /** Tells screen readers what is measured. */
+  /** Tells screen readers what the meter measures. */
   readonly label: string;
   readonly value: number;
-  /** Null if there is no limit. */
   readonly max: number | null;
-  /** For example `12 of 100 calls`. */
+  /** What the meter says, e.g. `12 of 100 calls`. */
   readonly text: Html | string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads the values of submitted forms in the form that the stores expect. We pass invalid values on unchanged, so that
- * the store can quote them in its error message.
+ * Reads values from submitted forms, in the format that the stores expect. We don't change invalid values, so that the
+ * store's error message can quote them.
  */
 
 /** Returns the trimmed text of a field, or null if it's empty. */
@@ -9,7 +9,7 @@ export function textOrNull(form: URLSearchParams, name: string): string | null {
   return text === '' ? null : text;
 }
 
-/** Parses a number. An empty field is null, and text that isn't a number is returned as it is. */
+/** Parses a number. An empty field is null. If the text isn't a number, we return it as it is. */
 export function numberOrNull(form: URLSearchParams, name: string): number | string | null {
   const text = textOrNull(form, name);
   if (text === null) return null;

@@ -6,14 +6,12 @@ import type { ConsoleContext } from './route.ts';
 
 export interface FormOptions {
   readonly context: Pick<ConsoleContext, 'csrfToken'>;
-  /** The path that the form posts to. */
   readonly action: string;
   readonly fields?: readonly Html[];
-  /** The label of the submit button. */
   readonly submit: string;
   readonly danger?: boolean;
   readonly cancelHref?: string;
-  /** For screen readers, if there's no heading that names the form. */
+  /** If there's no heading for the form, this tells screen readers what it's for. */
   readonly label?: string;
 }
 
@@ -26,7 +24,7 @@ ${csrfField(context)}${fields}
 </form>`;
 }
 
-/** Renders the hidden field with the CSRF token, for forms that aren't made with `form`. */
+/** Renders the hidden field with the CSRF token. You only need this if you don't use `form`. */
 export function csrfField(context: Pick<ConsoleContext, 'csrfToken'>): Html {
   return html`<input type="hidden" name="csrf" value="${context.csrfToken}">`;
 }
@@ -35,10 +33,9 @@ export interface ActionButtonOptions {
   readonly context: Pick<ConsoleContext, 'csrfToken'>;
   readonly action: string;
   readonly label: string;
-  /** Hidden fields of the form. */
   readonly values?: Readonly<Record<string, string>>;
   readonly danger?: boolean;
-  /** Read out by screen readers after the label, e.g. `key production` after `Revoke`. */
+  /** Screen readers read this after the label, e.g. `key production` after `Revoke`. */
   readonly about?: string;
 }
 
@@ -51,9 +48,9 @@ export function actionButton({ context, action, label, values = {}, danger = fal
 }
 
 export interface ConfirmationOptions extends FormOptions {
-  /** What people have to type to confirm. */
+  /** The text that people have to type. */
   readonly confirmation: string;
-  /** Explains what's going to happen, and that it can't be undone. */
+  /** Explains what's going to happen, and that there's no way back. */
   readonly text: Html | string;
 }
 
@@ -77,7 +74,7 @@ export function requireConfirmation(fields: URLSearchParams, confirmation: strin
   throw gatewayError('bad_request', { message: `type ${confirmation} to confirm` });
 }
 
-/** Returns a function that gives a field its name, its value and its error. */
+/** Returns a function that looks up what a field needs, i.e. its name, value and error. */
 export function fillFields(form: URLSearchParams, errors: FieldErrors) {
   return (name: string) => ({ name, value: form.get(name), error: errors.of(name) });
 }
@@ -97,11 +94,11 @@ export interface TextFieldOptions extends FieldBase {
   readonly autocomplete?: string;
   readonly min?: number | string;
   readonly max?: number | string;
-  /** `any` allows decimals. */
+  /** Use `any` to allow decimals. */
   readonly step?: number | 'any';
   readonly maxLength?: number;
   readonly pattern?: string;
-  /** Suggestions for the input, shown through a `<datalist>`. */
+  /** We suggest these in a `<datalist>`. */
   readonly suggestions?: readonly string[];
   /** Shown after the input, e.g. `USD` or `days`. */
   readonly unit?: string;
@@ -151,7 +148,7 @@ export function textArea(
 ): Html {
   const { name, value, rows = 4, maxLength, placeholder, code } = options;
   const attributes = optionalAttributes({ rows, maxlength: maxLength, placeholder });
-  // Browsers swallow a line feed right after the tag, so add one for them.
+  // Browsers swallow a line feed that comes right after the tag, so add one that they can swallow.
   return field(
     options,
     html`<textarea id="${idOf(name)}" name="${name}"${code ? html` class="code" spellcheck="false"` : ''}${attributes}${states(options)}>
@@ -162,7 +159,7 @@ ${value}</textarea>`,
 export interface Option {
   readonly value: string;
   readonly label: string;
-  /** Heading above all options of the same group. */
+  /** All options with the same group are listed below this heading. */
   readonly group?: string;
 }
 

@@ -1,7 +1,9 @@
-/** The console's HTML templates. `html` escapes every value. `raw` doesn't, so only pass constants to it. */
+/**
+ * The console's HTML templates. `html` escapes every value. `raw` doesn't escape anything, so only pass constants to
+ * it.
+ */
 import type { HtmlEscapedString } from 'hono/utils/html';
 
 export { html, raw } from 'hono/html';
 
-/** Escaped markup, as returned by `html`. */
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>;

@@ -1,7 +1,7 @@
 /**
- * Keeps what a person has typed if their session ended before they submitted the form. We show the input on a page of its
- * own, from which they can send it again after they have signed in in another tab. That way it also works with an
- * identity provider, and we don't have to store the input of visitors without a session.
+ * If a session ends before the person has submitted their form, we keep what they've typed. They see their input on a
+ * page of its own, sign in in another tab, and then send the form again from the first one. That also works with an
+ * identity provider, and we don't have to store input of visitors without a session.
  */
 import { definitions } from './figures.ts';
 import { csrfField } from './form.ts';
@@ -10,19 +10,17 @@ import type { PageContent } from './route.ts';
 import { csrfTokenOf } from './same-site.ts';
 import type { Visit } from './visit.ts';
 
-/** Only imports get larger, and for those the person can simply pick the file again. */
+/** Only import forms are larger than this. If one of those is lost, the person just has to choose the file again. */
 export const maxKeptBytes = 256 * 1024;
-/**
- * The page that people see after they have signed in in a new tab. It tells them to go back to the tab with their form.
- */
+/** After signing in in a new tab, people see this page, which sends them back to the tab with their form. */
 export const signedInPath = '/signed-in';
 
-/** Hidden fields that people couldn't make sense of. We don't show these. */
+/** These hidden fields mean nothing to people, so we don't show them. */
 const technicalFields: ReadonlySet<string> = new Set(['csrf', 'read', 'key_id', 'next', 'removed', 'confirmed_days', 'zone']);
 
 /**
- * Returns a page that contains the submitted input. Returns null if the form had no fields, because there's nothing to
- * keep. Also returns null if it had a password, which must not be written into a page.
+ * Returns a page with the submitted input. Returns null if the form had no fields, because then there's nothing to
+ * keep, and also if it had a password, because we never write passwords into a page.
  */
 export function keptFormPage(form: URLSearchParams, { url, secrets }: Pick<Visit, 'url' | 'secrets'>): PageContent | null {
   const fields = [...form].filter(([name]) => name !== 'csrf');

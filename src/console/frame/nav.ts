@@ -1,4 +1,4 @@
-/** Builds the navigation from the pages that exist and that the person may open. */
+/** Builds the navigation from the pages that exist, as far as the person may open them. */
 
 import { isUuid } from '../../core/ids.ts';
 import type { Role } from '../../people/person.ts';
@@ -17,7 +17,7 @@ export interface NavGroup {
   readonly links: readonly NavLink[];
 }
 
-/** Paths that start with `/admin/` are relative to `/console`. All other paths are relative to the project. */
+/** Paths that start with `/admin/` are below `/console`, and all others are below the project. */
 const groups: readonly (readonly [label: string, entries: readonly (readonly [label: string, path: string])[]])[] = [
   [
     'Usage',
@@ -72,10 +72,7 @@ const groups: readonly (readonly [label: string, entries: readonly (readonly [la
 ];
 
 export interface Navigation {
-  /**
-   * Returns the groups that have at least one link. If `slug` and `role` are null, these are only the groups of the
-   * deployment.
-   */
+  /** Returns the groups with at least one link. If `slug` and `role` are null, we leave out the pages of projects. */
   groupsFor(view: {
     readonly path: string;
     readonly slug: string | null;
@@ -83,20 +80,21 @@ export interface Navigation {
     readonly isAdmin: boolean;
   }): NavGroup[];
   /**
-   * Returns the page that shows the same in another project: its path below the project, with the query. `page` is the
-   * path below the current project, and null if there is none. If the page doesn't exist there, or the person may not
-   * open it, this is the list that the page belongs to, or else the first page of a project.
+   * When somebody switches to another project, we want to show them the same page there. `page` is the path below the
+   * current project, or null if they aren't on a project page. If the other project doesn't have this page, or the
+   * person may not open it, we return the list that it belongs to, or else the first page of the project.
    */
   samePage(page: string | null, query: URLSearchParams, role: Role): string;
 }
 
 /**
- * The parts of a query that we drop on the way to another project: the position in a list, keys, the call of a
- * playground, and the consent to read all calls, which may be far more there.
+ * Returns true if this part of a query only makes sense in the current project. That's the position in a list, a key,
+ * the call in a playground, and the consent to read all calls, because there may be a lot more of them in the other
+ * project.
  */
 function isOfProject([name, value]: readonly [string, string]): boolean {
-  // Some ids stay valid in other projects: those of end users and tasks can be UUIDs, and the `from` of a period is a
-  // date.
+  // We can't drop all UUIDs, because those of end users and tasks stay valid in other projects. `from` can also be the
+  // start of a period, which is a date.
   return name === pageParameter || name === 'rows' || name === 'key' || name === 'not_key' || (name === 'from' && isUuid(value));
 }
 

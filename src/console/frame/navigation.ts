@@ -4,10 +4,10 @@ import type { ConsoleContext } from './route.ts';
 
 type View = Pick<ConsoleContext, 'url'>;
 
-/** The query parameter for keyset pagination. Its value is the key of the last row on the previous page. */
+/** The query parameter for keyset pagination, which contains the key of the last row on the previous page. */
 export const pageParameter = 'before';
 
-/** Returns the URL of the view with some query parameters changed. A null value removes the parameter. */
+/** Returns the URL of the view with these changes to its query. Null removes a parameter. */
 export function withQuery({ url }: View, changes: Readonly<Record<string, string | number | null>>): string {
   const query = new URLSearchParams(url.searchParams);
   for (const [name, value] of Object.entries(changes)) {
@@ -19,8 +19,8 @@ export function withQuery({ url }: View, changes: Readonly<Record<string, string
 }
 
 /**
- * Renders the filters of a list as a GET form to the same page. The values of the query parameters in `keep`, which
- * belong to other controls, are preserved.
+ * Renders the filters of a list as a GET form for the same page. The parameters in `keep` belong to other controls, so
+ * the form sends them again.
  */
 export function filterForm(
   view: View,
@@ -40,18 +40,21 @@ export function filterForm(
   }</div></form>`;
 }
 
-/** A form with more fields than this is collapsed on narrow screens. */
+/** On narrow screens, we only show a form right away if it has at most this many fields. */
 const maxUnfolded = 2;
 
-/** Attributes for a filter form. On narrow screens it's hidden until somebody presses `filtersButton`. */
+/** Add these attributes to a filter form to hide it on narrow screens, until somebody presses `filtersButton`. */
 export const foldedForm = html` id="filters" popover`;
 
-/** Opens the folded form. Wide screens show the form instead of this button. */
+/** Only narrow screens show this button, because wide ones show the whole form. */
 export function filtersButton(active: number): Html {
   return html`<button class="button filters-button" type="button" popovertarget="filters">Filters${active === 0 ? '' : ` (${active})`}</button>`;
 }
 
-/** Renders the links of keyset pagination. `next` is the key of the last row shown, or null on the last page. */
+/**
+ * Renders the links to the next and the first page. `next` is the key of the last row on this page, or null if it's the
+ * last page.
+ */
 export function pager(
   view: View,
   next: string | null,

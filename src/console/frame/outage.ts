@@ -1,6 +1,6 @@
 /**
- * Lets keys and projects choose what happens to calls while the database is unreachable and ceilings can't be
- * checked. Also describes the current choice.
+ * If the database is unreachable, we can't check ceilings. Keys and projects can choose what happens to their calls in
+ * this case. Renders the field for that, and describes the current choice.
  */
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import { selectField } from './form.ts';
@@ -8,7 +8,7 @@ import type { Html } from './html.ts';
 
 interface ChosenPolicy {
   readonly policy: StoreDownPolicy;
-  /** Who set the policy. */
+  /** Says where the policy was set. */
   readonly from: 'key' | 'project' | 'deployment';
 }
 
@@ -30,7 +30,7 @@ export function describeOutage({ policy, from }: ChosenPolicy): string {
 interface OutageFieldOptions {
   readonly value: string | null;
   readonly error: string | undefined;
-  /** The policy that applies if the field is left empty. */
+  /** What applies as long as the field is empty. */
   readonly inherited: ChosenPolicy & { readonly from: 'project' | 'deployment' };
   readonly hint: string;
 }

@@ -1,6 +1,7 @@
 /**
- * Hides the gateway's own calls from figures, and renders a line that says what they cost. If the figures have no
- * precomputed totals without these calls and we would have to read too many calls, the figures include them.
+ * Hides the gateway's own calls from figures, and renders a line with their cost. Sometimes there are no precomputed
+ * totals without these calls, and reading the calls themselves would take too long. In that case the figures include
+ * them.
  */
 import { memoryApplication } from '../../core/call.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -21,7 +22,7 @@ type FigureReader = Pick<Analytics, 'figures'>;
 
 export interface ReportedFigures {
   readonly report: FiguresReport | TooManyCalls;
-  /** True if the figures include the gateway's own calls although the filter excludes them. */
+  /** True if the figures include the gateway's own calls even though the person didn't ask for them. */
   readonly hasOwn: boolean;
 }
 
@@ -34,8 +35,8 @@ export async function readFigures(analytics: FigureReader, request: FiguresReque
 }
 
 /**
- * Reads the figures of the gateway's own calls. Resolves with null if the filter doesn't hide them, if there are none,
- * or if we would have to read too many calls.
+ * Reads the figures of the gateway's own calls. Resolves with null if the filter doesn't hide any, or if we'd have to
+ * read too many calls.
  */
 export async function readOwnFigures(analytics: FigureReader, request: FiguresRequest): Promise<Figures | null> {
   const { filter = {}, unit: _unit, group: _group, costly: _costly, ...selection } = request;
@@ -45,7 +46,7 @@ export async function readOwnFigures(analytics: FigureReader, request: FiguresRe
   return report instanceof TooManyCalls ? null : report.total;
 }
 
-/** Renders a line that says how much the hidden calls cost. Returns an empty string if no calls are hidden. */
+/** Renders a line that says what the hidden calls cost. Returns an empty string if there are none. */
 export function ownCallsLine(context: ConsoleContext, own: Figures | null, hasOwn = false): Html | string {
   const showHref = withQuery(context, { own: 'show', [pageParameter]: null });
   if (hasOwn)

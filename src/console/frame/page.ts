@@ -11,20 +11,20 @@ import type { PageContent, Undo } from './route.ts';
 
 export interface Frame {
   readonly person: Person | null;
-  /** Null to follow the browser. */
+  /** Null means that we leave it to the browser. */
   readonly theme: Preferences['theme'];
-  /** Path and query of the page, which is where people end up after they change the theme. */
+  /** The path and query of the page, so that we can return there after a change of the theme. */
   readonly path: string;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];
-  /** The project that the page belongs to, or else the last one that the person visited. */
+  /** The project of the page. If it has none, this is the project that the person visited last. */
   readonly project: { readonly slug: string; readonly name: string } | null;
-  /** What the project switcher offers. Each `href` is this same page in another project. */
+  /** The projects to choose from. Each `href` leads to this same page in another project. */
   readonly projects: readonly { readonly slug: string; readonly name: string; readonly href: string }[];
   readonly notice: { readonly text: string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }
 
-/** Disables the inline styles of htmx, which our Content-Security-Policy forbids. */
+/** htmx would add inline styles, which our Content-Security-Policy forbids. */
 const htmxConfig = '{"includeIndicatorCSS": false, "history": true}';
 
 export function renderDocument(page: PageContent, frame: Frame): Html {

@@ -19,8 +19,8 @@ export function parsePageId({ url }: Pick<ConsoleContext, 'url'>): string | null
 }
 
 /**
- * Splits off the row that only shows whether there's another page. Pass up to `size + 1` rows. Returns the rows to show
- * and, if there's a next page, its key for `pager`.
+ * Pass one row more than the page has, if there is one, so that we know whether there's another page. Returns the rows
+ * to show and the key that `pager` needs for the next page.
  */
 export function cutPage<Row>(
   rows: readonly Row[],
@@ -33,13 +33,15 @@ export function cutPage<Row>(
 }
 
 export interface CsvSource<Row> {
-  /** Reads the rows after the one with the key `after`. Returns fewer than `limit` rows only at the end of the list. */
+  /**
+   * Reads the rows after the one with the key `after`. If there are fewer than `limit`, we take that for the end of the
+   * list.
+   */
   readonly readPage: (after: string | null, limit: number) => Promise<readonly Row[]>;
   readonly keyOf: (row: Row) => string;
   readonly toCsv: (row: Row) => readonly CsvValue[];
 }
 
-/** Yields all rows of a list, reading one page at a time. */
 export async function* csvRows<Row>({ readPage, keyOf, toCsv }: CsvSource<Row>): AsyncGenerator<readonly CsvValue[]> {
   for (let after: string | null = null; ; ) {
     const rows: readonly Row[] = await readPage(after, csvPageSize);

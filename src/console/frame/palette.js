@@ -1,4 +1,4 @@
-// The command palette. Ctrl K or the search button opens it, and the server finds what the typed text matches.
+// The command palette, which opens with Ctrl K or the search button. The server finds what matches the typed text.
 {
   const button = document.querySelector('[data-palette]');
   let dialog = null;
@@ -20,8 +20,7 @@
       timer = setTimeout(() => load(field.value, results), 150);
     });
     created.addEventListener('keydown', (event) => move(event, created, field));
-    // The dialog covers the backdrop. So if somebody clicks on the backdrop, the target of the event is the dialog
-    // itself.
+    // The dialog covers the backdrop, so a click on the backdrop has the dialog itself as its target.
     created.addEventListener('click', (event) => event.target === created && created.close());
     document.body.append(created);
     return created;

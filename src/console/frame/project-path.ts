@@ -1,6 +1,6 @@
 import type { ConsoleContext } from './route.ts';
 
-/** Returns the path of a project page such as `/keys`. Query values that are null or undefined are left out. */
+/** Returns the path of a page in the project, e.g. `/keys`. Null and undefined values are left out of the query. */
 export function projectPath(
   { project }: Pick<ConsoleContext, 'project'>,
   page: string,

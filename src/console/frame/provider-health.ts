@@ -1,6 +1,6 @@
 /**
- * Computes the health of providers from the circuit breakers and the last attempts of all projects, so a project's
- * pages show the same as those of the deployment.
+ * Computes the health of providers from the circuit breakers and the latest attempts of all projects. That way, the
+ * pages of a project show the same as those of the deployment.
  */
 import { minuteMs } from '../../core/time.ts';
 import type { OpenBreaker } from '../../routing/open-breakers.ts';
@@ -10,13 +10,13 @@ import { badge } from './figures.ts';
 import { type Html, html } from './html.ts';
 
 export interface ProviderHealth {
-  /** The attempts of the last 15 minutes. Null if there were none. */
+  /** What happened in the last 15 minutes. Null if there were no attempts. */
   readonly recent: RecentAttempts | null;
-  /** Open and half-open breakers of the provider or its pool members. */
+  /** The breakers that aren't closed, of the provider and the members of its pool. */
   readonly breakers: readonly OpenBreaker[];
 }
 
-/** Returns a function that maps a provider's name to its health. */
+/** Resolves with a function that returns the health of a provider by its name. */
 export type ReadHealth = (now: number) => Promise<(provider: string) => ProviderHealth>;
 
 const healthMs = 15 * minuteMs;
@@ -37,14 +37,16 @@ export function createReadHealth({
   };
 }
 
-/** A provider with this share of failed attempts is called failing, if it had enough attempts to tell. */
+/**
+ * If at least this share of attempts fails, we call the provider failing, unless there were too few attempts to tell.
+ */
 const failingShare = 0.2;
 const enoughAttempts = 5;
 
 export const healthRule =
   'A provider is down if a circuit breaker is open in any project, and failing if at least a fifth of its attempts of the last 15 minutes failed, in all projects together.';
 
-/** Members may not see other projects, so don't say which ones are affected. */
+/** Don't say which projects are affected, because members may not see other projects. */
 export function healthBadge({ recent, breakers }: ProviderHealth): Html {
   const [worst] = breakers.toSorted((left, right) => Number(right.state === 'open') - Number(left.state === 'open'));
   if (worst) return breakerBadge(worst);

@@ -11,8 +11,8 @@ import { rangeQuery } from './time-range.ts';
 import { formatCount } from './values.ts';
 
 /**
- * Returns an empty string if no calls were refused. `filter` contains those of the page's filters that can be applied
- * to refused calls.
+ * Renders nothing if no calls were refused. Only pass those filters of the page in `filter` that also make sense for
+ * refused calls.
  */
 export function refusedLine(context: ConsoleContext, { calls, recorded }: RefusalCounts, filter: RefusalFilter = {}): Html | string {
   if (calls === 0) return '';

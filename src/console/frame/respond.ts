@@ -40,7 +40,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
   const frameOf = async (visit: Visit, visited: VisitedProject | null, message: Frame['notice']): Promise<Frame> => {
     const { session, cookies, url, secrets, request } = visit;
     const csrfToken = csrfTokenOf(secrets[0]);
-    // A POST has no path that the browser could go back to.
+    // The browser can't go back to the path of a POST.
     const path = request.method === 'GET' ? url.pathname + url.search : '/console/account';
     const common = { csrfToken, path, notice: message };
     if (session === null) return { ...common, person: null, theme: null, nav: [], project: null, projects: [] };
@@ -51,7 +51,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
     const nav = navigation.groupsFor({ path: url.pathname, slug: project?.slug ?? null, role, isAdmin: session.person.isAdmin });
     const prefix = `/console/p/${visited?.project.slug}`;
     const page = visited !== null && url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : null;
-    // After a submit, the query has nothing to do with the form's values.
+    // In a POST, the query says nothing about what the page shows.
     const query = request.method === 'GET' ? url.searchParams : new URLSearchParams();
     const pages: Readonly<Record<Role, string>> = {
       member: navigation.samePage(page, query, 'member'),
@@ -134,15 +134,15 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
   };
 }
 
-/** Leaves out the subject in the address of an end user, because we couldn't erase it from a log. */
+/** We can't erase anything from a log, so we leave out the subject in the address of an end user. */
 function loggedPath({ url: { pathname } }: Visit): string {
   const [before = '', subject] = pathname.split(`${endUsersPath}/`, 2);
   return subject === undefined ? pathname : `${before}${endUsersPath}/:subject`;
 }
 
 /**
- * Reads the notice that the previous redirect left in a cookie, with the action that undoes it if there is one. Deletes
- * the cookies, so that both are only shown once.
+ * After a redirect, the page shows a notice, maybe with a button to undo the action. Both are in cookies, which we
+ * delete here so that people see them only once.
  */
 function takeNotice(response: Response, visit: Visit): Frame['notice'] {
   const text = takeSigned(response, visit, 'notice', noticeName(visit));
@@ -151,7 +151,7 @@ function takeNotice(response: Response, visit: Visit): Frame['notice'] {
   return { text, tone: 'good', ...(undo !== null && { undo: JSON.parse(undo) as Undo }) };
 }
 
-/** Returns null if there is no such cookie, or if it wasn't signed by this session. */
+/** Returns null if there's no such cookie, or if this session hasn't signed it. */
 function takeSigned(response: Response, visit: Visit, purpose: string, name: string): string | null {
   const value = visit.cookies[name];
   if (value === undefined) return null;

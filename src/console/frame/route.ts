@@ -1,7 +1,7 @@
 /**
- * Describes the pages and actions of the console. `router.ts` checks the session, the role and the CSRF rules before it
- * runs one, and it writes the audit row of every action. The page folders export lists of routes, and nothing else
- * registers URLs.
+ * Describes the pages and actions of the console. Before `router.ts` runs one of them, it checks the session, the role
+ * and the CSRF rules, and it writes the audit row of every action. The page folders export lists of routes, and nothing
+ * else registers URLs.
  */
 
 import type { Cookie } from '../../http/cookies.ts';
@@ -24,9 +24,9 @@ export type Access = 'member' | 'owner' | 'person' | 'admin' | 'anyone';
 
 interface RouteBase {
   /**
-   * An Express path such as `/keys` or `/calls/:id`. It's relative to `/console/p/:project` for `member` and `owner`,
-   * to `/console` for `person` and `admin`, and to `/` for `anyone`. A page's CSV is a separate route, whose path is
-   * that of the page with the suffix `.csv`.
+   * An Express path such as `/keys` or `/calls/:id`. It's below `/console/p/:project` for `member` and `owner`, below
+   * `/console` for `person` and `admin`, and below `/` for `anyone`. The CSV of a page is a route of its own, with the
+   * path of the page plus `.csv`.
    */
   readonly path: string;
   readonly access: Access;
@@ -37,27 +37,23 @@ export interface PageRoute extends RouteBase {
   handle(context: ConsoleContext): Promise<PageResult>;
 }
 
-/**
- * A route that changes something. Its audit row is written before `handle` runs and completed with the outcome
- * afterwards.
- */
+/** A route that changes something. We write its audit row before `handle` runs and add the outcome afterwards. */
 export interface ActionRoute extends RouteBase {
   readonly method: 'post';
   /**
-   * The name in the audit log, such as `key.issue`. If this is null, no audit row is written, because the action
-   * changes nothing (e.g. a dry run).
+   * The name of the action in the audit log, such as `key.issue`. Null if there's nothing to audit, because the action
+   * doesn't change anything (e.g. a dry run).
    */
   readonly action: string | null;
-  /** The maximum size of the form. Defaults to 1 MiB. */
+  /** How large the form may be. Defaults to 1 MiB. */
   readonly maxBytes?: number;
   /**
-   * Throws a GatewayError if the input is invalid. If there is an `invalidForm`, it then shows the form again with the
-   * input.
+   * Throws a GatewayError if the input is invalid. We then call `invalidForm`, if there is one, to show the form again.
    */
   handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
   /**
-   * Returns the page to show again with status 422 and the error message above it. Without this function we show the
-   * error page.
+   * Returns the form with the rejected input. We send it with status 422 and the error message above it. If a route
+   * doesn't have this function, people get the error page.
    */
   invalidForm?(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors): Promise<PageContent>;
 }
@@ -77,37 +73,36 @@ export function post(
 }
 
 export interface ConsoleContext {
-  /**
-   * On routes with access `anyone` there may be no session, and then reading this throws. Use `visitor` on those
-   * routes.
-   */
+  /** Throws if there's no session, which can happen on routes with access `anyone`. Use `visitor` there. */
   readonly session: Session;
   readonly visitor: Session | null;
-  /** The project of the URL. Reading it throws on routes with access `person`, `admin` or `anyone`. */
+  /**
+   * The project in the URL. On routes with access `person`, `admin` or `anyone` there is none, so reading this throws.
+   */
   readonly project: Project;
   /** The person's role in `project`. Deployment admins are owners of every project. */
   readonly role: Role;
-  /** The requested URL. Its query contains the filters and the paging. */
+  /** The URL as requested. Filters and paging are in its query. */
   readonly url: URL;
   /**
-   * The scheme and host under which people and applications reach the gateway. It's the configured public URL, or else
-   * that of the request.
+   * The scheme and host that people and applications use to reach the gateway. That's the public URL from the
+   * configuration, or the one of the request if there is none.
    */
   readonly origin: string;
   readonly params: Readonly<Record<string, string>>;
   /**
-   * The IANA name of the person's time zone. If they haven't chosen one, it's the project's reporting time zone, or
-   * `UTC` on pages without a project. Every chart and export should show it.
+   * The IANA name of the person's time zone. If they haven't chosen any, we use the project's reporting time zone, or
+   * `UTC` if the page has no project. Every chart and export should mention it.
    */
   readonly zone: string;
-  /** The CSRF token, which `form()` adds to every form as a hidden field. */
+  /** The CSRF token. `form()` adds it to every form as a hidden field. */
   readonly csrfToken: string;
   readonly now: number;
-  /** The client's network address. See `src/http/client-address.ts` for how we find it behind proxies. */
+  /** The client's network address. `src/http/client-address.ts` explains how we find it behind proxies. */
   readonly remoteAddress: string;
   readonly userAgent: string;
   readonly cookies: Readonly<Record<string, string>>;
-  /** True if the browser uses HTTPS, even if a proxy terminates it. Cookies then get the attribute Secure. */
+  /** True if the browser uses HTTPS. We set the attribute Secure on cookies then. A proxy may have terminated TLS. */
   readonly secure: boolean;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
@@ -115,15 +110,15 @@ export interface ConsoleContext {
 
 export interface PageContent {
   readonly kind: 'page';
-  /** Used as the heading and the document title, so it's plain text. */
+  /** The title of the document and the heading of the page. It's plain text because of the former. */
   readonly title: string;
   readonly content: Html;
   readonly status?: number;
   /** Shown to the right of the heading. */
   readonly actions?: Html;
-  /** Parent pages, from the top level down. */
+  /** The pages above this one, with the topmost first. */
   readonly breadcrumbs?: readonly { readonly label: string; readonly href: string }[];
-  /** Scripts that only this page loads (with `defer`). Create them with `defineAsset`. */
+  /** Scripts for this page only, created with `defineAsset`. They're loaded with `defer`. */
   readonly scripts?: readonly Asset[];
   readonly styles?: readonly Asset[];
   readonly setCookies?: readonly Cookie[];
@@ -131,17 +126,20 @@ export interface PageContent {
 
 export type PageResult =
   | PageContent
-  /** The rows are streamed. Values are escaped, including those that spreadsheets would evaluate as formulas. */
+  /** We stream the rows and escape their values, including those that a spreadsheet would evaluate as formulas. */
   | {
       readonly kind: 'csv';
       readonly fileName: string;
       readonly header: readonly string[];
       readonly rows: CsvRows;
     }
-  /** A part of a page for htmx, without the layout. */
+  /** Just a part of a page, which htmx puts into the page that's open. */
   | { readonly kind: 'fragment'; readonly content: Html }
   | { readonly kind: 'download'; readonly fileName: string; readonly contentType: string; readonly body: string }
-  /** `to` is a path on this site. If `external` is set, it's a URL of another site, such as an identity provider. */
+  /**
+   * `to` is a path on this site, unless `external` is set. Then it's a URL of another site, e.g. of an identity
+   * provider.
+   */
   | {
       readonly kind: 'redirect';
       readonly to: string;
@@ -154,32 +152,30 @@ export type CsvRows = AsyncIterable<readonly CsvValue[]> | Iterable<readonly Csv
 
 export type CsvValue = string | number | bigint | boolean | null;
 
-/** An action that takes back the one that has just run. It's offered as a button next to the notice. */
+/** Reverts the action that has just run. People get a button for this next to the notice. */
 export interface Undo {
-  /** The path that the button posts to. */
   readonly action: string;
-  /** Hidden fields of the form. */
   readonly values?: Readonly<Record<string, string>>;
 }
 
 export interface RedirectResult {
   readonly kind: 'redirect';
-  /** A path on this site. */
+  /** Has to be a path on this site. */
   readonly to: string;
   readonly notice?: string;
-  /** Undoes this action. The button is next to the `notice`, so set that, too. */
+  /** Adds a button that reverts the action. It's next to the `notice`, so set that as well. */
   readonly undo?: Undo;
   readonly setCookies?: readonly Cookie[];
   /**
-   * Stored in the audit row. It may contain ids, names, and old and new values of settings, but no texts of memories,
-   * secrets or subjects.
+   * We add this to the audit row. Ids, names, and old and new values of settings are fine, but leave out texts of
+   * memories, secrets and subjects.
    */
   readonly audit?: Readonly<Record<string, unknown>>;
 }
 
 export type ActionResult =
   | RedirectResult
-  /** A page that can't be shown again, e.g. because it contains a new key. */
+  /** We use this for pages that people can only see once, e.g. with a new key. */
   | { readonly kind: 'page'; readonly page: PageContent; readonly audit?: Readonly<Record<string, unknown>> }
   | { readonly kind: 'fragment'; readonly content: Html; readonly audit?: Readonly<Record<string, unknown>> }
   | {
@@ -189,7 +185,7 @@ export type ActionResult =
       readonly body: string;
       readonly audit?: Readonly<Record<string, unknown>>;
     }
-  /** A stream of bytes, such as the playground's response. With a `fileName` it's a download. */
+  /** Streams bytes, e.g. the response in the playground. If there's a `fileName`, the browser downloads them. */
   | {
       readonly kind: 'stream';
       readonly fileName?: string;

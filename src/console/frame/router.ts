@@ -54,7 +54,7 @@ export function createConsoleRouter(options: ConsoleRouterOptions): Router {
   const responder = createResponder({ navigation, projectsOf: members.projectsOf, logger });
   const router = express.Router({ caseSensitive: true });
   router.use('/console', ({ method }, _response, next) => {
-    // Without this, Express would answer OPTIONS requests with a list of the methods that the path allows.
+    // Express would answer OPTIONS requests with the methods that the path allows.
     if (method === 'OPTIONS') throw gatewayError('not_found');
     next();
   });
@@ -76,12 +76,12 @@ function invalidUrl(): GatewayError {
   return gatewayError('bad_request', { message: 'the URL is invalid' });
 }
 
-/** Handles requests whose path Express can't decode, such as `/console/p/%ff`. */
+/** Handles paths that Express can't decode, e.g. `/console/p/%ff`. */
 function whenUndecodable(handler: RequestHandler): ErrorRequestHandler {
   return (error, request, response, next) => (error instanceof URIError ? handler(request, response, next) : next(error));
 }
 
-/** Redirects `/console` and `/console/p/{slug}` to the first page of a project. */
+/** `/console` and `/console/p/{slug}` lead to the first page of a project. */
 function startRoutes(startPage: string | null, { projectsOf }: ConsoleRouterOptions['members']): PageRoute[] {
   const start: PageRoute = {
     method: 'get',
@@ -138,7 +138,8 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
 }
 
 /**
- * Throws `not_found` if the person has no role in the project, and `forbidden` if a member opens a route for owners.
+ * Throws `not_found` if the person has no role in the project, and `forbidden` if a member asks for a route that's only
+ * for owners.
  */
 async function authorize(access: Access, { session, request }: Visit, options: ConsoleRouterOptions): Promise<VisitedProject | null> {
   switch (access) {
@@ -164,8 +165,9 @@ async function authorize(access: Access, { session, request }: Visit, options: C
 }
 
 /**
- * Shows the input of a submitted form, so that it isn't lost. Redirects to the sign-in page if there is none. If a script
- * sent the form, the input is still on its page, so we leave it there.
+ * Shows people what they had typed into a form, so that they don't lose it. If there's nothing to show, we redirect to
+ * the sign-in page. If a script has sent the form, the page is still open and so is the form, so we just return an
+ * error.
  */
 async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit, responder: Responder): Promise<void> {
   if (route.method === 'post' && visit.isPartial) throw sessionEnded();
@@ -181,8 +183,8 @@ function sessionEnded(): GatewayError {
 }
 
 /**
- * Redirects to the sign-in page, which leads back to this page afterwards. If a form was submitted, it leads back to
- * the page with the form.
+ * Redirects to the sign-in page. After signing in, people return to this page, or to the page with the form if they had
+ * submitted one.
  */
 function redirectToSignIn(response: Response, { request, url, isPartial }: Visit): void {
   const shown = isPartial ? request.headers['hx-current-url'] : request.method === 'POST' ? request.headers.referer : url.href;
@@ -220,8 +222,8 @@ function pathOf({ access, path }: ConsoleRoute): string {
 }
 
 /**
- * Express uses the first route that matches, so routes with fewer parameters have to come first. For example,
- * `/calls.csv` and `/calls/live` have to precede `/calls/:id`.
+ * Express takes the first route that matches, so routes with fewer parameters have to come first. For example,
+ * `/calls.csv` and `/calls/live` would never match after `/calls/:id`.
  */
 function inMatchingOrder(routes: readonly ConsoleRoute[]): ConsoleRoute[] {
   const parametersOf = ({ path }: ConsoleRoute) => path.split('/:').length + (path.endsWith('.csv') ? -0.5 : 0);

@@ -6,7 +6,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** Checks whether the request comes from a page of this host, or from no page at all. */
+/** Returns true if the request comes from one of our own pages, or from no page at all (e.g. from the address bar). */
 export function isSameSite({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const site = headers['sec-fetch-site'];
   if (site !== undefined) return site === 'same-origin' || site === 'none';
@@ -44,26 +44,26 @@ function xor(left: Buffer, right: Buffer): Buffer {
 }
 
 /**
- * Signs a text with the session's secret, so that nobody else can make the console use it. A text that is signed for one
- * purpose, such as `notice`, isn't valid for another.
+ * Signs a text with the session's secret, so that the console can tell where it comes from. A text that's signed for
+ * one purpose, e.g. `notice`, is no good for any other.
  */
 export function signText(purpose: string, text: string, cookieSecret: string): string {
   const encoded = Buffer.from(text).toString('base64url');
   return `${encoded}.${signatureOf(purpose, encoded, cookieSecret)}`;
 }
 
-/** Verifies a signed text. Returns null unless this session signed it for the same purpose. */
+/** Returns the text if this session has signed it for the same purpose, or else null. */
 export function readSignedText(purpose: string, value: string, cookieSecret: string): string | null {
   const [encoded = '', signature = ''] = value.split('.');
   return isEqual(signature, signatureOf(purpose, encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
 }
 
-/** Returns true if the browser used HTTPS, even if a proxy terminated it. */
+/** Returns true if the browser uses HTTPS. It doesn't matter if a proxy has terminated it. */
 export function isSecure(request: IncomingMessage): boolean {
   return 'encrypted' in request.socket || firstOf(request.headers['x-forwarded-proto']) === 'https';
 }
 
-/** Returns the scheme and host that the browser uses. */
+/** Returns the scheme and host from the browser's point of view. */
 export function originOf(request: IncomingMessage): string {
   const host = firstOf(request.headers['x-forwarded-host']) ?? request.headers.host ?? '';
   const origin = `${isSecure(request) ? 'https' : 'http'}://${host}`;
@@ -71,12 +71,12 @@ export function originOf(request: IncomingMessage): string {
 }
 
 /**
- * Returns `path` if it's a path on this site, and otherwise the start page. Use it for redirect targets that come from
- * a query or a form. The result is safe to use in a header.
+ * Returns `path` if it's a path on this site, or else the start page. Use this if a redirect target comes from a query
+ * or a form. The result can safely be put into a header.
  */
 export function safePath(path: string | null): string {
   if (path === null || !/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(path)) return '/console';
-  // We don't return the parsed path because parsing normalizes it: `/.//host` would become `//host`.
+  // Don't return the parsed path, because parsing turns `/.//host` into `//host`.
   return path.toWellFormed().replace(/[^\p{ASCII}]+/gu, encodeURIComponent);
 }
 

@@ -1,7 +1,7 @@
 /**
- * Lets several people edit settings at once. The form contains the settings as they were when its editor opened it. We
- * only write the members that the editor changed, and only if nobody else has changed them since. Otherwise the form
- * shows what changed and keeps the editor's input.
+ * Lets several people edit settings at the same time. The form remembers the settings as they were when the editor
+ * opened it. We only write what the editor changed, and only if nobody else has changed the same members since. If
+ * somebody has, the form tells the editor what's different and keeps their input.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../../core/errors.ts';
@@ -10,7 +10,7 @@ import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import { formatSetting } from './values.ts';
 
-/** Settings by field name, as JSON values. */
+/** The settings as JSON values, by the name of their field. */
 export type Settings = Readonly<Record<string, unknown>>;
 
 const fieldName = 'read';
@@ -19,23 +19,26 @@ export function settingsField(settings: Settings): Html {
   return html`<input type="hidden" name="${fieldName}" value="${JSON.stringify(settings)}">`;
 }
 
-/** Returns what the settings were when the form was opened. Throws `bad_request` if the field is missing or invalid. */
+/**
+ * Returns the settings that the editor saw when they opened the form. Throws `bad_request` if the field is missing or
+ * invalid.
+ */
 export function parseSettingsField(form: URLSearchParams): Settings {
   try {
     const read: unknown = JSON.parse(form.get(fieldName) ?? '');
     if (isObject(read)) return read;
   } catch {
-    // Fall through to the same error as for other values that aren't objects.
+    // Continue with the error that we also throw for JSON that isn't an object.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: open the page again' });
 }
 
 export interface SettingsEdit {
-  /** The members that the editor changed, with their new values. */
+  /** The new values of the members that the editor changed. */
   readonly change: Settings;
   /**
-   * What the editor saw. The change is only saved if all of this is still current, which may include more members than
-   * the changed ones.
+   * What the editor saw. It can include more than they changed. We only save the change if all of this is still
+   * current.
    */
   readonly read: Settings;
 }
@@ -45,15 +48,17 @@ export function compareSettings(read: Settings, submitted: Settings): SettingsEd
   return { change: pick(submitted, names), read: pick(read, names) };
 }
 
-/** Returns the old and new value of each changed member for the audit log. */
+/** Returns the old and the new value of every changed member, for the audit log. */
 export function auditOf({ change, read }: SettingsEdit): Settings {
   return Object.fromEntries(Object.entries(change).map(([name, to]) => [name, { from: read[name] ?? null, to }]));
 }
 
 /**
- * Prepares a form that we show for the first time, or again after we rejected the input in `sent`. `read` contains the
- * settings with which we compare the next submission. If somebody else has changed the same members as the editor in
- * the meantime, `notice` lists their changes. Since the editor has seen these, the next submission can overwrite them.
+ * Prepares a form that somebody opens, or that we show again because we rejected the input in `sent`. The next
+ * submission will be compared with `read`.
+ *
+ * If somebody else has changed the same members in the meantime, `notice` lists their changes. The editor sees them
+ * there, so the next submission may overwrite them.
  */
 export function rebaseSettings(
   sent: URLSearchParams | undefined,
@@ -76,7 +81,7 @@ function changesNotice(lines: readonly Html[]): Html {
   );
 }
 
-/** Describes a change, one line per value. Objects are compared member by member. */
+/** Describes a change with one line per value, going into objects. */
 function describeChange(name: string, before: unknown, after: unknown): Html[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];

@@ -14,13 +14,13 @@ import { type Html, html } from './html.ts';
 import { sentence } from './values.ts';
 
 export interface SubmittedTiers extends SubmittedForm {
-  /** The mistakes and warnings that we found in the change. The person has to confirm the warnings. */
+  /** What's wrong or risky about the change. If there are warnings, the person has to confirm them. */
   readonly findings?: RoutingFindings;
 }
 
 const fieldName = 'confirmed';
 
-/** Throws `bad_request` for mistakes, and for warnings that the person hasn't confirmed. */
+/** Throws `bad_request` if there are mistakes, or warnings that the person hasn't confirmed. */
 export function assertSafeChange({ mistakes, warnings }: RoutingFindings, form: URLSearchParams): void {
   if (mistakes.length > 0) {
     const [first, ...others] = mistakes;
@@ -36,8 +36,8 @@ export function assertSafeChange({ mistakes, warnings }: RoutingFindings, form: 
 }
 
 /**
- * Lists the warnings with a checkbox to confirm them. The confirmation is only valid for exactly these warnings. Show
- * this at the end of the form.
+ * Lists the warnings with a checkbox to confirm them, and belongs at the end of the form. If the warnings change, the
+ * person has to confirm again.
  */
 export function confirmationOf({ mistakes, warnings }: RoutingFindings): Html | '' {
   if (warnings.length === 0 || mistakes.length > 0) return '';
@@ -50,8 +50,8 @@ export function confirmationOf({ mistakes, warnings }: RoutingFindings): Html | 
 }
 
 /**
- * Returns the value that the form sends back to confirm exactly these warnings. If the form changes later so that there
- * are other warnings, the person has to confirm again.
+ * Identifies these warnings. The form sends this back, so we can tell whether the person has confirmed the same
+ * warnings that we've found now.
  */
 function toConfirmation({ warnings }: Pick<RoutingFindings, 'warnings'>): string {
   return sha256(JSON.stringify(warnings)).toString('hex').slice(0, 16);
@@ -64,7 +64,7 @@ const marks: Readonly<Record<string, string>> = {
   route_not_for_model: 'not a model for this',
 };
 
-/** Returns a warning badge if the project may not use the model or the catalog doesn't contain it. */
+/** Returns a badge if the project may not use the model, or if the model isn't in the catalog. */
 export function markModel(scope: ModelScope, kind: TierKind, model: string): Html | '' {
   const { reason, lacks, isListed } = checkModel(scope, kind, model);
   if (reason === 'tags_missing') return badge(`provider lacks ${lacks.join(', ')}`, 'bad');

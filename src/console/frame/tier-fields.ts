@@ -1,7 +1,8 @@
 /**
- * Renders and parses the fields for tiers. Each tier has a name and a field for each model of its chain, in order. Empty
- * fields are ignored. Buttons move, add and remove models and tiers: they send the form to `arrangePath`, which returns
- * the page with the changed form (arrange-tiers.ts). A script does the same for models without leaving the page.
+ * Renders and parses the fields for tiers. A tier has a name and a field for each model of its chain, in order. We
+ * ignore empty fields. Buttons move, add and remove models and tiers by sending the form to `arrangePath`, which
+ * returns the page with the changed form (arrange-tiers.ts). For models, there's also a script that does this without
+ * reloading the page.
  */
 import type { Tiers } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -17,13 +18,12 @@ import { markModel } from './tier-checks.ts';
 export const tierScript: Asset = defineAsset(new URL('./tier-fields.js', import.meta.url));
 
 /**
- * A tier that the form inherits, e.g. from the configuration file. It applies unless the form has a tier of the same
- * name.
+ * A tier from elsewhere, e.g. from the configuration file. It applies unless the form has a tier with the same name.
  */
 export interface InheritedTier {
   readonly name: string;
   readonly models: readonly string[];
-  /** Where the tier comes from, e.g. `configuration file`. */
+  /** Says where the tier comes from, e.g. `configuration file`. */
   readonly origin: string;
 }
 
@@ -34,7 +34,7 @@ export interface TierFieldsOptions {
   readonly arrangePath: string;
   readonly scope: ModelScope;
   readonly inherited: (kind: TierKind) => readonly InheritedTier[];
-  /** True to open the sections of all kinds that inherit tiers. We always open sections that have tiers in the form. */
+  /** If true, sections with inherited tiers are open. A section is always open if the form has tiers of this kind. */
   readonly showsInherited?: boolean;
 }
 
@@ -45,10 +45,10 @@ const legends: Readonly<Record<TierKind, string>> = {
   transcription_tiers: 'Tiers for transcription',
 };
 
-/** The maximum number of models that we suggest, which keeps the page small. The person can also type any other model. */
+/** We only suggest this many models, which keeps the page small. People can still type the name of any other model. */
 const maxChoices = 300;
 
-/** Renders a section for each kind of tiers. The kind is the prefix of the field names. */
+/** Renders a section for each kind of tier. The kind is also the prefix of the field names. */
 export function tierFields(options: TierFieldsOptions): readonly Html[] {
   return tierKinds.map((kind) => tierSection(options, kind));
 }
@@ -72,8 +72,8 @@ ${inherited.length === 0 ? '' : inheritedSection(options, name, names)}</fieldse
 }
 
 /**
- * When somebody presses Enter in a field, browsers press the first submit button of the form. Without this hidden
- * button, that would be one of the buttons that rearrange the tiers.
+ * If somebody presses Enter in a field, browsers press the first submit button of the form. This hidden button makes
+ * sure that it isn't one of those that rearrange the tiers.
  */
 export const defaultButton: Html = html`<button class="hidden" tabindex="-1" aria-hidden="true">Save</button>`;
 
@@ -100,7 +100,10 @@ ${error === undefined ? '' : html`<p class="error" id="field-${prefix}.name-erro
 <div><button class="button small plain" formaction="${target}" formnovalidate name="arrange" value="add:${name}:${row}" data-arrange="add">Add a model<span class="hidden"> to ${label}</span></button></div></div>`;
 }
 
-/** Returns the tiers of the configuration file, and those of the project if the form is about something inside of it. */
+/**
+ * Returns the tiers of the configuration file. If the form is about a part of the project, pass the project's own tiers
+ * too.
+ */
 export function inheritedTiers(catalog: Catalog, kind: TierKind, ofProject: Tiers = {}): InheritedTier[] {
   return Object.entries({ ...configuredTiers(catalog)[kind], ...ofProject }).map(([name, models]) => ({
     name,
@@ -121,13 +124,13 @@ function inheritedSection({ arrangePath, inherited, scope }: TierFieldsOptions, 
   )}</ul></div>`;
 }
 
-/** A tier as it was entered. `models` includes fields that were left empty. */
+/** A tier as the person has entered it, so some of its `models` may be empty. */
 export interface TierRow {
   readonly tier: string;
   readonly models: readonly string[];
 }
 
-/** Returns the tiers of a form, including those that aren't filled in. */
+/** Returns all tiers of a form, even those that are empty. */
 export function formRows(form: URLSearchParams, name: string): TierRow[] {
   const rows: TierRow[] = [];
   for (let row = 0; form.has(`${name}.${row}.name`); row += 1) {
@@ -137,7 +140,7 @@ export function formRows(form: URLSearchParams, name: string): TierRow[] {
   return rows;
 }
 
-/** Makes `rows` the form's only tiers of this kind. */
+/** Replaces all tiers of this kind in the form. */
 export function setRows(form: URLSearchParams, name: string, rows: readonly TierRow[]): void {
   for (const field of new Set(form.keys())) if (field.startsWith(`${name}.`)) form.delete(field);
   for (const [row, { tier, models }] of rows.entries()) {
@@ -154,8 +157,8 @@ export function setTiers(form: URLSearchParams, sets: TierSets): void {
 }
 
 /**
- * Parses the tiers of the form. If two of the same kind have the same name, the first one wins, but callers should
- * reject such forms with `assertDistinctTiers`.
+ * Parses the tiers of the form. If two of the same kind have the same name, the first one wins. Call
+ * `assertDistinctTiers` to reject such forms.
  */
 export function readTiers(form: URLSearchParams): TierSets {
   const read = (kind: TierKind): Tiers => Object.fromEntries(filledRows(form, kind).toReversed());
@@ -178,10 +181,7 @@ export function assertDistinctTiers(form: URLSearchParams): void {
   }
 }
 
-/**
- * Returns the rows that aren't empty. A row that has models but no name is included, so that `assertDistinctTiers` can
- * reject it.
- */
+/** Leaves out empty rows. Rows with models but no name stay, so that `assertDistinctTiers` can reject them. */
 function filledRows(form: URLSearchParams, name: string): (readonly [tier: string, models: readonly string[]])[] {
   return formRows(form, name).flatMap(({ tier, models }) => {
     const entered = models.filter((model) => model !== '');

@@ -1,4 +1,4 @@
-/** The time range of a view: the picker, links that preserve the range, and labels for units of time. */
+/** The time range of a view. Renders the picker, links that keep the range, and labels for units of time. */
 import { addDays, type CalendarUnit, offsetOfRepeatedTime, startOf } from '../../core/time-zone.ts';
 import { formatLocal, type Period, type Range, type RangePreset } from '../../usage/analytics/range.ts';
 import { type Html, html } from './html.ts';
@@ -6,7 +6,7 @@ import { pageParameter, withQuery } from './navigation.ts';
 import type { ConsoleContext } from './route.ts';
 import { formatTimeIn } from './values.ts';
 
-/** The query parameters that define the range of a view. */
+/** These query parameters define the range of a view. */
 export const rangeParameters = ['range', 'from', 'to'] as const;
 
 const presetLabels: Readonly<Record<Exclude<RangePreset, 'custom'>, readonly [short: string, full: string]>> = {
@@ -17,7 +17,10 @@ const presetLabels: Readonly<Record<Exclude<RangePreset, 'custom'>, readonly [sh
   month: ['Month', 'This month'],
 };
 
-/** Renders links for the presets and a form for other dates. The chosen period is shown with its time zone. */
+/**
+ * Renders links for the usual ranges and a form for any other. Below that, it says which period is chosen and in which
+ * time zone.
+ */
 export function rangePicker(context: Pick<ConsoleContext, 'url' | 'zone'>, range: Range): Html {
   const { url, zone } = context;
   const links = Object.entries(presetLabels).map(([preset, [short, full]]) => {
@@ -35,7 +38,7 @@ export function rangePicker(context: Pick<ConsoleContext, 'url' | 'zone'>, range
 <p class="hint range-text">${describePeriod(range, zone)} <span class="zone">${zone}</span></p></div>`;
 }
 
-/** Formats a period of whole days as `2026-11-16 to 2026-11-22`, and other periods with times. */
+/** Formats a period. We leave out the times if it consists of whole days, e.g. `2026-11-16 to 2026-11-22`. */
 export function describePeriod({ from, to }: Period, zone: string): string {
   const isWhole = formatLocal(zone, from).length === 10 && formatLocal(zone, to).length === 10;
   if (!isWhole) return `${unitStart(zone, from)} to ${unitStart(zone, to)}`;
@@ -57,15 +60,15 @@ export function periodQuery({ from, to }: Period, zone: string): Record<string, 
   return { from: formatLocal(zone, from), to: inclusiveEnd(to, zone) };
 }
 
-/** Returns the query for the week around a time. */
+/** Returns the query for the seven days around a time. */
 export function weekAround(at: number, zone: string): Record<string, string> {
   const day = startOf('day', zone, at);
   return periodQuery({ from: addDays(zone, day, -3), to: addDays(zone, day, 4) }, zone);
 }
 
 /**
- * Returns the end of a period for a query. In queries, an end date without a time includes the whole day. So if the
- * period ends at midnight, we return the date of the day before.
+ * Returns the end of a period as we write it in a query. There, a date without a time includes that whole day, so for a
+ * period that ends at midnight we need the day before.
  */
 function inclusiveEnd(to: number, zone: string): string {
   const text = formatLocal(zone, to);
@@ -79,8 +82,8 @@ export function unitName(unit: CalendarUnit): string {
 }
 
 /**
- * Formats a time to the minute. When the clock goes back and an hour repeats, its times get an offset so they stay
- * unique, e.g. `2026-10-25 02:00` and then `2026-10-25 02:00 +01:00`.
+ * Formats a time to the minute. If the clock goes back and an hour repeats, we add an offset to tell its times apart,
+ * e.g. `2026-10-25 02:00` and then `2026-10-25 02:00 +01:00`.
  */
 export function unitStart(zone: string, at: number): string {
   return `${formatTimeIn(at, zone, 'minute')} ${offsetOfRepeatedTime(zone, at)}`.trimEnd();
@@ -88,7 +91,7 @@ export function unitStart(zone: string, at: number): string {
 
 const axisFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** Labels a unit, once in full and once for the axis. */
+/** Returns two labels for a unit, a full one and one for the axis. */
 export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
   const minute = formatTimeIn(at, zone, 'minute');
   if (unit === 'minute' || unit === 'hour')

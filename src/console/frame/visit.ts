@@ -10,7 +10,7 @@ import { csrfTokenOf, isSecure, originOf } from './same-site.ts';
 
 export interface Visit {
   readonly request: Request;
-  /** Falls back to the start page for invalid URLs. */
+  /** The start page, if the visitor's URL is invalid. */
   readonly url: URL;
   readonly isUrlValid: boolean;
   readonly now: number;
@@ -18,12 +18,13 @@ export interface Visit {
   readonly cookies: Readonly<Record<string, string>>;
   readonly session: Session | null;
   /**
-   * Secrets from the visitor's cookies, for signing forms and notices. If there's a session, its secret comes first.
+   * Secrets from the visitor's cookies, which we use to sign forms and notices. The first one belongs to the session if
+   * there is one.
    */
   readonly secrets: readonly [string, ...string[]];
-  /** Set if the visitor didn't send a cookie to derive the CSRF token from. */
+  /** Set if the visitor has no cookie yet that we could derive a CSRF token from. */
   readonly newCookie: Cookie | null;
-  /** True if htmx will replace a part of a page with the response. */
+  /** True if the response will only replace a part of the page (htmx). */
   readonly isPartial: boolean;
 }
 
@@ -59,7 +60,7 @@ export async function createVisit(
   };
 }
 
-/** Creates the context for a route. Members that the route's access doesn't provide throw when they are read. */
+/** Creates the context for a route. If the route's access doesn't provide a member, reading it throws. */
 export function toContext(
   visit: Visit,
   {
@@ -102,9 +103,10 @@ function stringParams(params: Request['params']): Record<string, string> {
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, Array.isArray(value) ? value.join('/') : String(value)]));
 }
 
-/** Null for invalid URLs. */
+/** Returns null if the URL is invalid. */
 function urlOf(request: Request): URL | null {
   const text = originOf(request) + request.originalUrl;
-  // PostgreSQL can't store NUL, so a URL with a NUL can't match anything.
+  // There can't be a NUL in anything that we store, because PostgreSQL doesn't support it. So a URL with a NUL can't
+  // match.
   return URL.canParse(text) && !text.includes('%00') ? new URL(text) : null;
 }

@@ -1,6 +1,6 @@
 /**
- * Renders the two views of `/my-key`, i.e. the form for the key and the usage of the key. They never show the text of a
- * call, or anything about other keys.
+ * Renders the two views of `/my-key`. One is the form for entering a key, the other shows the usage of that key.
+ * Neither shows the text of a call or anything about other keys.
  */
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
@@ -63,7 +63,7 @@ export interface KeyViewInput {
   readonly record: KeyRecord;
   readonly project: Project;
   readonly zone: string;
-  /** After this time, people have to enter their key again. */
+  /** When people have to enter their key again. */
   readonly endsAt: number;
   readonly status: StatusReport;
   readonly month: Figures;

@@ -30,10 +30,10 @@ export interface KeyHolderDeps {
   readonly keyring: Pick<Keyring, 'issuePass' | 'findByPass'>;
   readonly attempts: Pick<AttemptLimit, 'count' | 'takeBack'>;
   readonly findProject: (projectId: string) => Promise<Project>;
-  /** Returns the response of `GET /status/peek`. */
+  /** Returns the same report as `GET /status/peek`. */
   readonly getStatus: (caller: KeyOfPass['caller']) => Promise<StatusReport>;
   readonly analytics: Pick<Analytics, 'figures' | 'callPage' | 'streamCalls'>;
-  /** Waits until all calls that have ended are stored, and then runs the query. */
+  /** Waits until all finished calls are stored, and then runs the query. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -46,8 +46,8 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
   const { keyring, attempts, findProject, getStatus, analytics, readStored } = deps;
 
   /**
-   * Returns the key that the browser's pass stands for, or null if the browser has no pass. Throws `invalid_key` if the
-   * key or the pass is no longer valid.
+   * Returns the key that belongs to the browser's pass, or null if the browser has no pass. Throws `invalid_key` if
+   * either of them is no longer valid.
    */
   const findKey = async (context: ConsoleContext): Promise<KeyOfPass | null> => {
     const pass = context.cookies[cookieName(context)];
@@ -83,7 +83,7 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
     }
   });
 
-  // Opening this view doesn't change anything, so there's nothing to audit.
+  // This only shows something, so there's nothing to audit.
   const open: ActionRoute = post(myKeyPath, { access: 'anyone', action: null }, async (context, form) => {
     const address = limitKey('key', networkOf(context.remoteAddress), maxFailuresPerAddress);
     const until = await attempts.count([address]);

@@ -25,7 +25,7 @@ import { newKeyField } from './key-form.ts';
 import { lastErrorLink, prefixOf, spendLink, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 
 interface KeyPageOptions {
-  /** What gateway.yaml says for keys and projects without a policy of their own. */
+  /** The policy from gateway.yaml, which applies if neither the key nor the project has one. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly modelStates: ReadonlyMap<string, KeyModelState>;
   readonly form: URLSearchParams;
@@ -72,7 +72,7 @@ ${context.role === 'owner' && isActive ? ownerActions(context, record, form, err
   };
 }
 
-/** Explains what happens to the key's calls while its ceilings can't be checked. */
+/** Explains what happens to the key's calls if we can't check its ceilings. */
 function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, deploymentPolicy: StoreDownPolicy): Html {
   const projectPolicy = project.settings.onBudgetStoreDown;
   const policy = onBudgetStoreDown ?? projectPolicy ?? deploymentPolicy;
@@ -92,7 +92,7 @@ function models({ models }: KeyRecord, states: ReadonlyMap<string, KeyModelState
     : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code> ${modelBadge(states.get(model))}</li>`)}</ul>`;
 }
 
-/** A badge for unknown names and for models without a catalog entry. */
+/** Returns a badge if the name is unknown or the catalog doesn't have the model. */
 function modelBadge(state: KeyModelState = 'known'): Html | string {
   if (state === 'unknown') return badge('neither a tier nor a model', 'bad');
   if (state === 'not_allowed') return badge('provider not allowed', 'bad');

@@ -27,17 +27,14 @@ import {
 import { formatTimeIn, shellQuote } from '../frame/values.ts';
 
 interface NewKeyOptions {
-  /** The configuration file's default for keys and projects that don't choose a policy. */
+  /** The policy from gateway.yaml, which applies if neither the key nor the project has one. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly errors: FieldErrors;
-  /**
-   * The key that is being edited, and the settings with which we compare the form when it's submitted. Absent in the
-   * form for a new key.
-   */
+  /** The key that somebody is editing, with the settings that we'll compare the form with. Not set for a new key. */
   readonly edited?: { readonly record: KeyRecord; readonly read: Settings; readonly notice: Html | '' };
 }
 
-/** Renders the form for a key: a new one, or the one in `edited`. */
+/** Renders the form for a new key, or for the one in `edited`. */
 export function newKeyPage(context: ConsoleContext, form: URLSearchParams, options: NewKeyOptions): PageContent {
   const { onBudgetStoreDown, errors, edited } = options;
   const filled = fillFields(form, errors);
@@ -104,7 +101,7 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, optio
   };
 }
 
-/** Shows the form that changes a key, or shows it again after its input was rejected. */
+/** Renders the form for an existing key. If the person's input was rejected, the form contains it. */
 export function editKeyPage(
   context: ConsoleContext,
   record: KeyRecord,
@@ -116,11 +113,11 @@ export function editKeyPage(
   return newKeyPage(context, rejected ?? toForm(current, context.zone), { onBudgetStoreDown, errors, edited });
 }
 
-/** Returns what the editor changed in the key's form. `ownZone` is the person's time zone now. */
+/** Returns what the editor has changed. `ownZone` is the person's current time zone. */
 export function readKeyEdit(form: URLSearchParams, ownZone: string): SettingsEdit {
   const read = parseSettingsField(form);
   const submitted = readKeyInput(form, ownZone);
-  // The form's expiry has no seconds. If the person didn't change it, we keep the stored time, which may be more
+  // The form shows the expiry without seconds. If the person hasn't touched it, keep the stored time, which may be more
   // precise.
   const isSameTime = form.get('expires_at') === localTimeOf(read.expires_at, zoneOf(form, ownZone));
   return compareSettings(read, isSameTime ? { ...submitted, expires_at: read.expires_at } : submitted);
@@ -138,8 +135,8 @@ function toForm({ expires_at: expiresAt, ...settings }: Settings, zone: string):
 }
 
 /**
- * Returns the zone in which the form's expiry was shown. The person may have chosen another zone since they opened the
- * form.
+ * Returns the time zone that the form uses for the expiry. The person may have switched to another one since they
+ * opened the form.
  */
 function zoneOf(form: URLSearchParams, ownZone: string): string {
   const shown = form.get('zone');
@@ -151,23 +148,23 @@ function localTimeOf(instant: unknown, zone: string): string {
 }
 
 /**
- * Contains the id of the key that the form issues. If the person reloads the page that shows the key, the browser sends
- * the form again, and we find that this key exists.
+ * We already choose the key's id in the form. If the person reloads the page with the new key, the browser sends the
+ * form again, and we can tell that this key exists.
  */
 export function newKeyField({ now }: ConsoleContext, form: URLSearchParams): Html {
   return html`<input type="hidden" name="key_id" value="${readNewKeyId(form, now) ?? newId(now)}">`;
 }
 
 /**
- * Returns the id that the form proposes for the new key, or undefined if `newId` can't have created it. For example,
- * nobody may choose the fixed id under which the gateway records its own calls.
+ * Returns the id that the form has for the new key. We ignore ids that don't come from `newId`. Otherwise, somebody
+ * could take the fixed id that the gateway uses for its own calls.
  */
 export function readNewKeyId(form: URLSearchParams, now: number): string | undefined {
   const id = form.get('key_id') ?? '';
   return isNewId(id) && timeOf(id) <= now ? id.toLowerCase() : undefined;
 }
 
-/** Converts the form to the body of the API request that issues a key. `ownZone` is the person's time zone now. */
+/** Converts the form to the body of the API request that issues a key. `ownZone` is the person's current time zone. */
 export function readKeyInput(form: URLSearchParams, ownZone: string): Record<string, unknown> {
   const models = listOf(form, 'models');
   const ceilings = {
@@ -189,7 +186,7 @@ export function readKeyInput(form: URLSearchParams, ownZone: string): Record<str
   };
 }
 
-/** Converts a local time to RFC 3339. We return any other text unchanged, so that the store can reject it. */
+/** Converts a local time to RFC 3339. If it's anything else, we return it unchanged and let the store reject it. */
 function toInstant(text: string | null, zone: string): string | null {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d)?$/.exec(text ?? '');
   if (!match) return text;
@@ -197,7 +194,7 @@ function toInstant(text: string | null, zone: string): string | null {
   return formatTime(fromLocalTime(zone, { year, month, day, hour, minute }));
 }
 
-/** The key is only ever shown here. */
+/** This is the only place that ever shows the key. */
 export function issuedKeyPage(
   context: ConsoleContext,
   { secret, record }: IssuedKey,

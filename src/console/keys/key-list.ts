@@ -31,22 +31,20 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface KeyListDeps {
   readonly keyring: Pick<Keyring, 'list'>;
   readonly readCounters: ReadCounters;
-  /** Returns the start of each key's latest call, by key id. */
+  /** Returns when the latest call of each key started. */
   readonly lastCalls: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
-  /** Returns the latest failed call of each key, by key id. */
+  /** Returns the latest failed call of each key. Keys without any are missing. */
   readonly lastErrors: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, LastError>>;
-  /** Returns what the keys have spent in a period, by key id. */
   readonly keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => Promise<ReadonlyMap<string, KeyUse>>;
 }
 
-/** A key and the usage of its ceilings. */
 export interface UsedKey {
   readonly record: KeyRecord;
   readonly uses: readonly CeilingUse[];
   readonly lastUsedAt: number | null;
-  /** Null if the key has no failed calls. */
+  /** Null if none of the key's calls has failed. */
   readonly lastError: LastError | null;
-  /** What the key has spent in the last 30 days. */
+  /** What the key spent in the last 30 days. */
   readonly recent: KeyUse;
 }
 
@@ -108,14 +106,14 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
   });
 }
 
-/** Shows how much the key has spent recently, with a link to the calls. */
+/** Shows what the key has spent recently and links to those calls. */
 export function spendLink(context: ConsoleContext, { record, recent }: UsedKey): Html {
   if (recent.calls === 0) return html`<span class="muted">No calls</span>`;
   const href = projectPath(context, '/calls', { key: record.prefix, range: recentRange });
   return html`<a href="${href}">${usd(recent.costNanos)}</a>`;
 }
 
-/** Renders a link to the latest failed call, with its code and how long ago it was. */
+/** Links to the latest failed call and says which error it had and when. */
 export function lastErrorLink(context: ConsoleContext, { lastError }: UsedKey): Html {
   if (lastError === null) return html`<span class="muted">None</span>`;
   const { callId, at, status, code } = lastError;
@@ -123,8 +121,8 @@ export function lastErrorLink(context: ConsoleContext, { lastError }: UsedKey): 
 }
 
 /**
- * Shows how much of the daily, monthly and total ceilings has been used. For the ceilings per minute we only show the
- * limit, because their usage changes too quickly to be useful in a list.
+ * Shows how much of the ceilings per day, per month and in total is used. For ceilings per minute, we only show the
+ * limit, because the usage changes too fast for a list.
  */
 function keyCeilings({ record: { ceilings }, uses }: UsedKey): Html {
   const rates = (['rpm', 'tpm'] as const).flatMap((name) => describeCeiling(name, ceilings[name]) ?? []);
@@ -153,7 +151,6 @@ function describeModels(models: readonly string[] | null): Html | string {
   return html`${models.slice(0, shownModels).map((model, index) => html`${index === 0 ? '' : ', '}<code>${model}</code>`)}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Returns the visible part of a key with a button that copies it. */
 export function prefixOf({ prefix }: KeyRecord): Html {
   return copyable(`sk-gw-${prefix}`);
 }
@@ -169,8 +166,8 @@ async function readKeys(deps: KeyListDeps, context: ConsoleContext, before: stri
 }
 
 /**
- * Adds the usage of each key: how much of its ceilings is used, and what it has spent. A rotated key shares its
- * ceilings with its successor, but the spend is its own.
+ * Adds to each key how much of its ceilings is used and what it has spent. A rotated key and its successor share their
+ * ceilings, but not their spend.
  */
 export async function withUse(deps: KeyListDeps, context: ConsoleContext, records: readonly KeyRecord[]): Promise<UsedKey[]> {
   const { project, now, zone } = context;

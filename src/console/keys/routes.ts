@@ -20,14 +20,14 @@ import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
-  /** What gateway.yaml says for keys and projects without a policy of their own. */
+  /** The policy from gateway.yaml, which applies if neither the key nor the project has one. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
   /**
-   * Says for each name in a key's list of models whether the project has a tier or a model with this name that it can
-   * use.
+   * A key's list of models contains names of tiers and models. Says for each of them whether the project has it and may
+   * use it.
    */
   readonly modelStates: (project: Project, names: readonly string[]) => ReadonlyMap<string, KeyModelState>;
-  /** Returns an issue for each of the names that is neither a tier nor a model, except for those in `accepted`. */
+  /** Returns an issue for every name that's neither a tier nor a model. Names in `accepted` are always fine. */
   readonly findUnknownModels: (project: Project, names: readonly string[], accepted: readonly string[]) => readonly Issue[];
 }
 
@@ -52,20 +52,18 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
     issuedKeyPage(context, issued, deps.modelStates(context.project, issued.record.models ?? []));
 
   /**
-   * Throws `bad_request` if the input adds a name with a typo. Names that the key has already are kept, so that removing a
-   * tier from the configuration doesn't make its keys impossible to edit.
+   * Throws `bad_request` if the input contains a name that we don't know, which is probably a typo. We accept names
+   * that the key already has. Otherwise, nobody could edit a key anymore once one of its tiers is removed from the
+   * configuration.
    */
   const assertKnownModels = ({ project }: ConsoleContext, models: unknown, kept: unknown = null): void => {
     const isText = (name: unknown): name is string => typeof name === 'string';
     const issues = deps.findUnknownModels(project, asArray(models).filter(isText), asArray(kept).filter(isText));
-    // The form has one field for all names, so the path of an issue doesn't help. Each message quotes its name.
+    // All names are in a single field, so we replace the path of each issue. The message quotes the name anyway.
     if (issues.length > 0) throw gatewayError('bad_request', { issues: issues.map((issue) => ({ ...issue, path: 'models' })) });
   };
 
-  /**
-   * If the form has already been submitted and has issued its key, this returns a redirect to that key. Otherwise
-   * returns null.
-   */
+  /** Returns a redirect to the key if the form was already submitted and the key exists, or else null. */
   const findIssued = async (context: ConsoleContext, form: URLSearchParams): Promise<ActionResult | null> => {
     const id = readNewKeyId(form, context.now);
     const record = id === undefined ? null : await keyring.findById(context.project.id, id);

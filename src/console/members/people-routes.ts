@@ -52,7 +52,7 @@ export function createPeopleRoutes({
     notice: (name: string) => string,
   ) => {
     const personId = personIdOf(context);
-    // Admins can't change their own account, so at least one admin can always sign in.
+    // If admins could change their own account, the last one could lock everybody out.
     if (personId === context.session.person.id) throw gatewayError('conflict', { message: 'another admin must change this for you' });
     const before = await accounts.get(personId);
     const { name } = await accounts.change(personId, input);

@@ -1,4 +1,4 @@
-/** Shows a person's account and sessions to admins, with buttons for the actions that the admin may take. */
+/** Shows admins the account and the sessions of a person, with a button for everything that they may do. */
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
 import { actionButton, ago, card, definitions, section, table, time } from '../frame/components.ts';

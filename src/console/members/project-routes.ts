@@ -27,7 +27,7 @@ const path = '/admin/projects';
 const url = `/console${path}`;
 const pageSize = 100;
 
-/** The calls, errors and costs (in nano-dollars) of a project in a period. */
+/** What a project used in a period. The cost is in nano-dollars. */
 interface Sums {
   readonly calls: number;
   readonly errors: number;
@@ -38,13 +38,13 @@ interface ListedProject {
   readonly project: Project;
   readonly current: Sums;
   readonly previous: Sums;
-  /** The spend of this calendar month (UTC). Null if the project has no cap. */
+  /** What the project has spent in this calendar month (UTC). Null if it has no cap. */
   readonly monthNanos: bigint | null;
 }
 
 export interface ProjectRoutesDeps {
   readonly projects: Pick<Projects, 'findBySlug' | 'list' | 'put'>;
-  /** Returns the figures of the projects, in the same order as `projects`. */
+  /** The result has the same order as `projects`. */
   readonly readFigures: (
     projects: readonly Project[],
     view: { readonly range: Range; readonly now: number; readonly signal: AbortSignal },

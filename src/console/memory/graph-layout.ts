@@ -1,6 +1,6 @@
 /**
- * Computes the positions of a graph's nodes with d3-force. It starts from fixed positions, so the same graph always
- * looks the same.
+ * Computes the positions of a graph's nodes with d3-force. The initial positions are fixed, so a graph looks the same
+ * every time.
  */
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from 'd3-force';
 
@@ -9,15 +9,15 @@ export interface Point {
   readonly y: number;
 }
 
-/** Half of d3-force's default, because layout time grows linearly with the number of ticks. */
+/** Half of d3-force's default, which halves the time that a layout takes. */
 const ticks = 150;
-/** Nodes need less room vertically than horizontally, because labels are wide and low. */
+/** Labels are wide but low, so a node needs less room above and below than beside it. */
 const flatness = 0.6;
 
 /**
- * Lays out a graph. Each edge is a pair of node indexes. `nodeRadius` is the space that a node needs for its label. In
- * narrow pictures nodes easily get stuck behind each other, so increase `passes`, the number of times that we resolve
- * collisions per step. The height results from the layout.
+ * Lays out a graph. An edge is a pair of indexes into the nodes. `nodeRadius` is the space that a node needs for its
+ * label, and `passes` says how often we resolve collisions per step. Increase it for narrow pictures, where nodes
+ * easily get stuck behind each other. The height depends on the layout.
  */
 export function layoutGraph(
   nodes: number,
@@ -31,7 +31,7 @@ export function layoutGraph(
     .force('x', forceX(width / 2).strength(0.05))
     .force('y', forceY(0).strength(0.1))
     .force('labels', forceCollide(nodeRadius).iterations(passes))
-    // Chosen so that the last tick reaches 0.001, d3-force's default minimum.
+    // With this value, the last tick reaches 0.001, which is d3-force's default minimum.
     .alphaDecay(1 - 0.001 ** (1 / ticks))
     .stop();
   for (let tick = 0; tick < ticks; tick += 1) {

@@ -1,4 +1,4 @@
-/** Draws facts as nodes and arrows. The nodes are links. Labels are escaped text, as everywhere in the console. */
+/** Draws facts as nodes and arrows. Every node is a link. Labels are escaped, as all text in the console is. */
 import { type Html, html } from '../frame/html.ts';
 import { layoutGraph, type Point } from './graph-layout.ts';
 
@@ -11,7 +11,7 @@ interface DrawnFact {
 }
 
 export interface PictureOptions {
-  /** Returns the link target of an entity. */
+  /** Returns where the node of this entity links to. */
   readonly hrefOf: (entity: string) => string;
   readonly title: string;
 }
@@ -24,26 +24,26 @@ interface Format {
   readonly passes: number;
   readonly maxLabelLength: number;
   /**
-   * If there are more arrows than this, we draw them without labels, which would cover each other. The tooltips and the
-   * table contain the labels too.
+   * With more arrows than this, labels would cover each other, so we leave them out. They're also in the tooltips and
+   * in the table.
    */
   readonly maxLabelledArrows: number;
 }
 
 const wide: Format = { name: 'wide', width: 1_000, marginX: 90, nodeRadius: 70, passes: 1, maxLabelLength: 26, maxLabelledArrows: 12 };
-/** On a phone, the wide picture would be scaled down until its labels are unreadable. So phones get this one. */
+/** Phones would have to scale down the wide picture so far that nobody could read it, so they get this one. */
 const narrow: Format = { name: 'narrow', width: 360, marginX: 58, nodeRadius: 52, passes: 3, maxLabelLength: 17, maxLabelledArrows: 4 };
 const marginY = 40;
 
 interface Node {
   readonly name: string;
-  /** The number of facts that mention this node. */
+  /** How many facts mention this node. */
   readonly degree: number;
 }
 
 const radiusOf = ({ degree }: Node): number => 6 + Math.min(7, degree);
 
-/** Draws the graph in two formats, wide and narrow. The style sheet shows the one that fits the screen. */
+/** Draws the graph twice, wide and narrow. The style sheet shows the one that fits the screen. */
 export function drawGraph(facts: readonly DrawnFact[], options: PictureOptions): Html {
   return html`${drawFormat(facts, options, wide)}${drawFormat(facts, options, narrow)}`;
 }
@@ -84,7 +84,7 @@ function countNodes(facts: readonly DrawnFact[]): Map<string, Node> {
     ] as const)
       nodes.set(id, { name, degree: (nodes.get(id)?.degree ?? 0) + 1 });
   }
-  // The layout places the first nodes in the center, so the best connected ones have to come first.
+  // The layout starts with the first nodes in the center, so put the ones with the most connections first.
   return new Map([...nodes].sort(([, a], [, b]) => b.degree - a.degree || (a.name < b.name ? -1 : 1)));
 }
 
@@ -94,7 +94,7 @@ interface Arrow {
   readonly relations: readonly string[];
 }
 
-/** Merges all facts that lead from one entity to another into one arrow. */
+/** If several facts lead from one entity to the same other one, they become a single arrow. */
 function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
   const arrows = Map.groupBy(facts, ({ sourceId, targetId }) => `${sourceId} ${targetId}`);
   return [...arrows.values()].flatMap((group) => {
@@ -105,8 +105,8 @@ function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
 }
 
 /**
- * Returns the path of an arrow, which ends at the edge of the target's circle. If source and target are the same, the
- * arrow is a loop.
+ * Returns the path of an arrow, up to the edge of the target's circle. If an arrow leads from a node to itself, it's a
+ * loop.
  */
 function arrowPath(from: Point, to: Point, radius: number): string {
   const length = Math.hypot(to.x - from.x, to.y - from.y);

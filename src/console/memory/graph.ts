@@ -14,7 +14,6 @@ export interface GraphDeps {
 }
 
 const maxFacts = 100;
-/** Nobody could read a picture with more nodes than this. */
 const maxNodes = 60;
 const maxCounted = 10_000;
 const maxExported = 10_000;
@@ -89,7 +88,7 @@ function picture(context: ConsoleContext, facts: readonly Fact[], total: number)
   return html`<p class="hint">${describe(shown.length, nodes, total)}</p>${drawn}`;
 }
 
-/** The drawing shows only the facts of the newest `maxNodes` entities. All of them are in the table. */
+/** We only draw the facts about the newest `maxNodes` entities. The table has all of them. */
 function selectFacts(facts: readonly Fact[]): { shown: readonly Fact[]; nodes: number } {
   const ids = new Set<string>();
   const shown = facts.filter(({ sourceId, targetId }) => {

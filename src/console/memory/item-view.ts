@@ -1,4 +1,4 @@
-/** Components that several pages about memories use. */
+/** Components that the pages about memories share. */
 import type { Item, ItemKind, ItemOrigin } from '../../memory/records/item-record.ts';
 import { defineAsset } from '../frame/assets.ts';
 import { badge } from '../frame/components.ts';
@@ -23,7 +23,7 @@ export const originLabels: Readonly<Record<ItemOrigin, string>> = {
   person: 'Written by a person',
 };
 
-/** Shorter labels than `originLabels`, for use in tables. */
+/** Short versions of `originLabels` for tables. */
 export const originNames: Readonly<Record<ItemOrigin, string>> = { agent: 'Application', observed: 'Learned', person: 'Person' };
 
 export const importanceOptions = ['1', '2', '3', '4', '5'].map((value) => ({
@@ -35,7 +35,7 @@ export function memoryPath(context: Pick<ConsoleContext, 'project'>, id = ''): s
   return projectPath(context, `/memory${id === '' ? '' : `/${id}`}`);
 }
 
-/** Shows the state of a memory as badges. An ordinary live memory doesn't get one. */
+/** Shows the state of a memory as badges. If it's just live, there's no badge. */
 export function stateBadges({ state, pinned, inRecall, supersededBy }: Item): Html {
   return html`${pinned ? html` ${badge('Pinned', 'accent')}` : ''}${state === 'live' && !inRecall ? html` ${badge('Left out of recall', 'warning')}` : ''}${
     state === 'closed' ? html` ${badge(supersededBy === null ? 'Removed' : 'Replaced')}` : ''
@@ -46,12 +46,11 @@ export function subjectLabel(subject: string | null): Html | string {
   return subject === null ? html`<span class="muted">Whole project</span>` : html`<span class="cut" title="${subject}">${subject}</span>`;
 }
 
-/** Like `subjectLabel`, with a link to the page of the end user. */
 export function subjectLink(context: Pick<ConsoleContext, 'project'>, subject: string | null): Html | string {
   return subject === null ? subjectLabel(null) : endUserLink(context, subject);
 }
 
-/** Shows how often the memory was rated, e.g. as `2 useful, 1 wrong`. */
+/** Shows how people have rated the memory, e.g. as `2 useful, 1 wrong`. */
 export function ratingsLabel({ useful, wrong }: Pick<Item, 'useful' | 'wrong'>): Html {
   const parts = [useful > 0 && `${useful} useful`, wrong > 0 && `${wrong} wrong`].filter((part) => part !== false);
   return parts.length === 0 ? html`<span class="muted">–</span>` : html`<span class="cut">${parts.join(', ')}</span>`;

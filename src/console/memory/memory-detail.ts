@@ -1,6 +1,4 @@
-/**
- * The page of a memory. It shows everything that we know about the memory, and lets people correct, remove or pin it.
- */
+/** The page of a memory, with everything that we know about it. People can correct, remove or pin the memory here. */
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
@@ -63,8 +61,8 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
   const showRejected: ActionRoute['invalidForm'] = (context, fields) => show(context, fields.get('text') ?? undefined);
 
   /**
-   * Creates a route that changes a memory. If two people close or restore it at the same time, the second one gets a
-   * conflict, which the page explains.
+   * Creates a route that changes a memory. If two people close or restore the same memory, the second one gets a
+   * conflict, and the page explains it.
    */
   const action = (
     verb: string,
@@ -142,7 +140,7 @@ function idOf({ id = '' }: Readonly<Record<string, string>>): string {
 interface Shown extends ItemDetails {
   readonly facts: readonly Fact[];
   readonly names: ReadonlyMap<string, string>;
-  /** The rejected text, if somebody has just tried to correct the memory. */
+  /** The text of a correction that we've just rejected. */
   readonly typed: string | undefined;
 }
 
@@ -174,8 +172,8 @@ function buttons(context: ConsoleContext, { id, pinned }: Item): Html {
 }
 
 /**
- * Corrected, merged and restored memories are closed too. But these were superseded by another memory, so they don't
- * count as removed.
+ * A memory is also closed when it's corrected, merged or restored. But in these cases another memory takes its place,
+ * so we don't call it removed.
  */
 function isRemoved({ state, supersededBy }: Item): boolean {
   return state === 'closed' && supersededBy === null;
@@ -191,11 +189,11 @@ function leftOut(context: ConsoleContext, { id, wrong }: Item): Html {
 <p>It was rated wrong ${wrong} times. If it is right, confirm it: recall then uses it again.</p>${confirm}</div>`;
 }
 
-/** Says what closed the memory, who did it and when, with a link to the memory that took its place. */
+/** Says what happened to the memory, when and by whom, and links to the memory that took its place. */
 function closedNotice(context: ConsoleContext, { item, history, names }: Shown, closedAt: Date): Html {
   const { verb, successor } = endOf(item, history);
-  // Older versions didn't record who closed a memory. If it was corrected, we know anyway, because the correction has
-  // the same author. That isn't true for restored memories.
+  // Older versions didn't store who closed a memory. But if it was corrected, it must have been the author of the
+  // correction. We can't say the same of a restored memory.
   const author = item.closedBy ?? (verb === corrected ? successor?.author : undefined);
   const by = author === undefined ? '' : html` by <strong>${authorName(author, names)}</strong>`;
   const next = successor === undefined ? '' : html` <a href="${memoryPath(context, successor.id)}">See what took its place</a>.`;
@@ -270,7 +268,7 @@ function historyState(item: Item, history: readonly Item[]): Html {
 const corrected = 'Corrected';
 
 /**
- * Says what became of a closed memory. For a merged one, we may not find the successor, because we don't read the whole
+ * Says why a memory was closed. If it was merged, we may not find its successor, because we don't read the whole
  * history.
  */
 function endOf({ id, text, supersededBy }: Item, history: readonly Item[]): { readonly verb: string; readonly successor?: Item } {

@@ -1,6 +1,6 @@
 /**
- * Reads the ceilings of a project, its keys and its applications, how much of each is used, and when each will be
- * reached.
+ * Reads all ceilings of a project, its keys and its applications. For each of them, we show how much is used and
+ * forecast when it'll be reached.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../ceilings/counters.ts';
@@ -13,9 +13,9 @@ import { amountOf } from '../frame/window-counters.ts';
 
 export interface CeilingUse {
   readonly counter: LimitedCounter;
-  /** Name of the key or application that has the ceiling. */
+  /** The name of the key, application or project that the ceiling belongs to. */
   readonly holder: string;
-  /** What settled calls have used so far. Null if no call has been counted since the ceiling was set. */
+  /** How much settled calls have used so far. Null if there hasn't been a call since somebody set the ceiling. */
   readonly used: number | null;
   readonly reserved: number;
   readonly forecast: Forecast;
@@ -27,14 +27,14 @@ export interface CeilingsDeps {
 }
 
 /**
- * We base forecasts on the rate of the last seven days. If the project is younger, we use its age, but at least an
- * hour.
+ * Forecasts are based on the rate of the last seven days. If the project is younger, they're based on its age, but at
+ * least on an hour.
  */
 const maxSpanMs = 7 * 24 * hourMs;
 
 /**
- * Returns the fullest ceilings first. We leave out per-minute ceilings, because their minute is over before anybody has
- * read the page.
+ * Returns the fullest ceilings first, without those per minute, because by the time somebody reads the page, the minute
+ * is over.
  */
 export async function readCeilings(
   { analytics, readCounters }: CeilingsDeps,
@@ -84,6 +84,6 @@ function listCounters(project: Project, keys: readonly KeyRecord[], now: number)
     ...bySource,
   ];
   const lasting = all.filter(({ counter }) => counter.key.window !== 'minute');
-  // There are duplicates: rotated keys share counters, and each list includes those of the project.
+  // Remove duplicates. Rotated keys share their counters, and every list contains the ceilings of the project.
   return [...new Map(lasting.map((entry) => [formatCounterKey(entry.counter.key), entry])).values()];
 }

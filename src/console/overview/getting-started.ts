@@ -1,6 +1,6 @@
 /**
- * The steps with which a new project gets started. Each one says whether it's done, so that people see what is left. An
- * empty project shows them instead of its overview.
+ * Leads people through the first steps with a new project. Each step says whether it's done. As long as a project is
+ * empty, it shows these steps instead of its overview.
  */
 
 import { dayMs } from '../../core/time.ts';
@@ -12,32 +12,30 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
 
-/** What we need to know about a project to tell which of the first steps are done. */
+/** We need this to tell which of the first steps are done. */
 export interface ProjectSetup {
-  /** The providers that the project may use. */
   readonly providers: readonly string[];
-  /** True if `providers` includes the demo vendor. */
   readonly hasDemo: boolean;
-  /** Tiers that have at least one chat model that would work. */
+  /** Tiers with at least one chat model that works. */
   readonly tiers: readonly string[];
-  /** Keys that work right now. */
+  /** The number of keys that work right now. */
   readonly keys: number;
   readonly calls: number;
-  /** How many of the calls had more than one attempt. */
+  /** The number of calls with more than one attempt. */
   readonly failovers: number;
   readonly hasMemories: boolean;
 }
 
 export interface GettingStartedDeps {
   readonly analytics: Pick<Analytics, 'figures'>;
-  /** Waits until all calls that this process answered are stored, and then runs the query. */
+  /** Runs the query once all calls that this process has answered are stored. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readSetup: (project: Project) => Promise<Pick<ProjectSetup, 'providers' | 'hasDemo' | 'tiers' | 'hasMemories'>>;
 }
 
 const path = '/getting-started';
-/** Once a project is older than this, its overview no longer lists the remaining steps. */
+/** We no longer mention the remaining steps on the overview if a project is older than this. */
 const newDays = 30;
 
 export function createGettingStartedRoutes(deps: GettingStartedDeps): readonly ConsoleRoute[] {
@@ -49,15 +47,13 @@ export function createGettingStartedRoutes(deps: GettingStartedDeps): readonly C
   ];
 }
 
-/** Renders what a project without calls shows instead of its overview. */
+/** Projects without calls show this instead of their overview. */
 export async function emptyProject(deps: GettingStartedDeps, context: ConsoleContext): Promise<Html> {
   const steps = await readSteps(deps, context);
   return html`<p class="lead">No calls in ${context.project.name} yet. Spend, latency and errors appear here with the first one. ${progressOf(steps)}</p>${stepList(steps)}`;
 }
 
-/**
- * Renders a line about the steps that are left. Returns an empty string if all steps are done or the project isn't new.
- */
+/** Says how many steps are left. Returns an empty string if there are none, or if the project isn't new anymore. */
 export async function stepsLeft(deps: GettingStartedDeps, context: ConsoleContext): Promise<Html | string> {
   const { project, now } = context;
   if (now - project.createdAt > newDays * dayMs) return '';
@@ -86,7 +82,7 @@ async function readSteps({ analytics, listKeys, readSetup }: GettingStartedDeps,
 interface Step {
   readonly title: string;
   readonly isDone: boolean;
-  /** Describes the result once the step is done, and what to do before that. */
+  /** Says what to do, or what the result is if the step is done. */
   readonly text: Html | string;
   readonly actions?: readonly StepAction[];
   readonly code?: { readonly label: string; readonly text: string };

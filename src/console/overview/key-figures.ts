@@ -14,7 +14,7 @@ export function statsOf(
 ): Stat[] {
   const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
   const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
-  /** `isGood` says whether an increase is good (true), bad (false), or neither (null). */
+  /** `isGood` is true if it's good when the figure increases, and false if that's bad. Use null if it's neither. */
   const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
     if (now === null || !before) return {};
     const change = (now - before) / before;

@@ -1,6 +1,6 @@
 /**
- * Shows what the project spent and how its calls went in a period, and the current state of its ceilings and its
- * providers' breakers.
+ * Shows what the project spent in a period and how its calls went. Below that are its ceilings and the breakers of its
+ * providers, as they are now.
  */
 
 import type { Project } from '../../projects/projects.ts';
@@ -44,7 +44,10 @@ export interface OverviewDeps extends CeilingsDeps, GettingStartedDeps {
   readonly analytics: Analytics;
   readonly readBreakers: ReadBreakers;
   readonly readHealth: ReadHealth;
-  /** Returns the names of all circuit breakers that the project's providers and pool members have. */
+  /**
+   * The project's providers and the members of their pools have a circuit breaker each. Returns the names of all of
+   * these.
+   */
   readonly breakersOf: (project: Project) => readonly string[];
 }
 

@@ -7,8 +7,8 @@ const userTurn = (text: string, images: readonly string[]): PlaygroundTurn => ({
 });
 
 /**
- * The field `do` says what to do: `continue.<n>` with the nth response, `add` a turn, `remove.<n>` the nth turn, or
- * `clear` the conversation.
+ * The field `do` contains the command. `continue.<n>` continues the conversation with the nth response, `add` adds a
+ * turn, `remove.<n>` removes the nth one, and `clear` removes all of them.
  */
 export function editConversation(fields: URLSearchParams): PlaygroundInput {
   const input = readInput(fields);
@@ -32,8 +32,8 @@ export function editConversation(fields: URLSearchParams): PlaygroundInput {
 }
 
 /**
- * Converts a response on the page to an assistant turn. If the response calls tools, an empty turn for the result of
- * each call follows, which the person can fill in.
+ * Turns a response on the page into a turn of the assistant. If it calls tools, we add an empty turn for each result,
+ * so that the person can fill it in.
  */
 function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] {
   const text = (fields.getAll('answer_text')[index] ?? '').replaceAll('\r\n', '\n');
@@ -43,7 +43,7 @@ function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] 
   return [{ role: 'assistant', text, images: [], toolCalls, toolCallId: '' }, ...results];
 }
 
-/** Returns a turn for the button that adds one. In an example conversation, user and assistant usually alternate. */
+/** Returns the turn that we add when somebody presses the button. Usually, user and assistant take turns. */
 function nextTurn(turns: readonly PlaygroundTurn[]): PlaygroundTurn {
   return turns.at(-1)?.role === 'user' ? { role: 'assistant', text: '', images: [], toolCalls: [], toolCallId: '' } : userTurn('', []);
 }

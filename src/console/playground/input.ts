@@ -5,29 +5,25 @@ import { isSubject } from '../../core/subject.ts';
 import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 
 export interface PlaygroundInput {
-  /** A tier or a model. */
   readonly model: string;
-  /** What to compare with. Empty if this isn't a comparison. */
+  /** The model to compare with. Empty if there's no comparison. */
   readonly other: string;
   readonly system: string;
-  /** The conversation before the message. */
+  /** The conversation so far, without `prompt`. */
   readonly turns: readonly PlaygroundTurn[];
-  /**
-   * The user message that the person wants to send. It may be empty if the conversation already ends with a user turn
-   * or a tool result.
-   */
+  /** The new user message. It may be empty if the conversation already ends with a user turn or a tool result. */
   readonly prompt: string;
   readonly images: readonly string[];
   readonly temperature: number | null;
   readonly maxTokens: number | null;
-  /** The JSON of the tools, exactly as the person entered it. */
+  /** Exactly as the person has entered them, which should be JSON. */
   readonly tools: string;
   readonly schema: string;
   readonly recalls: boolean;
   readonly subject: string;
 }
 
-/** The form contains the images as `data:` URLs, so it can be large. */
+/** Images are in the form as `data:` URLs, so it can get large. */
 export const maxFormBytes = 12 * 1024 * 1024;
 const maxModelLength = 300;
 const maxTurns = 200;
@@ -59,7 +55,7 @@ function assertTurns(turns: readonly PlaygroundTurn[]): void {
   }
 }
 
-/** Parses the JSON of tools and schema. Throws `bad_request` if it's invalid. */
+/** Parses the JSON of the tools and the schema. Throws `bad_request` if it's invalid. */
 export function toPrompt({ system, turns, prompt, images, temperature, maxTokens, tools, schema }: PlaygroundInput): PlaygroundPrompt {
   const hasMessage = prompt.trim() !== '' || images.length > 0;
   const message: PlaygroundTurn = { role: 'user', text: prompt, images, toolCalls: [], toolCallId: '' };
@@ -71,7 +67,10 @@ export function toPrompt({ system, turns, prompt, images, temperature, maxTokens
   };
 }
 
-/** Parses tools as people paste them: a list in OpenAI's or Anthropic's format, a single tool, or bare functions. */
+/**
+ * Parses tools in every form that people paste, i.e. a list in OpenAI's or Anthropic's format, a single tool, or bare
+ * functions.
+ */
 function parseTools(text: string): object[] {
   if (text.trim() === '') return [];
   const value = parseEntered(text, 'the tools');
@@ -89,7 +88,10 @@ function parseTools(text: string): object[] {
   });
 }
 
-/** Accepts a JSON schema, or the `json_schema` member of a response format, which contains a schema and its name. */
+/**
+ * Accepts a JSON schema. People may also paste the `json_schema` of a response format, which contains a schema and its
+ * name.
+ */
 function parseSchema(text: string): object | null {
   if (text.trim() === '') return null;
   const value = parseEntered(text, 'the schema');
@@ -109,8 +111,8 @@ function parseEntered(text: string, what: string): unknown {
 }
 
 /**
- * Returns the fields without validating them, so that we can fill the form again. A number that can't be parsed becomes
- * NaN.
+ * Returns the fields without validating them, because we need them to fill in the form again. If we can't parse a
+ * number, it's NaN.
  */
 export function readInput(fields: URLSearchParams): PlaygroundInput {
   // Browsers send line breaks as CRLF.
@@ -133,8 +135,8 @@ export function readInput(fields: URLSearchParams): PlaygroundInput {
 }
 
 /**
- * Parses the conversation. Every turn of the form has each of these fields exactly once, so the values at the same
- * index belong to the same turn.
+ * Parses the conversation. Every turn in the form has each of these fields exactly once, so we can tell by their index
+ * which values belong to the same turn.
  */
 function readTurns(fields: URLSearchParams): PlaygroundTurn[] {
   const all = (name: string) => fields.getAll(`turn_${name}`);
@@ -158,7 +160,7 @@ export function readToolCalls(json: string): PlaygroundToolCall[] {
   });
 }
 
-/** Previews only work for `data:` URLs, because our Content-Security-Policy blocks all others. */
+/** We can only show previews of `data:` URLs, because our Content-Security-Policy blocks everything else. */
 export function isDataUrl(url: string): boolean {
   return /^data:image\/[\w.+-]+;base64,[\w+/=]+$/.test(url);
 }

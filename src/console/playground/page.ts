@@ -1,4 +1,4 @@
-/** Renders the playground with its form, the responses side by side, and the call as code. */
+/** Renders the playground. It has a form, the responses side by side, and the call as code. */
 import { GatewayError } from '../../core/errors.ts';
 import type { PlaygroundToolCall } from '../../pipeline/internal/playground-prompt.ts';
 import { defineAsset } from '../frame/assets.ts';
@@ -43,7 +43,6 @@ interface PlaygroundView {
   readonly input: PlaygroundInput;
   readonly choice: ModelChoice;
   readonly results: readonly RunResult[];
-  /** A notice above the form. */
   readonly hint?: Html;
 }
 
@@ -86,8 +85,8 @@ function playgroundForm(context: ConsoleContext, input: PlaygroundInput, choice:
   const path = projectPath(context, '/playground');
   const edit = `${path}/edit`;
   const hasTurns = input.turns.length > 0;
-  // When somebody presses Enter in a field, browsers press the first submit button. So a hidden `Run` button has to
-  // precede the buttons of the turns.
+  // If somebody presses Enter in a field, browsers press the first submit button. The turns have buttons too, so we put
+  // a hidden `Run` button in front of them.
   return html`<form class="playground" id="playground" method="post" action="${path}" data-stream="${path}/stream"
 hx-post="${path}/code" hx-trigger="input delay:300ms" hx-target="#code" hx-sync="this:replace">
 ${csrfField(context)}<button class="hidden" tabindex="-1" aria-hidden="true">Run</button>
@@ -154,7 +153,7 @@ function foldOut(title: string, isOpen: boolean, content: Html): Html {
   return html`<details class="fold-out"${isOpen ? html` open` : ''}><summary>${title}</summary><div class="stack">${content}</div></details>`;
 }
 
-/** The script turns files into `data:` URLs. Without it, people can only enter addresses. */
+/** A script turns files into `data:` URLs. Without it, people have to enter addresses. */
 function imageFields(images: readonly string[]): Html {
   const address = images.filter((url) => !isDataUrl(url))[0] ?? '';
   const files = images.filter(isDataUrl);
@@ -167,7 +166,7 @@ ${textField({ name: 'image', label: 'Address of an image', type: 'url', value: a
 }
 
 /**
- * Returns the options of the model field. If the chosen name isn't in the list, e.g. because it comes from a link, we
+ * Returns the options of the model field. The chosen name may not be one of them, e.g. if it comes from a link, so we
  * add it.
  */
 function options({ tiers, models }: ModelChoice, chosen: string): Option[] {
@@ -180,7 +179,7 @@ function options({ tiers, models }: ModelChoice, chosen: string): Option[] {
     : [...known, { value: chosen, label: chosen, group: 'Others' }];
 }
 
-/** These hidden fields contain the response, so that the person can continue the conversation with it. */
+/** The response is also in hidden fields, so that the person can continue the conversation with it. */
 function resultCard({ model, text, toolCalls, end }: RunResult, action = '', index = 0): Html {
   const hasAnswer = text !== '' || toolCalls.length > 0;
   return html`<article class="card result"><h2 class="result-model">${model === '' ? 'Response' : model}</h2>

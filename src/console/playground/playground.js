@@ -1,5 +1,5 @@
 // Streams the responses of one or two models into the page, and lets people attach image files. Without this script,
-// responses only appear once they're complete, and people have to enter the URL of an image.
+// people have to wait for the complete responses and enter the URL of an image.
 {
   const form = document.querySelector('#playground');
   const stop = document.querySelector('#stop');
@@ -11,7 +11,7 @@
   let running = null;
 
   form?.addEventListener('submit', async (event) => {
-    // `do` buttons edit the conversation, which is up to the server. So let the form submit normally.
+    // The buttons named `do` edit the conversation. That's the server's job, so let the form submit normally.
     if (event.submitter?.name === 'do') return;
     event.preventDefault();
     running?.abort();
@@ -32,7 +32,7 @@
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
 
-  /** Reads the form, leaving out responses that are on the page already. */
+  /** Reads the form without the responses that are already on the page. */
   function readFields() {
     const fields = new URLSearchParams(new FormData(form));
     for (const name of ['answer_text', 'answer_calls']) fields.delete(name);
@@ -73,7 +73,10 @@
     card.removeAttribute('aria-busy');
   }
 
-  /** Sends the whole form, which the server then keeps until the person has signed in. It doesn't keep large images. */
+  /**
+   * The server keeps the submitted form until the person has signed in, but no large images, so we take those out
+   * first.
+   */
   function signInAgain() {
     for (const field of form.querySelectorAll('[name="image"], [name="turn_images"]')) if (field.value.length > 50_000) field.value = '';
     form.submit();
@@ -96,8 +99,7 @@
   }
 
   /**
-   * Stores the response in the hidden fields of its card. If the person continues the conversation, these are submitted
-   * with the form.
+   * Puts the response into hidden fields. If the person continues the conversation, they're submitted with the form.
    */
   function keepAnswer(card, text) {
     const field = card.querySelector('[name="answer_text"]');
@@ -179,7 +181,7 @@
   }
   for (const item of pictures?.children ?? []) addRemove(item);
 
-  // The form is sent on every key press to update the code. Leave out image files, because the code only shows a
+  // Every key press sends the form to update the code. We don't send image files, because the code only has a
   // placeholder for them.
   form?.addEventListener('htmx:config:request', ({ detail }) => {
     const body = detail.ctx?.request?.body;

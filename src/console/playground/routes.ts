@@ -15,9 +15,8 @@ import { prefillFrom } from './prefill.ts';
 import { type ParsedInput, type RunDeps, type RunEnd, runModel } from './run.ts';
 
 export interface PlaygroundDeps extends RunDeps {
-  /** Returns the tiers and chat models that the project may use. */
   readonly listModels: (project: Project) => ModelChoice;
-  /** Returns the prompt of a stored call, or null if its text isn't stored. */
+  /** Returns null if the text of the call isn't stored. */
   readonly readText: (projectId: string, callId: string) => Promise<CallText | null>;
 }
 
@@ -44,14 +43,14 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
       const results = await Promise.all(models.map((model) => runToEnd(context, parsed, model)));
       return { kind: 'page', page: page(context, parsed.input, results), audit: { models } };
     }),
-    // Runs one model and streams its response as server-sent events. These are `text` events while it responds, a
-    // `tools` event if it calls tools, and then an `end` event.
+    // Runs one model and streams its response as server-sent events. There are `text` events during the response, a
+    // `tools` event if it calls tools, and an `end` event.
     post(`${path}/stream`, { ...form, action }, async (context, fields) => {
       const parsed = parseInput(fields);
       const audit = { models: [parsed.input.model] };
       return { kind: 'stream', contentType: 'text/event-stream', chunks: toEvents(context, parsed), audit };
     }),
-    // Edits the conversation. There's nothing to audit, because the conversation only exists in the form.
+    // The conversation only exists in the form, so editing it is nothing that we'd have to audit.
     post(`${path}/edit`, { ...form, action: null }, async (context, fields) => ({
       kind: 'page',
       page: page(context, editConversation(fields)),
@@ -62,7 +61,7 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
     })),
   ];
 
-  /** Fills the form with a stored call. Throws `not_found` if the project has no such call. */
+  /** Fills in the form with a stored call. Throws `not_found` if the project doesn't have this call. */
   async function prefilled(context: ConsoleContext, callId: string): Promise<PageContent> {
     const projectId = context.project.id;
     const call = isUuid(callId) ? await deps.readCall(projectId, callId) : null;

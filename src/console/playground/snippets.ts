@@ -1,4 +1,4 @@
-/** Turns the playground's call into code that people can copy. The key is a placeholder. */
+/** Shows the playground's call as code that people can copy. There's a placeholder for the key. */
 import { chatMembers, type PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import { shellQuote } from '../frame/values.ts';
 import { isDataUrl, type PlaygroundInput, toPrompt } from './input.ts';
@@ -12,12 +12,11 @@ export interface Snippet {
 }
 
 /**
- * Creates the snippets for a call of the gateway at `origin`. Throws `bad_request` if the tools or the schema are
- * invalid.
+ * Writes the snippets. `origin` is the gateway's address. Throws `bad_request` if the tools or the schema are invalid.
  */
 export function snippetsOf(input: PlaygroundInput, origin: string): readonly Snippet[] {
   const prompt = toPrompt(shorten(input));
-  // If the form is still empty, we add a placeholder message.
+  // A call needs a message, so if the form is empty we put in a placeholder.
   const turns = prompt.turns.length > 0 ? prompt.turns : [emptyMessage];
   const request: Request = { origin, body: { model: input.model, ...chatMembers({ ...prompt, turns }) }, headers: headersOf(input) };
   return [
@@ -39,7 +38,7 @@ function headersOf({ recalls, subject }: PlaygroundInput): Record<string, string
   return { ...(recalls && { 'x-gateway-memory': 'recall' }), ...(subject !== '' && { 'x-gateway-memory-subject': subject }) };
 }
 
-/** An image can have megabytes of base64, so we replace it by a placeholder. */
+/** The base64 of an image can have megabytes, so we cut it. */
 function shorten(input: PlaygroundInput): PlaygroundInput {
   const cut = (images: readonly string[]) => images.map((url) => (isDataUrl(url) ? `${url.slice(0, url.indexOf(',') + 1)}<BASE64>` : url));
   return { ...input, images: cut(input.images), turns: input.turns.map((turn) => ({ ...turn, images: cut(turn.images) })) };
@@ -89,7 +88,7 @@ for chunk in stream:
 `;
 }
 
-/** Formats JSON as Python. Strings, lists, dictionaries and numbers look the same in both. */
+/** Formats JSON as Python, which only writes true, false and null differently. */
 function toPython(value: unknown): string {
   return JSON.stringify(value, null, 4).replaceAll(/"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b/g, (token) => pythonWords[token] ?? token);
 }

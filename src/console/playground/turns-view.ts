@@ -1,4 +1,7 @@
-/** Renders the conversation in the playground's form. Each turn has the same fields, so that the form can be parsed. */
+/**
+ * Renders the conversation in the form of the playground. All turns have the same fields, because that's how we parse
+ * them.
+ */
 import type { PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import { type Html, html } from '../frame/html.ts';
 import { isDataUrl } from './input.ts';
@@ -14,7 +17,7 @@ function turnFields(turn: PlaygroundTurn, index: number, tool: string | null, ac
   const { role, text, images, toolCalls, toolCallId } = turn;
   const id = `turn-${index}`;
   const label = `${index + 1}. ${tool === null ? roleLabels[role] : `Result of ${tool}`}`;
-  // The role of a tool result can't change, because the result belongs to a call in the turn before.
+  // A tool result belongs to a call in an earlier turn, so people can't change its role.
   const roleField =
     role === 'tool'
       ? html`<input type="hidden" name="turn_role" value="tool"><span>Tool result</span>`
@@ -28,7 +31,7 @@ ${text}</textarea>${callList(toolCalls)}${pictures(images)}
 <input type="hidden" name="turn_calls" value="${toolCalls.length === 0 ? '' : JSON.stringify(toolCalls)}"><input type="hidden" name="turn_call_id" value="${toolCallId}"><input type="hidden" name="turn_images" value="${images.length === 0 ? '' : JSON.stringify(images)}">`;
 }
 
-/** Returns the name of the tool whose result the turn is, or null for other turns. */
+/** If the turn is a tool result, returns the name of that tool. Returns null for all other turns. */
 function nameOfTool(turns: readonly PlaygroundTurn[], { role, toolCallId }: PlaygroundTurn): string | null {
   if (role !== 'tool') return null;
   return turns.flatMap(({ toolCalls }) => toolCalls).find(({ id }) => id === toolCallId)?.name ?? 'a tool';

@@ -1,6 +1,6 @@
 /**
- * Imports a public price table. We convert the text to rows for the configured providers and show what would change
- * before we import it.
+ * Imports a public price table. We turn the text into rows for the configured providers, and show what would change
+ * before people import it.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { gatewayError } from '../../core/errors.ts';
@@ -14,12 +14,12 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { type PricedModel, priceColumns } from './price-columns.ts';
 import { pricesPath } from './price-list.ts';
 
-/** Price rows for the configured providers, plus the entries of the file that we couldn't convert. */
+/** The rows that we could convert, and the entries that we couldn't. */
 export interface ConvertedPrices {
-  /** The rows by `<provider>/<model>`, in the format of gateway.yaml. */
+  /** The rows by `<provider>/<model>`, as in gateway.yaml. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
-  /** Entries of the table that we left out because no provider uses their vendor. */
+  /** How many entries we ignored, because none of our providers uses their vendor. */
   readonly unmatched: number;
 }
 
@@ -31,9 +31,9 @@ export interface PricePreview {
 
 const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
-/** After decompression. */
+/** Limits the size after decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** If there are more entries, the page only says how many. */
+/** If there are more than this, we just say how many. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 
@@ -75,7 +75,7 @@ ${renderForm({
 
 export function previewPage(context: ConsoleContext, converted: ConvertedPrices, preview: PricePreview): PageContent {
   const { receipt, before, after } = preview;
-  // Leave out unchanged rows, because importing them would only change the source of their price.
+  // Don't import rows with unchanged prices, because all that would change is where the price comes from.
   const effective = [...receipt.added, ...receipt.changed];
   const models = Object.fromEntries(effective.map((id) => [id, converted.models[id]]));
   return {
@@ -151,7 +151,7 @@ function skippedTable({ skipped }: ConvertedPrices): Html | '' {
   );
 }
 
-/** Parses the rows in the form of `previewPage`. Throws `bad_request`. */
+/** Parses the rows that `previewPage` has put into the form. Throws `bad_request` if they're invalid. */
 export function parseRows(form: URLSearchParams): JsonObject {
   try {
     const rows: unknown = JSON.parse(
@@ -159,7 +159,7 @@ export function parseRows(form: URLSearchParams): JsonObject {
     );
     if (isObject(rows)) return rows;
   } catch {
-    // Throw the same error as for JSON that isn't an object.
+    // Continue with the error that we also throw for JSON that isn't an object.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: go back and select "Show changes" again' });
 }

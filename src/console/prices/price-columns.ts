@@ -4,7 +4,7 @@ import { badge, type Column, usd } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { CsvValue } from '../frame/route.ts';
 
-/** A model of the catalog with everything that the pages show about it. */
+/** What the pages show about a model of the catalog. */
 export interface PricedModel extends ModelPrices {
   readonly id: string;
   readonly kind: string;
@@ -13,7 +13,7 @@ export interface PricedModel extends ModelPrices {
   readonly maxOutputTokens: number | null;
 }
 
-/** Builds a table's price columns. Unknown prices are null. */
+/** Builds the price columns of a table. If we don't know a price, it's null. */
 export function priceColumns<Row>(pricesOf: (row: Row) => ModelPrices | null): Column<Row>[] {
   return [
     { label: 'Input', align: 'end', value: (row) => usd(pricesOf(row)?.price?.inputNanos ?? null) },

@@ -1,4 +1,6 @@
-/** Lists the models of the catalog with their current prices, and shows the price history of a model. */
+/**
+ * Lists the models in the catalog with their current prices. There's also a page with the price history of each model.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import type { PricePeriod } from '../../usage/prices/price-history.ts';
 import {
@@ -24,7 +26,7 @@ import { type PricedModel, priceColumns, priceCsv, priceCsvHeader, sourceBadge }
 export interface PriceListDeps {
   readonly listModels: () => readonly PricedModel[];
   readonly latestPrices: (models: readonly string[]) => Promise<readonly PricePeriod[]>;
-  /** Returns the newest price first. */
+  /** The newest price comes first. */
   readonly priceHistory: (model: string) => Promise<readonly PricePeriod[]>;
 }
 
@@ -76,7 +78,7 @@ function providerOf(id: string): string {
   return id.split('/', 1)[0] ?? '';
 }
 
-/** Filters the models by the text in their id, the provider and the kind, and sorts them by id. */
+/** The text, the provider and the kind are all optional. The result is sorted by id. */
 function filterModels(models: readonly PricedModel[], query: URLSearchParams): PricedModel[] {
   const [wanted, provider, kind] = [query.get('q')?.trim().toLowerCase() ?? '', query.get('provider') ?? '', query.get('kind') ?? ''];
   return models
@@ -165,7 +167,7 @@ export async function exportHistory(deps: PriceListDeps, context: ConsoleContext
   return { kind: 'csv', fileName: `prices-${id}.csv`, header: ['model', 'in_force_from', 'source', ...priceCsvHeader], rows };
 }
 
-/** Throws `not_found`. */
+/** Throws `not_found` if the catalog has no such model. */
 async function findModel(deps: PriceListDeps, { url }: ConsoleContext) {
   const id = url.searchParams.get('id') ?? '';
   const model = deps.listModels().find((listed) => listed.id === id);

@@ -1,7 +1,4 @@
-/**
- * Shows what would happen to a call. The state of the form is in the URL, and the page shows the plan that we'd make
- * for the call.
- */
+/** Shows the plan that we would make for a call, without making the call. The form's state is in the URL. */
 import { type Caller, internalKeyId, textRoutes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
@@ -18,11 +15,10 @@ export interface DryRunPageDeps {
   readonly runDry: RunDry;
   readonly keyring: Pick<Keyring, 'list' | 'read'>;
   readonly contentRules: { find(projectId: string): Promise<readonly ContentRule[]> };
-  /** Returns the names of the tiers that a call may request. */
   readonly tierNames: () => readonly string[];
 }
 
-/** How many keys the form offers. For other keys, put the prefix into the URL. */
+/** The form offers this many keys. To use any other key, people have to put its prefix into the URL. */
 const maxKeys = 200;
 const maxInputBytes = 1024 * 1024;
 

@@ -1,4 +1,7 @@
-/** Shows the plan that we'd make for a call, with its candidates, skipped models, ceilings, cache and content rules. */
+/**
+ * Shows the result of a dry run. That's the plan with its candidates and skipped models, and what ceilings, cache and
+ * content rules would do.
+ */
 import type { CounterKey } from '../../ceilings/counters.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import type { DryRun, DryRunCandidate, DryRunCeiling, DryRunRequest } from '../../pipeline/call/dry-run.ts';

@@ -1,4 +1,4 @@
-/** Shows a project's routing and dry runs, and lets owners change the routing. */
+/** Shows how a project's calls are routed, and what a dry run would do. Owners can change the routing. */
 import { parseProjectChange } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -25,7 +25,7 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
       {
         access: 'owner',
         action: 'project.change',
-        // Show the project's current state, because somebody else may have changed it in the meantime.
+        // Somebody else may have changed the project in the meantime, so show it as it is now.
         invalidForm: async (context, form, errors) => rejectedForm(deps, context, form, errors),
       },
       async (context, form) => {

@@ -1,4 +1,4 @@
-/** Renders and parses the form of the project's routing settings. */
+/** Renders and parses the form for how a project's calls are routed. */
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
 import type { TierSets } from '../../projects/tiers.ts';
 import { checkProjectChange, type RoutingFindings } from '../../routing/check-change.ts';
@@ -17,7 +17,7 @@ import type { RoutingPageDeps } from './routing-page.ts';
 
 type RoutingSettings = Pick<StoredSettings, 'providers' | 'required_tags' | 'retired' | 'catalog_fill'> & TierSets;
 
-/** Returns the project's settings that this form can change. */
+/** Picks the settings that this form shows. */
 function routingOf(settings: StoredSettings): RoutingSettings {
   const { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill } = settings;
   return { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill };
@@ -32,8 +32,8 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
   const errors = rejected?.errors ?? noErrors;
   const filled = fillFields(form, errors);
   const chosen = form.getAll('providers');
-  // List the chosen providers first, in their stored order. Browsers send the checked boxes in the order of the page,
-  // so an unchanged choice is then submitted unchanged.
+  // List the chosen providers first, in their stored order. Browsers send checked boxes in the order of the page, so if
+  // the person doesn't touch them, nothing has changed.
   const names = [...new Set([...chosen, ...deps.listProviders().map(({ name }) => name)])];
   const path = projectPath(context, '/routing');
   return {
@@ -99,7 +99,7 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
   };
 }
 
-/** Returns the form again after a button has moved, added or removed a model or a tier. */
+/** Returns the form as it looks after somebody has pressed a button that moves, adds or removes a model or a tier. */
 export function arrangedForm(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): PageContent {
   const arranged = arrangeTiers(form, (kind) => inheritedTiers(deps.catalog(), kind));
   return routingForm(deps, context, { form: arranged, errors: noErrors });
@@ -109,7 +109,9 @@ export function rejectedForm(deps: RoutingPageDeps, context: ConsoleContext, for
   return routingForm(deps, context, { form, errors, findings: findingsOf(deps, context, form) });
 }
 
-/** Throws `bad_request` if the change contains a mistake, or a warning that the person hasn't confirmed. */
+/**
+ * Throws `bad_request` if the change contains a mistake, or if it causes a warning that the person hasn't confirmed.
+ */
 export function assertRouting(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): void {
   assertSafeChange(findingsOf(deps, context, form), form);
 }
@@ -120,8 +122,8 @@ function findingsOf(deps: RoutingPageDeps, context: ConsoleContext, form: URLSea
   const submitted = readRouting(form);
   const current = routingOf(toSettingsJson(settings));
   /**
-   * Returns the submitted value if the editor changed this member, and the current value otherwise. Somebody else may
-   * have changed the other members in the meantime.
+   * Only use the submitted value if the editor has changed it. Somebody else may have changed other members in the
+   * meantime, so for these we take the current value.
    */
   const changed = <Name extends keyof RoutingSettings>(name: Name): RoutingSettings[Name] =>
     Object.hasOwn(change, name) ? submitted[name] : current[name];

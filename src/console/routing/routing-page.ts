@@ -1,6 +1,6 @@
 /**
- * Shows how we route the project's calls, i.e. its current tiers, its providers with their breakers, retired models,
- * and the catalog fill.
+ * Shows how the project's calls are routed now. The page lists the tiers, the providers with their breakers, and
+ * retired models, and says whether the catalog fill is on.
  */
 
 import type { Tiers } from '../../core/call.ts';
@@ -17,13 +17,13 @@ import { healthBadge, healthRule, type ReadHealth } from '../frame/provider-heal
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
 import { markModel } from '../frame/tier-checks.ts';
 
-/** A configured provider. This never includes its key. */
+/** A configured provider, without its key. */
 export interface ProviderSummary {
   readonly name: string;
   readonly host: string;
   readonly dialect: string;
   readonly serves: readonly string[];
-  /** Null for the local embedder, which is allowed whatever tags are required. */
+  /** Null for the local embedder. Projects may use it no matter which tags they require. */
   readonly tags: readonly string[] | null;
 }
 
@@ -33,7 +33,7 @@ export interface RoutingPageDeps {
   readonly breakers: Pick<Breakers, 'isHealthy'>;
   readonly readBreakers: ReadBreakers;
   readonly readHealth: ReadHealth;
-  /** Returns the default for projects that don't have their own setting. */
+  /** Returns the deployment's default, for projects that haven't chosen. */
   readonly catalogFill: () => boolean;
 }
 
@@ -42,10 +42,7 @@ interface TierRow {
   readonly name: string;
   readonly models: readonly string[];
   readonly origin: 'project' | 'configuration';
-  /**
-   * If the project defines the tier, this is the chain in the configuration file that it replaces. Null if there is
-   * none.
-   */
+  /** The chain that the project's tier replaces, which is from the configuration file. Null if there is none. */
   readonly replaced: readonly string[] | null;
   readonly member: TierKind;
   readonly canary: Canary | null;
@@ -72,7 +69,6 @@ ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : '
   };
 }
 
-/** Returns the project's current tiers. */
 function tierRows(catalog: Catalog, settings: ConsoleContext['project']['settings']): TierRow[] {
   const rowsOf = (member: TierKind, kind: string, own: Tiers, configured: ReadonlyMap<string, readonly string[]>): TierRow[] => {
     const names = [...new Set([...configured.keys(), ...Object.keys(own)])];
@@ -92,7 +88,7 @@ function tierRows(catalog: Catalog, settings: ConsoleContext['project']['setting
   ];
 }
 
-/** Warns about tiers that calls can't use, because all of their models are missing or forbidden. */
+/** Warns about tiers for which calls fail, because all of their models are missing or forbidden. */
 function unusableNotice(tiers: readonly TierRow[], fill: boolean): Html | '' {
   if (tiers.length === 0) return '';
   const names = tiers.map(({ name }, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`);

@@ -1,4 +1,7 @@
-/** Lets people list, add, change, remove and test the content rules of a project, and shows how often they matched. */
+/**
+ * Lets people list, add, change, remove and test the content rules of a project. They can also see how often each rule
+ * has matched.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { type ContentRule, ruleIdOf } from '../../guardrails/content-rule.ts';
 import type { ContentRules } from '../../projects/content-rules.ts';

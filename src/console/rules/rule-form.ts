@@ -33,13 +33,13 @@ const actionOptions: readonly Option[] = [
 ];
 
 interface RuleFormOptions {
-  /** Where the form posts to, relative to the project. */
+  /** The path that the form posts to, below the project. */
   readonly action: string;
   readonly form: URLSearchParams;
   readonly errors?: FieldErrors;
   /**
-   * For an existing rule: the version that the editor saw, to compare with on submit, and a notice about what others
-   * have changed since.
+   * Set if the rule already exists. `read` is the version that the editor saw, which we'll compare the form with.
+   * `notice` says what others have changed since.
    */
   readonly edited?: { readonly read: Settings; readonly notice: Html | '' };
 }
@@ -76,9 +76,9 @@ export function ruleForm(context: ConsoleContext, { action, form, errors = noErr
   };
 }
 
-/** Converts the form to the JSON of a rule. */
+/** Converts the form to a rule in JSON. */
 export function readRule(form: URLSearchParams): Readonly<Record<string, string>> {
-  // Don't trim the expression, because leading and trailing spaces are part of it.
+  // Spaces at the start and the end are part of the expression, so don't trim it.
   const expression = form.get('expression') ?? '';
   return {
     class: form.get('class') ?? '',
@@ -88,7 +88,7 @@ export function readRule(form: URLSearchParams): Readonly<Record<string, string>
   };
 }
 
-/** Renders the form for an existing rule, with the submitted values if `rejected` is set. */
+/** Renders the form for an existing rule. If we've rejected a submitted form, it contains that input. */
 export function editRuleForm(
   context: ConsoleContext,
   {
@@ -106,7 +106,6 @@ export function editRuleForm(
   });
 }
 
-/** Reads what the editor changed. */
 export function readRuleEdit(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), { expression: null, ...readRule(form) });
 }

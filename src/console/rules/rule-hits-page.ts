@@ -1,4 +1,4 @@
-/** Lists the calls in which a content rule matched in the last seven days. */
+/** Lists the calls of the last seven days in which a certain content rule matched. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid, timeOf } from '../../core/ids.ts';
 import { type ContentRule, ruleIdOf } from '../../guardrails/content-rule.ts';
@@ -14,12 +14,11 @@ export interface RuleHitsPageDeps {
   readonly contentRules: { find(projectId: string): Promise<readonly ContentRule[]> };
   readonly ruleHits: Pick<RuleHits, 'count' | 'listCalls'>;
   /**
-   * Returns the calls with these ids that reached a vendor or the cache. The result doesn't contain calls that we
-   * refused earlier than that.
+   * Returns those of the calls that got as far as a vendor or the cache. Calls that we refused before that are missing.
    */
   readonly readCalls: (projectId: string, callIds: readonly string[]) => Promise<ReadonlyMap<string, HitCall>>;
   /**
-   * Returns those of the calls that were refused and recorded. If a flood of calls is refused, we only record some of
+   * Returns those of the calls that we refused and recorded. If many calls are refused at once, we don't record all of
    * them.
    */
   readonly findRecorded: (projectId: string, callIds: readonly string[]) => Promise<ReadonlySet<string>>;

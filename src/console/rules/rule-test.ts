@@ -1,4 +1,4 @@
-/** Evaluates a project's rules on a text. We don't store the text, and it never appears in a URL. */
+/** Tries out a project's rules on a text. We don't store the text, and it's never in a URL. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import { compileRules, evaluateTexts } from '../../guardrails/rules.ts';
@@ -10,13 +10,13 @@ import { classLabels, placeOptions } from './rule-form.ts';
 
 interface RuleResult {
   readonly rule: ContentRule;
-  /** Null if it wasn't tested, because earlier rules had used up the time. */
+  /** Null if we didn't get to this rule, because earlier ones took too long. */
   readonly isMatch: boolean | null;
 }
 
 const maxTextLength = 10_000;
 
-/** `form` is the submitted form, or null to show an empty one. */
+/** Pass null for `form` to get an empty form. */
 export async function ruleTest(context: ConsoleContext, rules: readonly ContentRule[], form: URLSearchParams | null): Promise<Html> {
   const place = form?.get('place') === 'output' ? 'output' : 'input';
   const text = form?.get('text') ?? '';
@@ -44,9 +44,9 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
 }
 
 /**
- * Evaluates each rule separately, including those that a call wouldn't reach because an earlier rule blocks it. An
- * expression may take a second, so we serve other requests between two rules. After `budgetMs`, we don't test the
- * remaining rules.
+ * Evaluates each rule on its own, because a call would never reach a rule if an earlier one blocks it. An expression
+ * can take a second, so we let other requests run between two rules. Once `budgetMs` is used up, we skip the remaining
+ * rules.
  */
 export async function evaluateRules(project: string, rules: readonly ContentRule[], text: string, budgetMs = 2_000): Promise<RuleResult[]> {
   const results: RuleResult[] = [];

@@ -1,7 +1,7 @@
 /**
- * Serves the page of the project's memory settings. If a change would delete more than before, people have to confirm
- * it in a second step that says what will be deleted. The change then takes effect after a day, and any member can
- * cancel it until then.
+ * Serves the page of the project's memory settings. If a change would delete more than before, a second page tells
+ * people what will be deleted and asks them to confirm. The change then waits for a day, and until then any member can
+ * cancel it.
  */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -32,11 +32,14 @@ import {
 
 export interface SettingsPageDeps {
   readonly settings: Pick<MemorySettingsStore, 'read' | 'change'>;
-  /** Previews what the rule would delete if it took effect at the time `at`. */
+  /** Finds out what the rule would delete if it took effect at the time `at`. */
   readonly previewRetention: (projectId: string, rule: StricterRule, at: number) => Promise<RetentionPreview>;
-  /** Counts conversations that we keep past the deletion period because memory hasn't learned from them. */
+  /**
+   * Counts the conversations that should have been deleted by now, but that we keep because memory hasn't learned from
+   * them yet.
+   */
   readonly countKeptUnlearned: (projectId: string) => Promise<number>;
-  /** Checks whether any of the project's memory tiers has a model. */
+  /** Returns false if none of the project's memory tiers has a model. */
   readonly hasMemoryModel: (projectId: string) => Promise<boolean>;
 }
 
@@ -99,7 +102,6 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
   ];
 }
 
-/** Converts the settings to the fields of the form. */
 function toFields(settings: MemorySettings): URLSearchParams {
   const {
     enabled,
@@ -122,14 +124,13 @@ function toFields(settings: MemorySettings): URLSearchParams {
 }
 
 /**
- * Returns the settings that the form keeps, so that we notice changes by others. This includes a planned deletion,
+ * The form keeps these settings, so that we notice if somebody else changes them. They include a planned deletion,
  * because a new deletion period would replace it.
  */
 function toSettings(settings: ShownMemorySettings): Settings {
   return { ...settings };
 }
 
-/** Reads what the editor changed. */
 function editOf(fields: URLSearchParams): SettingsEdit {
   const toOptionalNumber = (name: string): number | null => (fields.get(name)?.trim() ? toNumber(fields.get(name)) : null);
   const read = parseSettingsField(fields);
@@ -146,14 +147,14 @@ function editOf(fields: URLSearchParams): SettingsEdit {
   return changesRule ? { ...edit, read: { ...edit.read, pending_deletion: read.pending_deletion ?? null } } : edit;
 }
 
-/** Returns NaN for an empty field. The validation of the settings then rejects it. */
+/** Returns NaN if the field is empty, so that the validation of the settings rejects it. */
 function toNumber(text: string | null): number {
   return text === null || text.trim() === '' ? Number.NaN : Number(text);
 }
 
 /**
- * Returns the new deletion rule if it deletes more than the current one. Returns null for any other change, and if
- * exactly this rule is already pending. Throws `bad_request` if the change is invalid.
+ * If the change makes us delete more than now, returns the new rule. Returns null for all other changes, and also if
+ * this rule is already pending. Throws `bad_request` if the change is invalid.
  */
 function newRule(before: ShownMemorySettings, change: Settings): StricterRule | null {
   const { stricter } = parseMemorySettingsChange(change)(before);
@@ -161,8 +162,8 @@ function newRule(before: ShownMemorySettings, change: Settings): StricterRule | 
 }
 
 /**
- * Returns the new rule of a submitted form, like `newRule` does for a change. Also returns null if the form is invalid
- * or somebody else has changed the settings.
+ * Does the same as `newRule` for a submitted form. If the form is invalid, or somebody else has changed the settings,
+ * this returns null too.
  */
 function newRuleOf(before: ShownMemorySettings, fields: URLSearchParams): StricterRule | null {
   try {

@@ -1,4 +1,4 @@
-/** Renders the page of the memory settings, and the page that asks people to confirm what a change will delete. */
+/** Renders the page of the memory settings. There's a second page for confirming a change that deletes something. */
 import { dayMs } from '../../core/time.ts';
 import { type DeletionRule, maxPreviewed, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
 import type { MemorySettings, ParsedSettingsChange, ShownMemorySettings } from '../../memory/records/settings.ts';
@@ -22,8 +22,8 @@ import { type Settings, settingsField } from '../frame/settings-edit.ts';
 export type StricterRule = NonNullable<ParsedSettingsChange['stricter']>;
 
 /**
- * Returns a value that identifies this rule. The form sends it back as confirmation, so nobody can confirm one rule and
- * get another.
+ * Identifies this rule. The form sends it back when people confirm, so that they can't confirm one rule and get
+ * another.
  */
 export function confirmationOf({ delete_conversations_after_days: days, delete_unlearned: unlearned }: StricterRule): string {
   return unlearned ? `${days} unlearned` : String(days);
@@ -35,8 +35,8 @@ export function describeSaved({ zone }: ConsoleContext, changed: object, { pendi
 }
 
 /**
- * Describes the pending deletion, with a button to cancel it. Every member sees this, because every member may cancel
- * it.
+ * Says what's going to be deleted and when, with a button to cancel it. All members see this, because each of them may
+ * cancel.
  */
 export function describePending(context: ConsoleContext, { pending_deletion: pending }: ShownMemorySettings): Html | string {
   if (pending === null) return '';
@@ -57,8 +57,8 @@ interface Unlearned {
 }
 
 /**
- * Explains that conversations are kept beyond the deletion period until memory has learned from them. People don't
- * expect this.
+ * Explains why conversations are sometimes kept longer than the deletion period. People don't expect that we wait until
+ * memory has learned from them.
  */
 export function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;
@@ -80,7 +80,7 @@ export function describeUnlearned(context: ConsoleContext, { current, kept, hasM
 
 interface SettingsView {
   readonly fields: URLSearchParams;
-  /** The stored settings, with which we compare the form when it's submitted. */
+  /** The settings that we'll compare the form with. */
   readonly read: Settings;
   readonly notices: Html;
 }

@@ -1,5 +1,5 @@
 /**
- * Signs people in with a one-time link. Opening the link only shows a button, and the link is used up when they press
+ * Signs people in with a one-time link. Opening the link just shows a button. The link isn't used up until they press
  * it.
  */
 import { GatewayError } from '../../core/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Handles sign-ins with the identity provider. We redirect people to the provider, and handle the callback when they
- * return.
+ * Lets people sign in with the identity provider. We redirect them to the provider, which sends them back to our
+ * callback.
  */
 
 import { gatewayError } from '../../core/errors.ts';

@@ -1,10 +1,9 @@
 /**
- * Signs people in with an identity provider. This uses OpenID Connect's authorization code flow with PKCE, state and
- * nonce.
+ * Signs people in with an identity provider, using OpenID Connect's authorization code flow with PKCE, state and nonce.
  *
- * The values that the callback must match are in a cookie of the browser that started the sign-in, so any process can
- * handle the callback. We fetch the provider's metadata at the first sign-in and keep it for an hour. If a token is
- * signed with an unknown key, we fetch the provider's signing keys again.
+ * The callback has to match some values from the start of the sign-in. We keep them in a cookie of the browser, so that
+ * any process can handle the callback. We fetch the provider's metadata at the first sign-in and keep it for an hour.
+ * If a token is signed with a key that we don't know, we fetch the signing keys again.
  */
 import * as client from 'openid-client';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -18,19 +17,19 @@ export interface OidcSettings {
   readonly allowedDomains: readonly string[];
 }
 
-/** The values that the callback must match. We keep them in a cookie. */
+/** The callback has to match these values, which we keep in a cookie. */
 export interface OidcTransaction {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
-  /** The page that the person wanted to open. */
+  /** Where the person wanted to go before we asked them to sign in. */
   readonly next: string;
 }
 
 export interface OidcClient {
-  /** Returns the provider's URL to redirect to. Rejects if we can't reach the provider. */
+  /** Returns the URL of the provider that we have to redirect to. Rejects if we can't reach the provider. */
   begin(settings: OidcSettings, redirectUri: string, next: string): Promise<{ url: string; transaction: OidcTransaction }>;
-  /** Verifies the callback and the ID token. Rejects if anything doesn't match. */
+  /** Checks the callback and the ID token. Rejects if anything doesn't match. */
   complete(settings: OidcSettings, callbackUrl: URL, transaction: OidcTransaction): Promise<OidcIdentity>;
 }
 
@@ -42,7 +41,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
 
   const configurationOf = (settings: OidcSettings): Promise<client.Configuration> => {
     const now = clock.now();
-    // A reload creates new settings, so comparing references is enough.
+    // A reload of the configuration creates new settings, so it's enough to compare the references.
     if (cached?.settings === settings && now - cached.fetchedAt < metadataMs) return cached.configuration;
     const entry = { settings, fetchedAt: now, configuration: discover(settings) };
     cached = entry;
@@ -81,7 +80,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
       });
       const claims = tokens.claims();
       if (!claims) throw new Error('the identity provider returned no ID token');
-      // Some providers put the email address into the ID token, and others only return it from the userinfo endpoint.
+      // Some providers only return the email address from the userinfo endpoint, and not in the ID token.
       const needsUserInfo = claims.email === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined;
       const profile = needsUserInfo ? await client.fetchUserInfo(configuration, tokens.access_token, claims.sub) : claims;
       return {
@@ -98,7 +97,7 @@ export function encodeTransaction(transaction: OidcTransaction): string {
   return Buffer.from(JSON.stringify(transaction)).toString('base64url');
 }
 
-/** Returns null unless the text comes from `encodeTransaction`. */
+/** Returns null for anything that doesn't come from `encodeTransaction`. */
 export function decodeTransaction(text: string | undefined): OidcTransaction | null {
   const json = text === undefined ? null : parseJson(Buffer.from(text, 'base64url').toString());
   if (!isObject(json)) return null;
@@ -108,12 +107,12 @@ export function decodeTransaction(text: string | undefined): OidcTransaction | n
 
 async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<client.Configuration> {
   const address = new URL(issuer);
-  // If the issuer has an HTTP URL, it's on this machine. We reject all other HTTP URLs when we parse the settings.
+  // An issuer with an HTTP URL has to be on this machine. When we parse the settings, we reject all others.
   const allowHttp = address.protocol === 'http:' ? [client.allowInsecureRequests] : [];
   const found = await client.discovery(address, clientId, undefined, client.None(), { execute: allowHttp, timeout: timeoutSeconds });
   if (clientSecret === null) return found;
   const metadata = found.serverMetadata();
-  // `client_secret_basic` is the default if the field is missing (OpenID Connect Discovery, section 3).
+  // If the field is missing, the default is `client_secret_basic` (OpenID Connect Discovery, section 3).
   const supportsBasic = metadata.token_endpoint_auth_methods_supported?.includes('client_secret_basic') ?? true;
   const authentication = supportsBasic ? client.ClientSecretBasic(clientSecret) : client.ClientSecretPost(clientSecret);
   const configuration = new client.Configuration(metadata, clientId, undefined, authentication);

@@ -1,6 +1,6 @@
 /**
- * Renders the pages that people see before they have a session, i.e. the sign-in page, the page of a sign-in link, and
- * the errors of both.
+ * Renders what people see before they have a session. That's the sign-in page, the page of a sign-in link, and the
+ * errors of both.
  */
 import type { PersonRecord } from '../../people/accounts.ts';
 import { signInLinkPath } from '../../people/sign-in-links.ts';
@@ -19,7 +19,7 @@ interface SignInView {
   readonly email?: string;
   readonly error?: string;
   readonly status?: number;
-  /** The issuer of the identity provider, or null if there is none. */
+  /** The identity provider's issuer. Null if there's no identity provider. */
   readonly provider: string | null;
   readonly nobodyExists: boolean;
 }
@@ -46,7 +46,7 @@ function providerButton(issuer: string, next: string): Html {
 }
 
 function passwordForm(context: FormContext, { next, email, isMain }: { next: string; email: string; isMain: boolean }): Html {
-  // If the address is already filled in, e.g. after a wrong password, we focus the password field.
+  // If we already know the address, e.g. after a wrong password, put the focus into the password field.
   const isPasswordNext = email !== '';
   return html`${isMain ? '' : html`<p class="or">or with a password</p>`}
 <form class="form" method="post" action="${signInPath}">${csrfField(context)}<input type="hidden" name="next" value="${next}">
@@ -55,7 +55,7 @@ ${textField({ name: 'password', label: 'Password', type: 'password', required: t
 <div class="form-actions"><button class="button${isMain ? ' primary' : ''} block">Sign in</button></div></form>`;
 }
 
-/** Explains how to sign in on a fresh installation. */
+/** On a fresh installation nobody has an account, so this says how to get in. */
 function firstSignIn(): Html[] {
   return [
     html`<p><strong>Nobody has an account yet.</strong> On the machine of the gateway, this command prints the link for the first sign-in:</p>`,
@@ -65,13 +65,13 @@ function firstSignIn(): Html[] {
 
 interface LinkView {
   readonly token: string;
-  /** Who gets signed in. Null if the link is for a new account. */
+  /** The person who will be signed in. Null if they don't have an account yet. */
   readonly person: PersonRecord | null;
-  /** The values from a form that we rejected. */
+  /** What the person entered in a form that we've rejected. */
   readonly entered?: { readonly email: string; readonly name: string };
 }
 
-/** Opening this page doesn't use up the link, because mail scanners open links too. */
+/** Mail scanners open links too, so this page doesn't use up the link. */
 export function linkView(context: FormContext, { token, person, entered = { email: '', name: '' } }: LinkView): PageContent {
   const password = (label: string, required: boolean, hint: string) =>
     textField({ name: 'password', label, type: 'password', required, autocomplete: 'new-password', hint });
@@ -90,7 +90,7 @@ export function linkView(context: FormContext, { token, person, entered = { emai
           password('Password', true, 'At least 12 characters.'),
         ]
       : [
-          // lets password managers store the address together with the password
+          // Password managers store this address together with the password.
           html`<input class="hidden" type="email" name="username" value="${person.email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
           person.hasPassword
             ? password('New password', false, 'Leave it empty to keep your password. At least 12 characters.')

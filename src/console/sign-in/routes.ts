@@ -1,4 +1,4 @@
-/** Signs people in with a password, and out again. The page doesn't reveal which accounts exist. */
+/** Signs people in with a password, and signs them out again. The page doesn't tell anybody which accounts exist. */
 
 import { sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
@@ -16,7 +16,7 @@ import { createSessionStarter } from './start-session.ts';
 export interface SignInDeps {
   readonly people: People;
   readonly audit: Pick<Audit, 'begin' | 'finish'>;
-  /** Returns the current settings, or null if there's no identity provider. */
+  /** Returns null if there's no identity provider. */
   readonly oidc: () => { readonly settings: OidcSettings; readonly publicUrl: string } | null;
   readonly oidcClient: OidcClient;
   readonly logger: SignInLogger;
@@ -30,7 +30,7 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     signInView(context, {
       ...options,
       provider: oidc()?.settings.issuer ?? null,
-      // On a fresh installation there are no accounts yet, so the page explains how to create the first one.
+      // There are no accounts on a fresh installation, so the page explains how to create one.
       nobodyExists: await people.accounts.isEmpty(),
     });
 
@@ -38,24 +38,23 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     const next = safePath(context.url.searchParams.get('next'));
     return context.visitor ? { kind: 'redirect', to: next } : view(context, { next });
   });
-  const submit: ActionRoute = // The router can't audit this action, because nobody has signed in yet. `startSession` writes the audit row
-    // instead.
-    post(signInPath, { access: 'anyone', action: null }, async (context, form) => {
-      const next = safePath(form.get('next'));
-      const [email, password] = [form.get('email') ?? '', form.get('password') ?? ''];
-      const result = await people.signIn.withPassword({ email, password, address: context.remoteAddress });
-      if (result.kind === 'ok') {
-        return { kind: 'redirect', to: next, setCookies: await startSession(context, result.person, 'password') };
-      }
-      const failure =
-        result.kind === 'refused'
-          ? { status: 401, error: 'The e-mail address or the password is not right.' }
-          : {
-              status: 429,
-              error: `Too many failed attempts. Try again in ${Math.ceil((result.until - context.now) / 60_000)} minutes, or use a sign-in link.`,
-            };
-      return { kind: 'page', page: await view(context, { next, email, ...failure }) };
-    });
+  // Nobody has signed in yet, so the router can't audit this action. `startSession` writes the audit row instead.
+  const submit: ActionRoute = post(signInPath, { access: 'anyone', action: null }, async (context, form) => {
+    const next = safePath(form.get('next'));
+    const [email, password] = [form.get('email') ?? '', form.get('password') ?? ''];
+    const result = await people.signIn.withPassword({ email, password, address: context.remoteAddress });
+    if (result.kind === 'ok') {
+      return { kind: 'redirect', to: next, setCookies: await startSession(context, result.person, 'password') };
+    }
+    const failure =
+      result.kind === 'refused'
+        ? { status: 401, error: 'The e-mail address or the password is not right.' }
+        : {
+            status: 429,
+            error: `Too many failed attempts. Try again in ${Math.ceil((result.until - context.now) / 60_000)} minutes, or use a sign-in link.`,
+          };
+    return { kind: 'page', page: await view(context, { next, email, ...failure }) };
+  });
   const signedIn: PageRoute = get(signedInPath, 'person', async () => ({
     kind: 'page',
     title: 'You are signed in',

@@ -1,4 +1,4 @@
-/** Starts a session for a person who has just proved their identity. The audit log records each sign-in. */
+/** Starts a session for a person who has just proved who they are, and records it in the audit log. */
 
 import { type Cookie, sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
@@ -13,7 +13,7 @@ export interface SessionStarterDeps {
 
 type Method = 'password' | 'link' | 'oidc';
 
-/** Starts a session. Returns the cookies to set. If the browser has a session already, that one ends. */
+/** Starts a session and returns the cookies for it. If the browser already has a session, we end that one. */
 export type StartSession = (
   context: Pick<ConsoleContext, 'cookies' | 'secure' | 'userAgent'>,
   person: Person,
