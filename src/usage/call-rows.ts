@@ -1,4 +1,4 @@
-/** Reads calls and their attempts in the format of `GET /provision/teams/{project}/calls`. */
+/** Reads calls and their attempts in the format that `GET /provision/teams/{project}/calls` returns. */
 import { type AttemptError, memoryApplication } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
@@ -7,30 +7,28 @@ import { createParameters, subjectHash } from './analytics/call-filter.ts';
 import { attemptErrorSql } from './attempt-errors.ts';
 
 export interface ListOptions {
-  /** The maximum number of calls to return, from 1 to 1,000. Defaults to 100. */
+  /** How many calls to return, from 1 to 1,000. Defaults to 100. */
   readonly limit?: number | undefined;
-  /** Only lists calls that are older than this id, which has to be a UUID. */
+  /** Only lists calls older than the one with this id. It has to be a UUID. */
   readonly before?: string | null | undefined;
   readonly taskId?: string | null | undefined;
   readonly source?: string | null | undefined;
-  /** If set, only includes calls with this request id of a vendor. */
+  /** Only lists calls with a request to which a vendor gave this id. */
   readonly requestId?: string | null | undefined;
-  /** If set, only includes calls of this end user. */
+  /** Only lists calls about this end user. */
   readonly subject?: string | null | undefined;
-  /** Hides the calls that the gateway itself made for project memory. */
+  /** Hides the gateway's own calls for project memory. */
   readonly hideOwn?: boolean | undefined;
-  /** Only calls with a failed attempt for which there's still a reason. */
+  /** Only lists calls with an attempt that failed, if we still know why. */
   readonly failed?: boolean | undefined;
 }
 
 export interface CallRow {
   readonly id: string;
   readonly created_at: string;
-  /** The project's slug. */
   readonly project: string;
-  /** The prefix of the key. */
   readonly key: string;
-  /** Null for the gateway's own calls. */
+  /** Null if the gateway itself made the call. */
   readonly key_name: string | null;
   readonly source: string;
   readonly route: string;
@@ -43,10 +41,10 @@ export interface CallRow {
   readonly cache: string | null;
   readonly tokens: { readonly input: number; readonly cached_input: number; readonly cache_write: number; readonly output: number };
   readonly cost: number | null;
-  /** True if the cost is unknown because a model has no price. */
+  /** True if we don't know the cost, because a model has no price. */
   readonly price_unknown: boolean;
   readonly estimated: boolean;
-  /** True if we admitted the call without checking its ceilings, because the quota store was unavailable. */
+  /** True if the quota store was unavailable, so we admitted the call without checking its ceilings. */
   readonly unmetered: boolean;
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
@@ -59,8 +57,8 @@ export interface CallRow {
   readonly distil_saved: number | null;
   readonly subject_sha256: string | null;
   /**
-   * The ids of the memories that recall added to the prompt. Empty if there were none, or if the call's text has been
-   * deleted.
+   * The memories that recall put into the prompt, by their ids. Empty if there weren't any, or if we've deleted the
+   * call's text.
    */
   readonly recalled: readonly string[];
   readonly plan: unknown;
@@ -71,11 +69,11 @@ export interface AttemptRow {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
-  /** The name of the pool member that we called. Null if the provider had no pool. */
+  /** The pool member that we called. Null if the provider has no pool. */
   readonly member: string | null;
   readonly status: number | null;
   readonly outcome: string;
-  /** The vendor's id for the request. Null if the vendor sent none. */
+  /** The vendor's id for this request, if it sent one. */
   readonly request_id: string | null;
   readonly wait_ms: number;
   readonly started_at: string;
@@ -83,19 +81,19 @@ export interface AttemptRow {
   readonly duration_ms: number;
   readonly cost: number | null;
   readonly price_unknown: boolean;
-  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
+  /** The reason why the attempt failed. Null if it didn't, or if we've already deleted the reason. */
   readonly error: AttemptError | null;
 }
 
 const defaultLimit = 100;
 const maxLimit = 1_000;
 /**
- * How many calls we read per statement. The embedded database has only one session, so a long statement would block all
- * others.
+ * We read this many calls per statement. On the embedded database there's only one session, so while a statement runs,
+ * everything else has to wait.
  */
 const pageSize = 250;
 
-/** Lists calls, newest first. Pass null as `projectId` to list the calls of all projects. */
+/** Lists calls, with the newest first. `projectId` is null for the calls of all projects. */
 export async function listCalls(database: Queries, projectId: string | null, options: ListOptions = {}): Promise<CallRow[]> {
   const { limit = defaultLimit, before = null } = options;
   const bounded = Math.max(1, Math.min(maxLimit, Math.trunc(limit)));
@@ -109,7 +107,7 @@ export async function listCalls(database: Queries, projectId: string | null, opt
   }
 }
 
-/** Returns null if the call doesn't exist in this project. */
+/** Returns null if the project has no such call. */
 export async function findCall(database: Queries, projectId: string, id: string): Promise<CallRow | null> {
   const [call] = await withAttempts(
     database,
@@ -133,7 +131,7 @@ type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknow
   readonly output: number;
 };
 
-/** The columns that are named like the API's fields have no alias. */
+/** Columns without an alias have the same name as the field in the API. */
 const callColumns = `
          id, (select slug from projects where projects.id = project_id) as project, key_prefix as key,
          (select name from virtual_keys where virtual_keys.id = key_id) as key_name, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
@@ -145,7 +143,7 @@ const callColumns = `
 
 function selectCalls(projectId: string | null, { before, taskId, source, requestId, subject, hideOwn, failed, limit }: ListOptions) {
   const { values, add } = createParameters();
-  /** Conditions for calls and failed attempts alike. Each table has an index for them. */
+  /** These conditions make sense for both calls and failed attempts. Each of the tables has an index for them. */
   const range = (id: string): string[] => [
     'true',
     ...(projectId === null ? [] : [`project_id = ${add(projectId)}::uuid`]),
@@ -155,16 +153,15 @@ function selectCalls(projectId: string | null, { before, taskId, source, request
     ...range('id'),
     ...(taskId ? [`task_id = ${add(taskId)}::text`] : []),
     ...(source ? [`source = ${add(source)}::text`] : []),
-    // Put the ids into an array, so that PostgreSQL looks up each of them. With a subquery, it may search through all
-    // calls instead, newest first.
+    // With an array, PostgreSQL looks up each of the ids. With a subquery, it may go through all calls from the newest
+    // to the oldest.
     ...(requestId ? [`id = any (array(select call_id from attempts where request_id = ${add(requestId)}::text))`] : []),
     ...(subject ? [`subject_sha256 = ${subjectHash(subject, { add })}`] : []),
-    // The index on the end user starts with the project, so PostgreSQL can only use it if there's a condition on the
-    // project.
+    // The index on the end user starts with the project, so PostgreSQL can't use it without a condition on the project.
     ...(subject && projectId === null ? ['project_id = any (array(select projects.id from projects))'] : []),
     ...(hideOwn ? [`source <> '${memoryApplication}'`] : []),
   ];
-  // Start with the failed attempts, because there are only a few. Otherwise PostgreSQL would have to search all calls.
+  // There are only a few failed attempts, so start with those. Otherwise PostgreSQL would have to search all calls.
   const failures = failed
     ? `join (select distinct call_id from attempt_errors where ${range('call_id').join(' and ')} order by call_id desc) failed
          on failed.call_id = calls.id`
@@ -202,7 +199,7 @@ function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredA
   return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
-/** `price_unknown` tells an unknown cost from one of 0. It's unknown if a model has no price. */
+/** If a model has no price, we don't know the cost. It's null then, and `price_unknown` is true. */
 function toCostJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
   return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

@@ -1,6 +1,6 @@
 /**
- * Corrects the outcome and cost of stored calls whose result we only learn after we've sent the response. At the moment
- * these are only videos.
+ * Corrects the outcome and cost of stored calls, because sometimes we only learn these after we've sent the response.
+ * At the moment that only happens with videos.
  */
 import type { Outcome } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -8,17 +8,17 @@ import type { Queries } from '../db/database.ts';
 
 export interface CallCorrection {
   readonly callId: string;
-  /** Null to keep the stored outcome. */
+  /** Null means that we keep the stored outcome. */
   readonly outcome: Outcome | null;
-  /** Null to keep the stored code. */
+  /** Null means that we keep the stored code. */
   readonly code: string | null;
   readonly costNanos: number | null;
   readonly estimated: boolean;
 }
 
 /**
- * Applies corrections to calls that are already stored, and skips the others. These calls have a single attempt, which
- * gets the same outcome and cost.
+ * Corrects calls that are already stored, and skips all others. These calls have just one attempt, so it gets the same
+ * outcome and cost.
  */
 export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostAdjustment[]> {
   if (corrections.length === 0) return [];

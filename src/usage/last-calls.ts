@@ -1,11 +1,13 @@
 /**
- * Finds out when keys were last used. This takes one index lookup per key and partition, no matter how many calls there
- * are. We use `>=` and `<=` on purpose. With `key_id = given.id`, the planner scans all calls by id if most of them
- * come from a few keys, and for a key without calls it reads the whole table.
+ * Finds out when keys were last used. For each key and partition that's one lookup in an index, no matter how many
+ * calls there are.
+ *
+ * Don't replace `>=` and `<=` by `=`. If most calls come from a few keys, the planner would scan all calls by id, and
+ * for a key without any calls it would read the whole table.
  */
 import type { Queries } from '../db/database.ts';
 
-/** Returns the start time of each key's latest stored call, by key id. Keys without calls are missing. */
+/** Returns when the latest stored call of each key started. Keys without calls are missing. */
 export async function lastCalls(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const rows = await database.query<{ keyId: string; startedAt: Date }>(
     `select given.id as "keyId", latest.started_at as "startedAt"
@@ -22,13 +24,13 @@ export interface LastError {
   readonly callId: string;
   readonly at: number;
   readonly status: number;
-  /** Null if the call failed without an error code. */
+  /** Null if there was no error code. */
   readonly code: string | null;
 }
 
 /**
- * Returns each key's latest stored call that failed, by key id. Keys without failed calls are missing. The condition is
- * the same as in the index `calls_errors_by_key`, so that we don't read all the successful calls in between.
+ * Returns the latest failed call of each key, as far as it's stored. Keys without failed calls are missing. The index
+ * `calls_errors_by_key` has the same condition, so we don't have to go through all the successful calls.
  */
 export async function lastErrors(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, LastError>> {
   const rows = await database.query<Omit<LastError, 'at'> & { keyId: string; startedAt: Date }>(

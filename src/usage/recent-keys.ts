@@ -1,5 +1,5 @@
 /**
- * Lists the keys that have recently made calls to any process. We read each project's sums through an index, so it
+ * Lists the keys that have made calls recently, in any process. We find each project's sums through an index, so it
  * doesn't matter how many calls there were.
  */
 import type { Queries } from '../db/database.ts';
@@ -9,7 +9,7 @@ export interface RecentKeys {
   readonly limit: number;
 }
 
-/** Returns the keys that have made a call since `since`, most recently used first. */
+/** Returns the keys with a call after `since`, beginning with the one that was used last. */
 export function listRecentKeys(queries: Queries, { since, limit }: RecentKeys): Promise<{ prefix: string; projectId: string }[]> {
   return queries.query(
     `select used.key_prefix as prefix, project.id as "projectId"

@@ -1,8 +1,7 @@
 /**
- * Reports on recorded calls, such as how much a project has spent or a key has used. These figures come from the
- * rollups and never from metrics. The routes wait until the journal is drained, so that clients see their latest calls.
- *
- * A call belongs to the month in which it started.
+ * Reports on recorded calls, e.g. how much a project has spent or a key has used. We take these figures from the
+ * rollups and never from metrics. The routes wait until the journal is drained, so that clients see even their latest
+ * calls. A call belongs to the month in which it started.
  */
 
 import { toUsd } from '../core/cost.ts';
@@ -20,7 +19,7 @@ export type UsageReports = ReturnType<typeof createUsageReports>;
 
 interface UsageRow {
   readonly name: string | null;
-  /** In nano-dollars. Calls without a known cost count as 0. */
+  /** In nano-dollars. A call whose cost we don't know counts as 0. */
   readonly cost: number;
   readonly tokens: number;
   readonly calls: number;
@@ -28,11 +27,14 @@ interface UsageRow {
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }) {
   /**
-   * Clients poll these reports, but there are only a few database connections for them. So callers that ask for the
-   * same report at the same time share one result.
+   * Clients poll these reports, but there are only a few database connections for them. So if several callers ask for
+   * the same report at the same time, they get the same result.
    */
   const shared = createSharedReads();
-  /** Sums up calls by an attribute and returns the most expensive groups. Calls without the attribute are left out. */
+  /**
+   * Sums up calls by an attribute and returns the groups with the highest cost. Calls without this attribute are left
+   * out.
+   */
   const sumBy = (projectId: string, scope: Scope, period: Period): Promise<UsageRow[]> => {
     const parameters = createParameters();
     const parts = selectRollupSums({ projectId, scope, periods: [period] }, usageMeasures, parameters);
@@ -42,8 +44,8 @@ export function createUsageReports({ database, clock }: { database: Database; cl
     );
   };
   /**
-   * Sums up a month's calls by task. There can be any number of tasks, so we only read those that could be among the
-   * most expensive ones.
+   * Sums up the calls of a month by task. There may be any number of tasks, so we only read those that could be among
+   * the most expensive ones.
    */
   const sumByTask = (projectId: string, { from, to }: Period): Promise<UsageRow[]> =>
     database.query<UsageRow>(selectTasks, [projectId, new Date(from), new Date(to), minIdAt(from), minIdAt(to)]);
@@ -79,8 +81,8 @@ export function createUsageReports({ database, clock }: { database: Database; cl
       return total?.cost ?? 0;
     },
     /**
-     * Returns how much of each ceiling is used by all keys that share this quota. Only settled calls in the window of
-     * the ceiling count.
+     * Returns how much of each ceiling the keys with this quota have used together. We only count settled calls, in the
+     * current window of the ceiling.
      */
     async getKeyUsage(
       { projectId, quotaKeyId }: { readonly projectId: string; readonly quotaKeyId: string },
@@ -122,7 +124,7 @@ const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tok
 const usageSums = `sum(cost_nanos)::bigint as cost, sum(${allTokens})::bigint as tokens, sum(calls)::bigint as calls`;
 const largestFirst = `group by name having sum(calls) <> 0 order by cost desc, name limit ${maxGroups}`;
 
-/** Calls of the month that haven't made it into a rollup. */
+/** Calls of the month that aren't in any rollup yet. */
 const unfilledTasks = `from calls
      where project_id = $1::uuid and id >= $4::uuid and id < least($5::uuid, (select filled_from from usage_rollup_fill)) and not in_rollups`;
 
@@ -132,8 +134,8 @@ const newTasks = `from usage_increments
      where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null`;
 
 /**
- * Selects the month's most expensive tasks. Tasks that changed since the last merge may be cheaper now. So we read all
- * of these, plus enough of the most expensive merged tasks to fill their places.
+ * Selects the most expensive tasks of the month. A task that has changed since the last merge may have become cheaper
+ * and drop out. So besides the changed tasks, we read that many more of the most expensive merged ones.
  */
 const selectTasks = `
   with changed as materialized (

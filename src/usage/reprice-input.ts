@@ -40,22 +40,22 @@ export const repriceInput = z.strictObject({
 });
 
 export interface RepriceInput {
-  /** The start of the window (inclusive). Only calls that started in the window are repriced. */
+  /** Inclusive. We reprice the calls that started in this window. */
   readonly from: number;
-  /** The end of the period (exclusive). */
+  /** Exclusive. */
   readonly to: number;
-  /** Slug of the project, or null for all of them. */
+  /** The slug of the project. Null for all projects. */
   readonly project: string | null;
-  /** Only reprices calls that these models served, as `<provider>/<model>`. Null for all models. */
+  /** Only reprices calls that were served by one of these models (`<provider>/<model>`). Null for all of them. */
   readonly models: readonly string[] | null;
   /**
-   * `dated` uses the prices that were in force when each call started. `now` uses the current prices, and also writes
-   * them to the price history of the window (`correctHistory`).
+   * With `dated`, each call is charged at the prices that were in force when it started. With `now`, all calls are
+   * charged at the current prices, and these also go into the price history of the window (`correctHistory`).
    */
   readonly prices: 'dated' | 'now';
 }
 
-/** Throws `bad_request` with a list of all problems. */
+/** Throws a `bad_request` that lists all problems. */
 export function parseRepriceInput(body: unknown): RepriceInput {
   const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);
   const window = { from: Date.parse(from), to: Date.parse(to) };

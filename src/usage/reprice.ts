@@ -1,11 +1,12 @@
 /**
- * Recalculates the costs of stored calls, based on the prices that were in force when they started (`model_prices`).
- * This happens in slices. Each slice is a transaction that updates calls with their attempts and ceiling counters, so
- * admission doesn't have to wait until a reprice is done. If a reprice fails, only part of the window is repriced.
- * Repricing is idempotent, so you can run it again to do the rest.
+ * Recalculates what stored calls cost, at the prices that were in force when they started (`model_prices`).
  *
- * We only write costs that have changed. If the exact cost of a call can't be computed from its rows, we leave it as it
- * is and count it.
+ * We do this in slices. Each of them is a transaction that updates calls, their attempts and the ceiling counters, so
+ * that admission doesn't have to wait for the whole reprice. If it fails, only a part of the window has been repriced.
+ * Repricing is idempotent, so just run it again.
+ *
+ * We only write costs that have changed. If the rows aren't enough to compute the exact cost of a call, we leave it
+ * alone and count it.
  */
 
 import { type CostAdjustment, toUsd } from '../core/cost.ts';
@@ -26,26 +27,29 @@ export interface RepriceReceipt {
   readonly to: string;
   readonly prices: 'dated' | 'now';
   readonly models: readonly string[] | null;
-  /** The models whose price history was corrected. */
+  /** The models whose price history we've corrected. */
   readonly prices_corrected: readonly string[];
   readonly calls: number;
   readonly calls_changed: number;
-  /** Changed calls whose cost was unknown before. */
+  /** How many of the changed calls had no known cost before. */
   readonly calls_newly_priced: number;
   readonly attempts_changed: number;
   readonly counters_changed: number;
   /**
-   * How many calls kept their cost, by reason. Either there's no price, or we didn't store the units that the price
-   * refers to, or the call is a video.
+   * How many calls kept their cost, and why. Either we don't have a price, or the price is per unit and we didn't store
+   * the units, or it's a video.
    */
   readonly left: Readonly<Record<SkipReason, number>>;
-  /** The sum of all changes in USD. */
+  /** How much all changes add up to, in USD. */
   readonly difference: number;
 }
 
 type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
-/** Updates the ceiling counters, see `ceilings/counter-updates.ts`. Returns the change of each counter by its id. */
+/**
+ * Updates the ceiling counters (see `ceilings/counter-updates.ts`). Resolves with the change of each counter, by its
+ * id.
+ */
 type AdjustCosts = (tx: Queries, changes: readonly CostAdjustment[]) => Promise<ReadonlyMap<number, number>>;
 
 export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
@@ -99,21 +103,21 @@ interface RepricedSlice {
   readonly lastId: string;
 }
 
-/** Reprices the next slice of calls after the call `after`. Returns null if there are no more calls. */
+/** Reprices the next slice, which starts after the call `after`. Returns null if there are no more calls. */
 async function repriceSlice(
   tx: Queries,
   window: ChargesWindow,
   after: string | null,
   adjustCosts: AdjustCosts,
 ): Promise<RepricedSlice | null> {
-  // Take the lock so that no other reprice changes a cost between our read and our write.
+  // With this lock, no other reprice can change a cost between our read and our write.
   await lockGlobal(tx, 'reprice');
   const { calls, attempts } = await readCharges(tx, window, after);
   const last = calls.at(-1);
   if (!last) return null;
   const changes = await writeCallCosts(tx, calls.flatMap(toNewCosts));
   const attemptsChanged = await writeAttemptCosts(tx, attempts.flatMap(toNewCosts));
-  // Do this last. It locks the counters, and other processes need those to acquire leases.
+  // This locks the counters, which other processes need for their leases. So do it last.
   const counters = await adjustCosts(tx, changes);
   return { calls, changes, attemptsChanged, counters, lastId: last.id };
 }

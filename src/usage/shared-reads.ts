@@ -1,12 +1,12 @@
 /**
- * Shares reads between callers that request the same key at the same time. At any time at most one read per key is
- * running and one more is waiting to start, so a caller waits for two reads at most.
+ * Lets callers share a read if they ask for the same key at the same time. For each key, there's never more than one
+ * read running and one waiting, so a caller waits for two reads at most.
  */
 
 export interface SharedReads {
   /**
-   * Returns a read that hasn't started yet: either one that's already queued for this key, or a new one. A read in
-   * progress wouldn't do, because it could miss what the caller has just written.
+   * Joins the read that's waiting to start for this key, or creates it. The caller may just have written something that
+   * a running read doesn't see, so it can't join that one.
    */
   run<Result>(key: string, read: () => Promise<Result>): Promise<Result>;
 }

@@ -1,6 +1,6 @@
 /**
- * Builds the response of `GET /status/peek`: what's left of a key's ceilings, what its project has spent, and the
- * health of the project's providers.
+ * Builds the response of `GET /status/peek`. It says what's left of a key's ceilings, what its project has spent, and
+ * whether the project's providers are healthy.
  */
 import type { Caller } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
@@ -15,22 +15,25 @@ export interface StatusInput {
   readonly clock: Clock;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: { readonly monthlyCapNanos: number | null } };
   readonly caller: Caller;
-  /** The ceilings of the caller's key, in calls, tokens or nano-dollars. A limit of null means no limit. */
+  /** The ceilings of the caller's key, in calls, tokens or nano-dollars. Null means that there's no limit. */
   readonly ceilings: Ceilings;
   readonly breakers: readonly unknown[];
-  /** True if the demo vendor serves the models. Clients need to know that its responses aren't from real models. */
+  /**
+   * True if the models are served by the demo vendor. Clients need to know that these responses aren't from a real
+   * model.
+   */
   readonly demo: boolean;
   /**
-   * The counters for the key's ceilings and for the project's monthly cap. A counter is missing if there's no limit, or
-   * if it hasn't counted a call yet.
+   * The counters for the key's ceilings and for the project's monthly cap. If there's no limit, or no call has been
+   * counted yet, there's no counter either.
    */
   readonly countedUsage: CountedUsage;
 }
 
 export interface CounterUsage {
-  /** The amount that settled calls have used, in calls, tokens or nano-dollars. */
+  /** How much settled calls have used, in calls, tokens or nano-dollars. */
   readonly used: number;
-  /** The amount that is reserved for running calls, which is the sum of their upper bounds. */
+  /** How much we've reserved for running calls. This is the sum of their upper bounds. */
   readonly reserved: number;
 }
 
@@ -53,7 +56,7 @@ export async function buildStatusReport(input: StatusInput) {
   ]);
   const report = (name: CeilingName, unit = (amount: number): number => amount) => {
     const { limit, window } = ceilings[name];
-    // Prefer the counter. Admission uses it too, so the status agrees with admission.
+    // Admission uses the counter, so do the same here if we can. That way, both always agree.
     const { used, reserved } = countedUsage.key[name] ?? { used: usage?.[name] ?? 0, reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),
@@ -78,8 +81,8 @@ export async function buildStatusReport(input: StatusInput) {
 }
 
 /**
- * Returns `near_cap` from 90 % of the cap on, including the reservations of running calls, and `exhausted` once the cap
- * is spent.
+ * Returns `exhausted` if the cap is spent, and `near_cap` from 90 % of it. Reservations of running calls count too for
+ * the latter.
  */
 function toCredit(spent: number, reserved: number, cap: number | null) {
   const isExhausted = cap !== null && spent >= cap;

@@ -1,6 +1,6 @@
 /**
- * Reads the costs of stored calls and attempts page by page, and what they would cost at the prices that were in force.
- * Also writes changed costs.
+ * Reads page by page what stored calls and attempts cost, and what they would cost at the prices that were in force.
+ * Also writes the costs that have changed.
  */
 import type { Route } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -14,33 +14,32 @@ import { parseStoredPrice } from './prices/stored-price.ts';
 export interface ChargesWindow {
   readonly from: number;
   readonly to: number;
-  /** Null for all projects. */
   readonly projectId: string | null;
   readonly models: readonly string[] | null;
 }
 
-/** A row of `calls` or `attempts` that can be repriced. */
+/** A row of `calls` or `attempts` that we can reprice. */
 export interface StoredCharge {
   readonly id: string;
-  /** The number of the attempt, starting at 1. The call itself has the number 0. */
+  /** Attempts are numbered from 1, and the call itself is number 0. */
   readonly n: number;
-  /** Null if it's unknown. */
+  /** Null if we don't know it. */
   readonly costNanos: number | null;
-  /** Null if there's nothing to charge, because no vendor responded or the response came from the cache. */
+  /** Null if there's nothing to charge. Either no vendor responded, or the response came from the cache. */
   readonly charge: RecalculatedCost | null;
 }
 
 export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly newNanos: number };
 
 /**
- * How many calls we read per statement. This is limited because a statement blocks the event loop on the embedded
- * database.
+ * How many calls we read per statement. It can't be too many, because with the embedded database a statement blocks the
+ * event loop.
  */
 const pageSize = 250;
 
 /**
- * Reads the page after the call `after`. Pass null to read the first page. Failed attempts that were never charged are
- * left out.
+ * Reads the page that follows the call `after`, or the first page if that's null. We leave out failed attempts that
+ * nobody has been charged for.
  */
 export async function readCharges(
   tx: Queries,
@@ -55,17 +54,14 @@ export async function readCharges(
   return { calls: calls.map((call) => withAttempts(toCharge(call), byCall.get(call.id) ?? [])), attempts: charges };
 }
 
-/**
- * Replaces the cost of a call with the sum over its attempts, because the call's row only has the tokens of one
- * attempt.
- */
+/** The row of a call only has the tokens of one attempt. So its cost is the sum over all attempts. */
 function withAttempts(call: StoredCharge, attempts: readonly StoredCharge[]): StoredCharge {
   if (attempts.length < 2 || call.charge?.kind !== 'cost') return call;
   const nanos = attempts.reduce((sum, { charge }) => sum + (charge?.kind === 'cost' ? charge.nanos : 0), 0);
   return { ...call, charge: { kind: 'cost', nanos } };
 }
 
-/** Writes changed call costs. Calls that have been deleted in the meantime are skipped. */
+/** Writes the changed costs of calls. If a call has been deleted in the meantime, we skip it. */
 export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostAdjustment[]> {
   if (costs.length === 0) return [];
   return tx.query<CostAdjustment>(
@@ -77,7 +73,7 @@ export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Pr
   );
 }
 
-/** Writes changed attempt costs. Returns how many attempts were updated. */
+/** Writes the changed costs of attempts. Returns how many there were. */
 export async function writeAttemptCosts(tx: Queries, costs: readonly NewCost[]): Promise<number> {
   let updated = 0;
   for (const batch of toBatches(costs)) {
@@ -100,9 +96,9 @@ interface ChargeRow extends Tokens {
   readonly model: string | null;
   readonly cache: string | null;
   readonly costNanos: number | null;
-  /** Null if the units weren't stored. */
+  /** Null if we didn't store the units. */
   readonly units: CallUnits | null;
-  /** The price that was in force when the call started, in the format of `toStoredPrice`. */
+  /** What the price was when the call started, in the format of `toStoredPrice`. */
   readonly price: unknown;
 }
 
@@ -121,7 +117,7 @@ const chargeColumns = (row: string, units = 'c.units'): string => `
   ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output,
   ${units} as units, p.price`;
 
-/** All attempts are charged at the prices that were in force when the call started. */
+/** We charge all attempts at the prices that were in force when the call started. */
 const priceJoin = (model: string): string => `
   left join lateral (
     select price from model_prices where model = ${model} and effective_from <= c.started_at order by effective_from desc limit 1
@@ -136,15 +132,15 @@ const selectCalls = `
    limit $6::integer`;
 
 /**
- * The units of an attempt. Only the last attempt gets the call's service tier and tool uses. If an earlier attempt was
+ * The units of an attempt. The call's service tier and tool uses only belong to its last attempt. If an earlier one was
  * cut off, we charge its input at the standard tier.
  */
 const unitsOfAttempt = `
   case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses}'::text[] end`;
 
 /**
- * Selects attempts and what their price depends on. Stored units count for the attempt that served the call, even if
- * that one was free.
+ * Selects attempts with everything that their price depends on. Stored units belong to the attempt that served the
+ * call, even if it was free.
  */
 const selectAttempts = `
   select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a', unitsOfAttempt)}

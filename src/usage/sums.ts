@@ -1,9 +1,9 @@
-/** Builds SQL that sums up calls. They can come from stored sums (rollups and hourly aggregates) or from call rows. */
+/** Builds SQL that sums up calls, either from stored sums (rollups and hourly aggregates) or from call rows. */
 import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
 
 /**
- * Returns the SQL for each measure, either on call rows (`c`) or on attempts (`a`). A call without a duration or a
- * first chunk isn't in the histogram of those times.
+ * Returns the SQL for each measure, on call rows (`c`) or on attempts (`a`). If a call has no duration or no first
+ * chunk, it isn't in that histogram.
  */
 function measuresOf(row: 'a' | 'c') {
   return {
@@ -31,21 +31,23 @@ export const attemptMeasures: Readonly<Record<keyof typeof callMeasures, string>
 export type Histogram = 'durations' | 'first_chunks';
 export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 
-/** Rows whose values can be added up. */
+/** Rows whose values we can add up. */
 export interface Addends {
-  /** Which rows `from` yields: stored sums, call rows, or attempts that are joined to their calls `c`. */
+  /** What kind of rows `from` yields. They can be stored sums, call rows, or attempts joined to their calls `c`. */
   readonly row: 'stored' | 'c' | 'a';
-  /** An SQL expression that returns the group's name for a row. */
+  /** The SQL expression for the name of the row's group. */
   readonly name: string;
   readonly from: string;
   readonly where: string;
-  /** Set if these rows are to be subtracted. */
+  /** Set if we have to subtract these rows. */
   readonly isSubtracted?: true;
-  /** SQL for `failovers` if `from` already joins the second attempts. Otherwise they're looked up call by call. */
+  /**
+   * The SQL for `failovers`, if `from` already joins the second attempts. Without this, we look them up for each call.
+   */
   readonly failovers?: string;
 }
 
-/** Returns a subquery with the columns `at` (a time in the rows' period), `name` and the requested measures. */
+/** Returns a subquery with the requested measures, the `name`, and a time in the row's period as `at`. */
 export function selectSums(addends: readonly Addends[], wanted: readonly (Measure | Histogram)[]): string {
   return addends
     .map(({ row, name, from, where, failovers, isSubtracted }) => {
@@ -58,7 +60,7 @@ export function selectSums(addends: readonly Addends[], wanted: readonly (Measur
 }
 
 /**
- * Returns a subquery for a histogram, with the columns `at`, `name`, `slot` and `n`. `n` is the number of calls in the
+ * Returns a subquery for a histogram. Its columns are `at`, `name`, `slot` and `n`, which is the number of calls in the
  * slot (see `valueOfSlot`).
  */
 export function selectHistogram(addends: readonly Addends[], histogram: Histogram): string {
@@ -77,8 +79,8 @@ const rowMeasures = { c: callMeasures, a: attemptMeasures } as const;
 const timeOf = { stored: 'stored.start', c: 'c.started_at', a: 'c.started_at' } as const;
 
 /**
- * Returns the duration in milliseconds for a histogram slot, to within 5 %. This is the inverse of `usage_slot` in the
- * database.
+ * Returns the duration in milliseconds that a slot of a histogram stands for. It's off by at most 5 %. This is the
+ * inverse of `usage_slot` in the database.
  */
 export function valueOfSlot(slot: number): number {
   return Math.round(Math.exp(slot / 10) - 1);

@@ -31,8 +31,8 @@ import { countVotes } from './vote-counts.ts';
 export type Analytics = ReturnType<typeof createAnalytics>;
 
 /**
- * The pool has ten connections, and this should leave most of them to other work. The embedded database only has one
- * session.
+ * The pool has ten connections, so this should leave most of them for other work. The embedded database has only one
+ * session, and can't run more than one query at a time.
  */
 const maxQueries = 3;
 
@@ -48,7 +48,6 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     callPage: (request: CallPageRequest) => readCallPage(queriesOf(request), request),
     streamCalls: (selection: CallSelection) => streamCalls(queriesOf(selection), selection),
     callsById: (projectId: string, callIds: readonly string[]) => readCallsById(queries, projectId, callIds),
-    /** Resolves with null if the call doesn't exist in this project. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
     find: (projectId: string, text: string) => findCalls(queries, projectId, text),
     keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => readKeyUse(queries, projectId, request),
@@ -56,15 +55,15 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     refusedCounts: (selection: RefusalSelection & Period & Pick<CallSelection, 'signal'>) => countRefused(queriesOf(selection), selection),
     refusedByUnit: (request: Parameters<typeof countRefusedByUnit>[1] & Pick<CallSelection, 'signal'>) =>
       countRefusedByUnit(queriesOf(request), request),
-    /** Resolves with null if the project has no refused call with this id, or if the refusal wasn't recorded. */
+    /** Resolves with null if we have no record of such a refusal in this project. */
     refusedCall: (projectId: string, callId: string) => findRefused(queries, projectId, callId),
-    /** Filters these calls for refused ones that were recorded. */
+    /** Resolves with those of the calls that were refused and recorded. */
     recordedRefusals: (projectId: string, callIds: readonly string[]) => findRecorded(queries, projectId, callIds),
     votes: (selection: CallSelection) => countVotes(queriesOf(selection), selection),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
     subjectCalls: (projectId: string, sha256: string) => readSubjectCalls(queries, projectId, sha256),
     subjectUse: (projectId: string, hashes: readonly string[]) => readSubjectUse(queries, projectId, hashes),
-    /** Queries across projects. */
+    /** These queries go across projects. */
     deployment: {
       figures: (request: Parameters<typeof readDeploymentFigures>[1]) => readDeploymentFigures(queriesOf(request), request),
       costs: (request: Parameters<typeof readDeploymentCosts>[1]) => readDeploymentCosts(queriesOf(request), request),

@@ -1,4 +1,4 @@
-/** Reads one call with its attempts and an itemized cost, but without its text. */
+/** Reads a single call with its attempts. Itemizes its cost, but doesn't read its text. */
 import type { Attempt, AttemptError, PlanEntry } from '../../core/call.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
 import type { Queries } from '../../db/database.ts';
@@ -12,9 +12,9 @@ export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 
   readonly tokens: Tokens;
   readonly units: CallUnits | null;
   readonly estimated: boolean;
-  /** True if a vendor was called, which is what counts against ceilings. */
+  /** Only calls for which we called a vendor count against ceilings. */
   readonly vendorCalled: boolean;
-  /** True if we admitted the call without checking its ceilings. */
+  /** True if we admitted the call without checking its ceilings first. */
   readonly unmetered: boolean;
   readonly triggerKind: string | null;
   readonly triggerDetail: string | null;
@@ -29,20 +29,20 @@ export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 
 type AttemptFields = 'n' | 'provider' | 'model' | 'status' | 'outcome' | 'waitMs' | 'firstByteMs' | 'durationMs' | 'costNanos';
 
 export interface AttemptDetail extends Pick<Attempt, AttemptFields> {
-  /** The name of the pool member that we called. Null if the provider had no pool. */
+  /** The pool member that we called. Null if the provider has no pool. */
   readonly member: string | null;
-  /** The vendor's id for the request. Null if the vendor sent none. */
+  /** The vendor's id for this request, if it sent one. */
   readonly requestId: string | null;
   readonly startedAt: Date;
   readonly input: number;
   readonly output: number;
-  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
+  /** The reason why the attempt failed. Null if it didn't, or if we've already deleted the reason. */
   readonly error: AttemptError | null;
 }
 
 type StoredCall = Omit<CallDetail, 'tokens' | 'attempts' | 'cost'> & Tokens;
 
-/** Reads one call of the project. Null if there's no such call. */
+/** Returns null if the project has no such call. */
 export async function readCallDetail(queries: Queries, projectId: string, callId: string): Promise<CallDetail | null> {
   const [stored] = await queries.query<StoredCall>(
     `select id, started_at as "startedAt", key_id as "keyId", key_prefix as "keyPrefix", source, route, model_asked as "requestedModel", model,
@@ -73,8 +73,7 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
 }
 
 /**
- * Returns the costs of all billed attempts except the last one. The call's own token counts only cover that last
- * attempt.
+ * The token counts of a call are only about its last attempt. Returns what the billed attempts before that one cost.
  */
 function earlierCosts(attempts: readonly AttemptDetail[]): readonly number[] {
   const billed = attempts.filter(({ input, output }) => input + output > 0);

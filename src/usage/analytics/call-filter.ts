@@ -5,12 +5,12 @@ import { minIdAt } from '../../core/ids.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Period } from './range.ts';
 
-/** Filter value for calls that don't have one. */
+/** Filters by this value find the calls that have no value. */
 export const noValue = '-';
 
 /**
- * Converts a stored value to the filter value that selects it. If the stored value consists only of hyphens, e.g. a
- * task named `-`, we append another hyphen to distinguish it from `noValue`.
+ * Returns the filter value that finds calls with this stored value. Somebody may have named a task `-`, which would
+ * look like `noValue`, so we append a hyphen to values that consist only of hyphens.
  */
 export function toFilterValue(value: string | null): string {
   if (value === null) return noValue;
@@ -18,15 +18,18 @@ export function toFilterValue(value: string | null): string {
 }
 
 /**
- * An SQL condition for calls that were made in the playground. Callers can send any trigger and application, but only
- * the gateway itself can use the internal key.
+ * Callers can send any trigger and application, but only the gateway itself can use the internal key. So this SQL
+ * condition only holds for calls that were really made in the playground.
  */
 export const isPlaygroundSql = `c.trigger_kind = 'playground' and c.key_id = '${internalKeyId}'`;
 
-/** The id of the person who made the call in the playground. Null for all other calls. */
+/** The id of the person, for calls that were made in the playground. Null for all others. */
 export const personSql = `(case when ${isPlaygroundSql} then c.trigger_detail end)`;
 
-/** Filters on a single column. For nullable columns such as `task`, `model` and `code`, `-` means null. */
+/**
+ * Filters that compare a single column. Some columns can be null, e.g. `task`, `model` and `code`, and `-` finds those
+ * calls.
+ */
 const columns = {
   source: 'c.source',
   model: 'c.model',
@@ -46,13 +49,13 @@ const columns = {
 type ColumnFilter = keyof typeof columns;
 
 /**
- * Filters that search the call's plan for a tier. `canary` selects the calls that try the tier's canary, and `control`
- * those that don't.
+ * These look for a tier in the call's plan. `canary` finds calls that try the tier's canary, and `control` finds all
+ * others of the tier.
  */
 const planFilters = ['canary', 'control'] as const;
 type PlanFilter = (typeof planFilters)[number];
 
-/** Maps each filter that excludes calls to the one that would select the same calls. */
+/** For each filter that excludes calls, the one that would only find those. */
 const exclusions = {
   not_source: 'source',
   not_model: 'model',
@@ -62,7 +65,7 @@ const exclusions = {
 } as const;
 export type Exclusion = keyof typeof exclusions;
 
-/** Filters with a lower or upper bound (inclusive) for a column. Latencies are in milliseconds and costs in USD. */
+/** The lowest or highest value that a column may have. Latencies are in milliseconds and costs in USD. */
 const bounds = {
   min_ms: { sql: 'c.duration_ms >=', scale: 1 },
   max_ms: { sql: 'c.duration_ms <=', scale: 1 },
@@ -71,18 +74,18 @@ const bounds = {
 } as const;
 type BoundFilter = keyof typeof bounds;
 
-/** A call counts as an error unless it succeeded or its caller disconnected. */
+/** It isn't an error if the caller disconnects. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
 
 /**
- * Is 1 if the call has more than one attempt. We don't use `exists`, because PostgreSQL would load all attempts into a
- * hash table.
+ * Is 1 if the call has more than one attempt. Don't use `exists` here, because PostgreSQL would then load all attempts
+ * into a hash table.
  */
 export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
 /**
- * Filters with a fixed set of values. Each value has an SQL condition, either for call rows (alias `c`) or for
- * aggregates (alias `stored`).
+ * Filters with a fixed set of values. For each value there's an SQL condition, which works on call rows (alias `c`) or
+ * on aggregates (alias `stored`).
  */
 const conditions = {
   /** See `isErrorSql` for what counts as an error. */
@@ -96,8 +99,8 @@ const conditions = {
     known: (row) => (row === 'c' ? 'c.cost_nanos is not null' : 'stored.priced'),
   },
   /**
-   * Selects or hides the calls that the gateway itself makes for project memory. Stored sums can't tell these apart
-   * from other calls.
+   * Shows or hides the gateway's own calls for project memory. There's no condition on stored sums for this, because
+   * they don't know which calls are the gateway's own.
    */
   own: { hide: () => `c.source <> '${memoryApplication}'`, show: () => 'true' },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, (row: FilteredRow) => string>>>>;
@@ -115,24 +118,26 @@ export const filterNames: readonly string[] = [
 ];
 
 /**
- * Filters by name. A missing filter doesn't restrict anything. `subject` is an end user or their hex SHA-256.
- * `attempted` is a model that was tried, whether or not it responded.
+ * If a filter is missing, it doesn't restrict anything. `subject` is an end user or their SHA-256 in hex. `attempted`
+ * is a model that we tried, no matter whether it responded.
  */
 export type CallFilter = Readonly<
   Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | Exclusion | BoundFilter | 'status' | 'subject' | 'attempted', string>>
 >;
 
-/** Returns the names of the active filters, except for `own`, which isn't an attribute of calls. */
+/** Returns the names of the active filters. `own` doesn't count, because it's not an attribute of a call. */
 export function namesOf({ own: _own, ...filter }: CallFilter): string[] {
   return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
 
-/** Hides the gateway's own calls, unless the filter selects an application or says whether to show them. */
+/**
+ * Hides the gateway's own calls, unless the filter is about a certain application or already says what to do with them.
+ */
 export function hideOwnCalls(filter: CallFilter): CallFilter {
   return filter.own === undefined && filter.source === undefined ? { ...filter, own: 'hide' } : filter;
 }
 
-/** Narrows the filter to the gateway's own calls. Returns null if it can't match any of them. */
+/** Narrows the filter down to the gateway's own calls. Returns null if it excludes all of them. */
 export function onlyOwnCalls({ own: _own, ...filter }: CallFilter): CallFilter | null {
   return intersect(filter, { source: memoryApplication });
 }
@@ -154,14 +159,14 @@ const accepted: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(conditions).map(([name, values]) => [name, Object.keys(values)])),
 };
 
-/** The maximum size of a request header. Values such as the task id come from headers. */
+/** Values such as the task id come from headers, so they can't be longer than a request header. */
 const maxLength = 16_384;
 
-/** Parses the filters in a query string. Empty values are ignored. Throws `bad_request` if a value is invalid. */
+/** Parses the filters in a query string, ignoring empty ones. Throws `bad_request` if a value is invalid. */
 export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter {
   const entries = filterNames.flatMap((name) => {
-    // Header values are stored without these characters at the ends, so strip them here as well. Other white space can
-    // be part of a value.
+    // We store header values without these characters at their ends, so leave them out here too. Other white space can
+    // really be part of a value.
     const value = query.get(name)?.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '') ?? '';
     return value === '' ? [] : [[name, checkValue(name, value)] as const];
   });
@@ -185,7 +190,6 @@ function checkValue(name: string, value: string): string {
 export interface CallSelection extends Period {
   readonly projectId: string;
   readonly filter?: CallFilter;
-  /** Aborted when the client disconnects. */
   readonly signal?: AbortSignal;
 }
 
@@ -202,7 +206,8 @@ export function createParameters(): Parameters {
 }
 
 /**
- * Returns the `where` condition on `calls c` for a range of ids (using the index on project_id, id) and the filters.
+ * Returns the `where` condition on `calls c` for a range of ids, which uses the index on (project_id, id), and for the
+ * filters.
  */
 export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, parameters: Parameters): string {
   const { add } = parameters;
@@ -210,7 +215,7 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
   return [...range, whereFilter(filter, parameters)].join(' and ');
 }
 
-/** Returns the SQL condition for the filters alone, either on `calls c` or on aggregates with the alias `stored`. */
+/** Returns only the condition for the filters, on `calls c` or on aggregates (alias `stored`). */
 export function whereFilter(filter: CallFilter, { add }: Parameters, row: FilteredRow = 'c'): string {
   const terms = ['true'];
   for (const [name, value] of Object.entries(filter)) {
@@ -233,7 +238,7 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
       const { sql, scale } = bounds[name];
       terms.push(`${sql} ${add(Math.round(Number(value) * scale))}::bigint`);
     } else if (name === 'attempted') {
-      // We don't use `exists`, for the same reason as in `failoversSql`.
+      // Don't use `exists`, for the same reason as in `failoversSql`.
       terms.push(
         `(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`,
       );
@@ -250,8 +255,8 @@ export function subjectHash(value: string, { add }: Pick<Parameters, 'add'>): st
 }
 
 /**
- * Splits off one excluded application or key, because stored sums can't exclude anything and we have to subtract it.
- * Null if the filter doesn't exclude any.
+ * Stored sums can't exclude anything, so we have to subtract it. This splits off one excluded application or key.
+ * Returns null if the filter excludes neither.
  */
 export function splitExclusion(
   filter: CallFilter,
@@ -265,7 +270,7 @@ export function splitExclusion(
   return key === undefined ? null : { rest: withKey, excluded: { key }, isOwn: false };
 }
 
-/** Parses a status filter such as `429` or `4xx`. Returns the range of statuses that match. */
+/** Parses a status filter such as `429` or `4xx` into a range of statuses. */
 function statusBounds(value: string): readonly [number, number] {
   const first = Number(value.slice(0, 1)) * 100;
   return value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];
@@ -282,7 +287,7 @@ function differsFrom(column: string, value: string, { add }: Pick<Parameters, 'a
   return stored === null ? `${column} is not null` : `${column} is distinct from ${add(stored)}::text`;
 }
 
-/** Inverts `toFilterValue`. */
+/** Does the opposite of `toFilterValue`. */
 export function fromFilterValue(value: string): string | null {
   if (value === noValue) return null;
   return /^--+$/.test(value) ? value.slice(1) : value;

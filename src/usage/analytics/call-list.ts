@@ -1,4 +1,4 @@
-/** Lists the calls in a time range, newest first, with keyset pagination. Doesn't read their text. */
+/** Lists the calls in a time range without their text, newest first, with keyset pagination. */
 import type { Outcome, Route } from '../../core/call.ts';
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -20,7 +20,7 @@ export interface CallSummary {
   readonly code: string | null;
   readonly outcome: Outcome;
   readonly cache: 'hit' | 'miss' | null;
-  /** Null if the cost is unknown. */
+  /** Null if we don't know the cost. */
   readonly costNanos: number | null;
   readonly input: number;
   readonly cachedInput: number;
@@ -35,28 +35,29 @@ export interface CallSummary {
 }
 
 export interface CallPageRequest extends CallSelection {
-  /** Only lists calls that are older than this id. */
+  /** Only lists calls older than the one with this id. */
   readonly before?: string | null;
   readonly limit: number;
   /**
-   * How many call rows we read at most if no index covers the filters. If that isn't enough, we throw `TooManyCalls`.
+   * The number of call rows that we may read if there's no index for the filters. If that isn't enough, we throw
+   * `TooManyCalls`.
    */
   readonly maxRows?: number;
 }
 
 export interface CallPage {
   readonly calls: readonly CallSummary[];
-  /** Pass this as `before` to get the next page. Null if this is the last page. */
+  /** The value of `before` for the next page. Null if this is the last page. */
   readonly next: string | null;
 }
 
 export async function readCallPage(queries: Queries, { before = null, limit, ...selection }: CallPageRequest): Promise<CallPage> {
-  // Read one extra row to find out if there's another page.
+  // Read one row more than we need, to find out if there's another page.
   const wanted = limit + 1;
   const { from, to, filter = {}, maxRows } = selection;
   const range = { from, to: before === null ? to : Math.min(to, timeOf(before) + 1) };
   const names = namesOf(filter);
-  // Without filters, or with just one of the indexed ones, the index returns calls in the right order.
+  // Without filters, or with one that has an index, the index returns the calls in the right order.
   const isIndexed = names.length === 0 || (names.length === 1 && indexedFilters.has(names[0] ?? ''));
   const isWhole = isIndexed && (names.length > 0 || filter.own !== 'hide');
   const matching = isWhole ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);
@@ -64,7 +65,8 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
   if (matching) {
     let candidates = 0;
     for await (const { periods, calls } of matching) {
-      // Filters that the aggregates don't support may reject nearly every row, so limit how many rows we scan.
+      // Some filters aren't supported by aggregates, and these may reject nearly every row. So limit how many rows we
+      // read.
       if (maxRows !== undefined && candidates > maxRows)
         throw new TooManyCalls(await countCalls(queries, { ...selection, periods: [range] }));
       candidates += calls;
@@ -81,7 +83,7 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
 
 const indexedFilters: ReadonlySet<string> = new Set(['source', 'task', 'subject']);
 
-/** Reads the newest calls in the given periods, up to `limit`. */
+/** Reads the newest calls of these periods, but not more than `limit`. */
 function readPeriods(
   queries: Queries,
   { projectId, filter = {} }: CallSelection,
@@ -119,7 +121,7 @@ function readPeriods(
   );
 }
 
-/** Reads calls by id. Calls that aren't stored in this project are missing from the result. */
+/** Reads calls by their ids. Those that aren't stored in this project are missing from the result. */
 export async function readCallsById(
   queries: Queries,
   projectId: string,
@@ -134,8 +136,8 @@ export async function readCallsById(
 }
 
 /**
- * How many calls we read per statement. The embedded database has only one session, so a long statement would block all
- * others.
+ * We read this many calls per statement. On the embedded database there's only one session, so while a statement runs,
+ * everything else has to wait.
  */
 const streamedPage = 250;
 

@@ -1,6 +1,6 @@
 /**
- * Itemizes the cost of a stored call, using the prices that were in force when it started, and compares the total with
- * the stored cost.
+ * Itemizes the cost of a stored call at the prices that were in force when it started, and checks whether that adds up
+ * to the stored cost.
  */
 import type { Route } from '../../core/call.ts';
 import { ratesFor } from '../../core/cost.ts';
@@ -20,41 +20,44 @@ export interface CostLine {
     | 'images'
     | 'characters'
     | 'seconds'
-    /** Failed attempts that the vendor bills anyway. */
+    /** Attempts that failed, but that the vendor bills anyway. */
     | 'earlier attempts'
-    /** How many times the vendor ran a tool, e.g. `tool web_search`. */
+    /** How often the vendor ran a tool, for example `tool web_search`. */
     | `tool ${string}`;
   readonly count: number;
-  /** The price in nano-dollars for `per` units. Null for earlier attempts, because each of them had its own price. */
+  /**
+   * The price for `per` units, in nano-dollars. Null for earlier attempts, because each of them can have a different
+   * one.
+   */
   readonly priceNanos: bigint | null;
   readonly per: 1 | 1_000_000;
-  /** This isn't rounded, because we only round the total. */
+  /** Not rounded, because we only round the total. */
   readonly costNanos: { readonly whole: bigint; readonly millionths: bigint };
 }
 
-/** The result of comparing the total with the stored cost. */
+/** How the stored cost compares to the total of the lines. */
 export type CostComparison =
   | 'equal'
-  /** The stored cost isn't the total, e.g. because a price was corrected or the vendor reported its usage late. */
+  /** They differ if a price was corrected later, for example, or if the vendor reported its usage late. */
   | 'different'
-  /** The response came from our cache, so nothing is charged. */
+  /** Responses from our cache are free. */
   | 'cache_hit'
-  /** no response, so there's nothing to compare */
+  /** There was no response, so there's nothing to compare. */
   | 'no_response'
   | 'price_unknown'
-  /** Priced per unit, e.g. per image, but the number of units wasn't stored. */
+  /** The model is priced per unit, e.g. per image, but we haven't stored how many units there were. */
   | 'units_not_kept'
-  /** Videos are charged by the second once they're ready. */
+  /** Videos aren't charged until they're ready, and then by the second. */
   | 'video';
 
 export interface CostBreakdown {
   readonly lines: readonly CostLine[];
-  /** The sum of all lines in whole nano-dollars. Null if it can't be computed. */
+  /** The sum of all lines, in whole nano-dollars. Null if we can't compute it. */
   readonly sumNanos: number | null;
   readonly comparison: CostComparison;
-  /** The threshold in tokens if the prices for long input were applied. */
+  /** Set if the prices for long input apply. This is the number of tokens from which on they do. */
   readonly aboveTokens: number | null;
-  /** The vendor's service tier. Null for the standard tier. The prices already include the tier's factor. */
+  /** The vendor's service tier, which the prices in the lines already account for. Null for the standard tier. */
   readonly serviceTier: string | null;
 }
 
@@ -64,9 +67,9 @@ export interface ChargedCall {
   readonly cache: string | null;
   readonly tokens: Tokens;
   readonly units: CallUnits | null;
-  /** Null if the cost is unknown. */
+  /** Null if we don't know the cost. */
   readonly costNanos: number | null;
-  /** The costs of all billed attempts except the last one. `tokens` only has the tokens of that last attempt. */
+  /** `tokens` is only about the last attempt. These are the costs of the billed attempts before it. */
   readonly earlierNanos: readonly number[];
 }
 
@@ -131,7 +134,7 @@ function toAttemptsLine(count: number, nanos: number): CostLine {
 }
 
 function toLine(item: CostLine['item'], count: number, priceNanos: bigint, per: 1 | 1_000_000): CostLine {
-  // Vendors count seconds in milliseconds at best, so keep three decimals.
+  // Vendors don't measure seconds more precisely than to the millisecond, so keep three decimals.
   const millionths = (BigInt(Math.round(count * 1_000)) * priceNanos * 1_000n) / BigInt(per);
   return { item, count, priceNanos, per, costNanos: { whole: millionths / 1_000_000n, millionths: millionths % 1_000_000n } };
 }

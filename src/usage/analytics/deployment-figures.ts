@@ -1,8 +1,9 @@
 /**
- * Reads figures across several projects, for views of the whole deployment. Figures by project, key, model and
- * application come from the rollups. Attempts by provider come from the hourly aggregates, and from call rows for hours
- * without aggregates. How many rows we read depends on the number of projects and the length of the period, but not on
- * the number of calls.
+ * Reads figures across several projects, for views of the whole deployment.
+ *
+ * Figures by project, key, model and application come from the rollups. Attempts by provider come from the hourly
+ * aggregates, or from call rows for hours that don't have any yet. So how many rows we read depends on the number of
+ * projects and the length of the period, but not on the number of calls.
  */
 
 import { minIdAt } from '../../core/ids.ts';
@@ -15,22 +16,21 @@ import { type Period, splitIntoUnits } from './range.ts';
 
 export interface DeploymentRequest extends Period {
   readonly projectIds: readonly string[];
-  /** Aborted when the client disconnects. */
   readonly signal?: AbortSignal;
 }
 
-/** Counts attempts rather than calls if the figures are grouped by provider. */
+/** If the figures are grouped by provider, they count attempts instead of calls. */
 export interface DeploymentFigures {
   readonly calls: number;
   readonly errors: number;
   /** The sum of all known costs in nano-dollars. */
   readonly costNanos: bigint;
-  /** The number of calls whose cost is unknown because their model has no price. */
+  /** How many calls have no known cost, because there was no price for their model. */
   readonly unpriced: number;
 }
 
 export interface NamedFigures extends DeploymentFigures {
-  /** A project's or key's id, or a model's name. Null for calls without a model. */
+  /** The id of a project or key, or the name of a model. Null for calls without a model. */
   readonly name: string | null;
 }
 
@@ -47,7 +47,7 @@ interface SumsRow {
 const measures: readonly Measure[] = ['calls', 'errors', 'cost_nanos', 'unpriced'];
 export const deploymentSums = `sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(cost_nanos)::text as cost, sum(unpriced)::bigint as unpriced`;
 
-/** Returns the most expensive groups. If you group by project, the `name` is the project's id. */
+/** Returns the groups with the highest cost. If you group by project, `name` is the project's id. */
 export async function readDeploymentFigures(
   queries: Queries,
   request: DeploymentRequest & { readonly scope: Exclude<Scope, 'task'>; readonly names?: readonly string[]; readonly limit: number },
@@ -67,11 +67,13 @@ export interface UnitCosts {
   readonly start: number;
   /** Exclusive. */
   readonly end: number;
-  /** Nano-dollars per requested project, followed by the sum of all others. */
+  /**
+   * In nano-dollars. There's one value for each project that was asked for, followed by the sum of all other projects.
+   */
   readonly costs: readonly bigint[];
 }
 
-/** Returns the cost of some projects and of all others, for each unit of time. */
+/** Returns for each unit of time what some of the projects have cost, and what all others have cost together. */
 export async function readDeploymentCosts(
   queries: Queries,
   request: DeploymentRequest & { readonly zone: string; readonly unit: CalendarUnit; readonly shown: readonly string[] },
@@ -99,7 +101,10 @@ export function toNamedFigures({ name, calls, errors, cost, unpriced }: SumsRow)
   return { name, calls, errors, costNanos: BigInt(cost), unpriced };
 }
 
-/** Returns the cost and number of playground calls by person. There aren't many of these calls. */
+/**
+ * Returns how many playground calls each person has made and what they cost. We read the calls themselves, because
+ * there aren't many.
+ */
 export async function readPlaygroundFigures(
   queries: Queries,
   request: DeploymentRequest & { readonly application: string; readonly limit: number },
@@ -124,5 +129,5 @@ export async function readPlaygroundFigures(
   return rows.map(toNamedFigures);
 }
 
-/** Far more calls than people make by hand in the playground. */
+/** Nobody makes this many calls by hand. */
 const maxPlaygroundCalls = 20_000;

@@ -1,6 +1,7 @@
 /**
- * Reads attempts by provider, across several projects. If an hour or day has aggregates, we use these. For all other
- * hours, i.e. the current one and those in which calls have been stored or changed recently, we read call rows.
+ * Reads attempts by provider across several projects. We use the aggregates of hours and days if there are any. There
+ * are none for the current hour, and those of other hours are outdated if calls have been stored or changed recently.
+ * For these hours we read call rows.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -11,7 +12,7 @@ import { type DeploymentRequest, deploymentSums, type NamedFigures, toNamedFigur
 import type { Period } from './range.ts';
 import { TooManyCalls } from './row-limit.ts';
 
-/** Throws `TooManyCalls` if this would have to read more than `maxRows` call rows. */
+/** Throws `TooManyCalls` if we'd have to read more than `maxRows` call rows for this. */
 export async function readDeploymentProviders(
   queries: Queries,
   request: DeploymentRequest & { readonly maxRows: number },
@@ -41,15 +42,15 @@ interface Mark {
   readonly start: number;
 }
 
-/** Covers the period, partly with aggregates and partly with call rows. */
+/** Says which parts of a period we can read from aggregates, and for which we need call rows. */
 interface Parts {
   readonly projectIds: readonly string[];
   readonly days: readonly Period[];
   readonly hours: readonly Period[];
-  /** Days and hours for which a project's aggregates are outdated. */
+  /** The days and hours for which the aggregates of a project are outdated. */
   readonly outdatedDays: readonly Mark[];
   readonly outdatedHours: readonly Mark[];
-  /** Periods for which we read the call rows of all projects. */
+  /** For these periods, we read the call rows of all projects. */
   readonly edges: readonly Period[];
 }
 
@@ -73,7 +74,7 @@ async function findParts(queries: Queries, { projectIds, from, to }: DeploymentR
   };
 }
 
-/** Reads which hours have missing or outdated aggregates, and how far back the aggregates go. */
+/** Finds out which aggregates are missing or outdated, and how far back they go. */
 async function readMarks(queries: Queries, { projectIds, from, to }: DeploymentRequest): Promise<{ marks: Mark[]; filledFrom: number }> {
   const rows = await queries.query<{ filledFrom: number; projectId: string | null; span: string | null; start: Date | null }>(
     `select extract(epoch from filled_from)::float8 * 1000 as "filledFrom", mark.project_id as "projectId", mark.span, mark.start
@@ -103,7 +104,7 @@ function isCovered({ segments }: Cover, span: 'day' | 'hour', at: number): boole
   return segments.some((segment) => segment.span === span && segment.from <= at && at < segment.to);
 }
 
-/** Because of `offset 0`, PostgreSQL scans one index range per project and period. */
+/** With `offset 0`, PostgreSQL scans one range of the index for each project and period. */
 function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParameters): string {
   const hours = outdatedHours.map(({ start }) => ({ from: start, to: start + hourMs }));
   const ids = (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`;
@@ -120,8 +121,8 @@ function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParam
 }
 
 /**
- * Selects daily aggregates, then hourly aggregates for the remaining time and for outdated days, and then the call rows
- * for what's left.
+ * Selects from daily aggregates first. The rest of the time and outdated days come from hourly aggregates, and whatever
+ * is then missing comes from call rows.
  */
 function selectAttempts(parts: Parts, parameters: SqlParameters): string {
   const { projectIds, days, hours, outdatedDays, outdatedHours } = parts;
@@ -150,17 +151,16 @@ function selectAttempts(parts: Parts, parameters: SqlParameters): string {
      cross join lateral (select a.* from attempts a where a.call_id = c.id offset 0) as a`;
 }
 
-/** Recent attempts at one provider. */
 export interface RecentAttempts {
   readonly provider: string;
   readonly attempts: number;
   readonly failed: number;
 }
 
-/** A provider's health is computed from at most this many of the latest calls. */
+/** We compute a provider's health from the latest calls, and never look at more than this many. */
 const maxRecentCalls = 5_000;
 
-/** Returns the attempts of the latest calls in all projects, as far back as `since`. */
+/** Counts the attempts of the latest calls in all projects that are no older than `since`. */
 export function readRecentAttempts(queries: Queries, since: number): Promise<RecentAttempts[]> {
   return queries.query<RecentAttempts>(
     `select a.provider, count(*) as attempts, count(*) filter (where ${isErrorSql('a')}) as failed

@@ -1,8 +1,8 @@
 /**
- * Decides which tables we read figures from. We prefer the rollups, which support one attribute to filter or group by.
- * If a request combines several attributes, we try the hourly aggregates. If they don't have these attributes either,
- * we read the call rows. All sources give the same figures, except that percentiles over more than `exactCalls` calls
- * have an error of up to 5 %.
+ * Decides where we read figures from. Rollups are best, but a request can only filter or group by one of their
+ * attributes. If it needs several, we try the hourly aggregates. If they don't have these attributes either, we read
+ * the call rows. The figures are the same everywhere, except that percentiles over more than `exactCalls` calls can be
+ * off by up to 5 %.
  */
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import { monthAt } from '../../core/time.ts';
@@ -26,29 +26,28 @@ import { type FiguresRequest, type Group, groupColumns, isOfAttempts } from './f
 import type { Period } from './range.ts';
 import { assertRowsAtMost, countCalls } from './row-limit.ts';
 
-/** With more calls, we estimate percentiles instead of reading all of the rows. */
+/** If there are more calls than this, we estimate percentiles, so that we don't have to read every row. */
 const exactCalls = 10_000;
 
 const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonly (Group & Scope)[];
 
 export interface SourceRequest extends Omit<FiguresRequest, 'zone'> {
-  /** The periods to read. Each one begins where the previous one ends. */
+  /** Each period begins where the one before it ends. */
   readonly periods: readonly Period[];
-  /** Limits the rollups to these groups. Ignored if a filter already picks the group. */
+  /** We only read these groups from the rollups. If a filter already selects a group, this is ignored. */
   readonly names?: readonly (string | null)[] | undefined;
 }
 
 export interface FigureSource {
-  /** True if the figures come from call rows, so percentiles are exact rather than approximated. */
+  /** True if we read call rows, so percentiles are exact. False if they're estimates. */
   readonly isRows: boolean;
   readonly addends: (parameters: Parameters) => readonly Addends[];
 }
 
 /**
- * Throws `TooManyCalls` if this would have to read more than `maxRows` call rows.
+ * Throws `TooManyCalls` if we'd have to read more than `maxRows` call rows for this.
  *
- * If the filter excludes an application or a key, we read the sums of all calls and subtract those of the excluded
- * calls.
+ * If the filter excludes an application or a key, we add up all calls and subtract the excluded ones.
  */
 export async function findSource(queries: Queries, request: SourceRequest): Promise<FigureSource> {
   const split = splitExclusion(request.filter ?? {});
@@ -59,7 +58,7 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const part = excluded && toPart({ ...request, filter: excluded }, split.isOwn);
   if (part === null) return whole;
   const { addends } = await findSource(queries, part);
-  // If there's no group, the sums to subtract may still have the filter's name, so set all names to null.
+  // Without a group, all sums have the name null, but those that we subtract may still have the name from the filter.
   const name = (each: Addends): string => ((part.group ?? null) === null ? 'null::text' : each.name);
   return {
     isRows: false,
@@ -75,14 +74,14 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
 }
 
 /**
- * Attributes that the gateway's own calls never have. So we can ignore filters and groups by these when we sum up its
- * calls.
+ * The gateway's own calls never have these attributes. When we add those calls up, we can ignore filters and groups by
+ * them.
  */
 const withoutCorrelation = ['task', 'turn', 'agent', 'trigger'] as const;
 
 /**
- * Returns the request for the calls that have to be subtracted, or null if there are none. It doesn't ask for
- * percentiles, because we compute those from the histograms of the remaining calls.
+ * Returns the request for the calls that we have to subtract, or null if there aren't any. It leaves out percentiles,
+ * because we compute them later from the histograms of the calls that remain.
  */
 function toPart(request: SourceRequest, isOwn: boolean): SourceRequest | null {
   const { filter = {}, group = null, costly = [], names } = request;
@@ -91,7 +90,8 @@ function toPart(request: SourceRequest, isOwn: boolean): SourceRequest | null {
   if (withoutCorrelation.some((name) => filter[name] !== undefined && filter[name] !== noValue)) return null;
   if (group === 'task' && names !== undefined && !names.includes(null)) return null;
   const { task: _task, turn: _turn, agent: _agent, trigger: _trigger, ...others } = filter;
-  // When nothing is grouped, the name of every call is null. These calls have no task, so the same goes for them.
+  // The gateway's own calls have no task, so grouping them by task is the same as not grouping them. The name is null
+  // either way.
   return { ...part, filter: others, group: group === 'task' ? null : group, names: undefined };
 }
 
@@ -102,7 +102,7 @@ async function findSummedSource(queries: Queries, request: SourceRequest): Promi
   const aggregates = aggregateScopeOf(filter, group);
   const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || aggregates !== null);
   if (!isSummed) {
-    // A chart by minute can't cover enough time to need a limit.
+    // A chart by minute can't span enough time to need a limit.
     if (maxRows !== undefined && unit !== 'minute') await assertRowsAtMost(queries, { ...request, periods: [request] }, maxRows);
     return rowsOf(request);
   }
@@ -141,9 +141,9 @@ async function findRollups(
 }
 
 /**
- * Extends the last period to the end of its month if there are no calls after the period. We can then use the sum of
- * the whole month. Otherwise we'd have to read today's call rows, which takes longer, because task rollups have no sums
- * for less than a day.
+ * If there are no calls after the last period, we can extend it to the end of its month, and then use the sum of the
+ * whole month. Rollups by task have no sums for less than a day, so without this we'd have to read today's call rows,
+ * which takes longer.
  */
 async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
   const last = periods.at(-1);
@@ -155,8 +155,8 @@ async function withoutLateEdge(queries: Queries, projectId: string, periods: rea
 }
 
 /**
- * Reads call rows. The condition on the range of call ids is repeated for the attempts, so that PostgreSQL only reads
- * the partitions in that range.
+ * Reads call rows. We repeat the condition on the range of call ids for the attempts, so that PostgreSQL only reads
+ * those partitions.
  */
 function rowsOf(request: SourceRequest): FigureSource {
   const { from, to, group = null, costly = [] } = request;
@@ -181,8 +181,8 @@ function rowsOf(request: SourceRequest): FigureSource {
 }
 
 /**
- * Returns the scope of the rollups that can answer a request. Null if the request combines several attributes, or uses
- * an attribute that the rollups don't have.
+ * Returns which rollups can answer a request. Returns null if it combines several attributes, or if it needs one that
+ * the rollups don't have.
  */
 export function rollupScopeOf(filter: CallFilter, group: Group | null): Scope | null {
   const names = new Set([...namesOf(filter), ...(group === null ? [] : [group])]);

@@ -1,12 +1,9 @@
-/** What callers can request figures for. */
+/** Says which figures a caller wants. */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import { type CallSelection, personSql } from './call-filter.ts';
 import type { CostlyFigure } from './figures.ts';
 
-/**
- * The SQL expression for each kind of group. With `provider` and `attempted` we group attempts, and with all others we
- * group calls.
- */
+/** The SQL expressions to group by. `provider` and `attempted` are about attempts, and all others are about calls. */
 export const groupColumns = {
   model: 'c.model',
   source: 'c.source',
@@ -22,7 +19,7 @@ export const groupColumns = {
   person: personSql,
 } as const;
 
-/** Returns true if figures for this kind of group count attempts instead of calls. */
+/** If we group by this, figures count attempts instead of calls. */
 export function isOfAttempts(group: Group | null): boolean {
   return group === 'provider' || group === 'attempted';
 }
@@ -30,23 +27,23 @@ export function isOfAttempts(group: Group | null): boolean {
 export type Group = keyof typeof groupColumns;
 export const groupNames = Object.keys(groupColumns).filter((name): name is Group => Object.hasOwn(groupColumns, name));
 
-/** What we sort groups by. The top groups are shown, and the rest is summed up as "others". */
+/** What the groups are sorted by. We show the top groups and sum up the rest as "others". */
 export type Rank = 'cost' | 'calls' | 'errors' | 'tokens';
 
 export interface FiguresRequest extends CallSelection {
   readonly zone: string;
   readonly unit?: CalendarUnit | null;
   readonly group?: Group | null;
-  /** Groups to show, 7 by default. All others are summed up. */
+  /** How many groups to show. Defaults to 7, and all others are summed up. */
   readonly top?: number;
-  /** The figure that ranks the groups. Defaults to `cost`. */
+  /** Groups are ranked by this. Defaults to `cost`. */
   readonly rank?: Rank;
   readonly costly?: readonly CostlyFigure[];
-  /** How many call rows we read at most. If that isn't enough, we throw `TooManyCalls`. */
+  /** The number of call rows that we may read. If that isn't enough, we throw `TooManyCalls`. */
   readonly maxRows?: number | undefined;
 }
 
 export interface TopRequest extends CallSelection, Pick<FiguresRequest, 'top' | 'rank' | 'maxRows'> {
-  /** If true, calls that have no value for the group are left out. */
+  /** Set this to leave out calls that have no value for the group. */
   readonly isNamed?: boolean;
 }

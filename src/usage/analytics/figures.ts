@@ -1,23 +1,23 @@
-/** The figures that we report about a set of calls or attempts. */
+/** The figures that we report about any set of calls or attempts. */
 
 export interface Figures {
-  /** The number of calls, or of attempts when grouped by provider. */
+  /** Counts attempts instead if the figures are grouped by something about attempts (see `isOfAttempts`). */
   readonly calls: number;
-  /** Failed calls. It isn't a failure if the caller disconnects. */
+  /** How many calls failed. Calls whose caller disconnected didn't fail. */
   readonly errors: number;
   /** The sum of all known costs in nano-dollars. */
   readonly costNanos: bigint;
-  /** The number of calls whose cost is unknown because their model has no price. */
+  /** How many calls have no known cost, because there was no price for their model. */
   readonly unpriced: number;
   readonly tokens: { readonly input: number; readonly cachedInput: number; readonly cacheWrite: number; readonly output: number };
-  /** The duration of successful calls in milliseconds. Null if there were none. */
+  /** How long successful calls took, in milliseconds. Null if there are none. */
   readonly latency: Percentiles | null;
-  /** The time to the first chunk of successful streams, in milliseconds. Null if there were none. */
+  /** How long successful streams took until the first chunk, in milliseconds. Null if there are none. */
   readonly firstChunk: Percentiles | null;
   readonly cacheHits: number;
-  /** The number of calls that could have been served from the response cache. */
+  /** Calls that we looked up in the response cache. */
   readonly cacheLookups: number;
-  /** Calls with a second attempt. When we count attempts, all of them except the first ones. */
+  /** How many calls had a second attempt. If we count attempts, it's how many of those weren't the first one. */
   readonly failovers: number;
 }
 
@@ -40,16 +40,15 @@ export const noFigures: Figures = {
 };
 
 /**
- * Figures that need more than one pass over the rows, because we have to sort the rows or look up the attempts of each
- * call. Unless requested, these are zero or null.
+ * These figures are costly, because we have to sort the rows or look up the attempts of each call. They're zero or null
+ * unless the request asks for them.
  */
 export type CostlyFigure = 'latency' | 'firstChunk' | 'failovers';
 
-/** A row of sums, as returned by the database. */
 export interface FiguresRow {
   readonly calls: number;
   readonly errors: number;
-  /** A string, because the sum can be larger than a safe integer. */
+  /** The sum can be larger than a safe integer, so it's a string. */
   readonly cost: string;
   readonly unpriced: number;
   readonly input: number;

@@ -1,6 +1,6 @@
 /**
- * Finds calls by whatever id a person has at hand. Each lookup takes only a few steps in an index, no matter how many
- * calls the project has.
+ * Finds calls by any id that a person may have. Each lookup is just a few steps in an index, no matter how many calls
+ * the project has.
  */
 import { isUuid } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -16,22 +16,19 @@ export interface FoundCall {
 }
 
 export interface FoundCalls {
-  /** Calls that have this id, or that made a request to which the vendor gave this id. */
+  /** The calls with this id. It may also be an id that the vendor gave to one of our requests. */
   readonly calls: readonly FoundCall[];
-  /** The refused call with this id. Null if no call with this id was refused, or if we didn't record the refusal. */
+  /** The refused call with this id. Null if there's none, or if we didn't record it. */
   readonly refused: RefusedCallRow | null;
-  /** When the latest call in the task with this name started. Null if there's no such task. */
+  /** When the latest call of the task with this name started. Null if there's no such task. */
   readonly taskAt: Date | null;
-  /** Start of the latest call about this end user, if there is one. */
+  /** When the latest call about this end user started, if there's one. */
   readonly subjectAt: Date | null;
 }
 
-/**
- * How many calls to return if several of them have the same request id. Vendors should never repeat an id, but it may
- * happen.
- */
+/** A vendor should never use a request id twice. In case it does, we return at most this many calls. */
 const maxCalls = 10;
-/** The longest id that fits into a header. */
+/** A header can't contain a longer id. */
 const maxLength = 16_384;
 
 export async function findCalls(queries: Queries, projectId: string, text: string): Promise<FoundCalls> {

@@ -1,4 +1,7 @@
-/** The metrics that usage views offer: their names, how they're computed, and how groups are ranked by them. */
+/**
+ * Describes the metrics that usage views offer. For each of them, this says how it's computed and how groups are ranked
+ * by it.
+ */
 import type { CostlyFigure, Figures } from './figures.ts';
 import type { Group, Rank } from './figures-request.ts';
 
@@ -8,13 +11,13 @@ export interface Metric {
   readonly name: string;
   readonly label: string;
   readonly unit: MetricUnit;
-  /** True if the total is the sum of the values of all groups. */
+  /** True if adding up the values of all groups gives the total. */
   readonly isAdditive: boolean;
   readonly rank: Rank;
   readonly costly?: CostlyFigure;
-  /** Set if the metric can't be computed for attempts. */
+  /** True if the metric makes no sense for attempts. */
   readonly callsOnly?: true;
-  /** Null if there's nothing to compute, e.g. a latency without calls. */
+  /** Returns null if there's nothing to compute, e.g. no latency because there are no calls. */
   readonly value: (figures: Figures) => number | null;
 }
 
@@ -28,7 +31,7 @@ const tokens = (name: string, label: string, part: keyof Figures['tokens']): Met
   value: (figures) => figures.tokens[part],
 });
 
-/** The first metric is the default. */
+/** The first one is the default. */
 export const metrics: readonly [Metric, ...Metric[]] = [
   { name: 'cost', label: 'Cost', unit: 'nanos', isAdditive: true, rank: 'cost', value: ({ costNanos }) => Number(costNanos) },
   { name: 'calls', label: 'Calls', unit: 'count', isAdditive: true, rank: 'calls', value: ({ calls }) => calls },
@@ -83,12 +86,13 @@ export function totalTokens({ tokens: { input, cachedInput, cacheWrite, output }
   return input + cachedInput + cacheWrite + output;
 }
 
-/** Returns the share of input tokens that vendors read from their prompt caches. Null if there are no input tokens. */
+/**
+ * Returns which share of the input tokens the vendors read from their prompt caches. Null if there are no input tokens.
+ */
 export function cachedInputShare({ tokens: { input, cachedInput, cacheWrite } }: Figures): number | null {
   return share(cachedInput, input + cachedInput + cacheWrite);
 }
 
-/** Returns `part / whole`, or null if `whole` is 0. */
 export function share(part: number, whole: number): number | null {
   return whole === 0 ? null : part / whole;
 }

@@ -1,6 +1,6 @@
 /**
- * Parses the time range of a usage view. A range is either a preset or a pair of dates in the project's reporting time
- * zone. It comes with the preceding period for comparison.
+ * Parses the time range of a usage view, which is either a preset or a pair of dates in the project's reporting time
+ * zone. Every range comes with the period before it, so that we can compare the two.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { hourMs, minuteMs } from '../../core/time.ts';
@@ -18,7 +18,7 @@ import {
 export const rangePresets = ['1h', '24h', '7d', '30d', 'month', 'custom'] as const;
 export type RangePreset = (typeof rangePresets)[number];
 
-/** A time range. `to` is exclusive. */
+/** `to` is exclusive. */
 export interface Period {
   readonly from: number;
   readonly to: number;
@@ -27,20 +27,21 @@ export interface Period {
 export interface Range extends Period {
   readonly preset: RangePreset;
   /**
-   * The period to compare with. It has the same number of days and directly precedes the range. If the range doesn't
-   * consist of whole days, it has the same length in time. If the range is the current month, this is the same part of
-   * the previous month.
+   * We compare the range with this period, which comes right before it and has the same number of days. If the range
+   * doesn't consist of whole days, both have the same length. For the current month, it's the same part of the month
+   * before.
    */
   readonly previous: Period;
 }
 
-/** Nobody needs longer ranges, and a chart couldn't show that many days anyway. */
+/** Nobody needs a longer range, and we couldn't fit that many days into a chart. */
 const maxYears = 5;
 
 /**
- * Parses the query parameters `range`, `from` and `to`. `7d` and `30d` are calendar days and include today. `from` and
- * `to` are local times such as `2026-11-20` or `2026-11-20T10:30`. They can have an offset, which distinguishes the two
- * occurrences of an hour when the clock is set back. If `to` is a date, the range includes that whole day. Throws
+ * Parses the query parameters `range`, `from` and `to`. `7d` and `30d` are calendar days and include today.
+ *
+ * `from` and `to` are local times such as `2026-11-20` or `2026-11-20T10:30`. If `to` is a date, the range includes
+ * that whole day. When the clock goes back, the same hour occurs twice, and an offset says which one is meant. Throws
  * `bad_request` if a parameter is invalid.
  */
 export function parseRange(
@@ -52,7 +53,8 @@ export function parseRange(
   const name = query.get('range') || (from !== null || to !== null ? 'custom' : byDefault);
   const preset = rangePresets.find((known) => known === name);
   if (!preset) throw gatewayError('bad_request', { message: `range: must be one of ${rangePresets.join(', ')}` });
-  // End the range with the current minute, so that it includes calls from processes whose clocks are slightly ahead.
+  // The range goes to the end of the current minute. That way it includes calls from processes whose clocks are
+  // slightly ahead.
   const end = startOfNext('minute', zone, now);
   switch (preset) {
     case '1h':
@@ -81,8 +83,8 @@ function daysUntil(preset: RangePreset, days: number, zone: string, now: number,
 }
 
 /**
- * Like `addDays`, but if `at` is the start of a day, so is the result, even if that day starts at a different time.
- * Days start at 01:00 if a clock change skips midnight.
+ * Like `addDays`, but the start of a day is shifted to the start of another day. They can have different times, because
+ * a day starts at 01:00 if a clock change skips midnight.
  */
 function shiftDays(zone: string, at: number, days: number): number {
   const shifted = addDays(zone, at, days);
@@ -101,7 +103,7 @@ function customRange(fromText: string | null, toText: string | null, zone: strin
   return { preset: 'custom', from, to, previous: { from: previousFrom, to: from } };
 }
 
-/** Parses a local date or time. A date means the whole day, a time means that instant. */
+/** Parses a local date or time. A date stands for the whole day, and a time for that moment. */
 function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: number; end: number } {
   const match = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(Z|[+-]\d{2}:\d{2})?)?$/.exec(text);
   const invalid = () => gatewayError('bad_request', { message: `${field}: must be a date such as 2026-11-20, or 2026-11-20T10:30` });
@@ -114,14 +116,14 @@ function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: 
   return { start, end: match[4] === undefined ? startOfNext('day', zone, start) : start };
 }
 
-/** Returns an offset such as `+05:45` or `Z` in milliseconds. */
+/** Parses an offset such as `+05:45` or `Z`. The result is in milliseconds. */
 function parseOffset(text: string): number {
   if (text === 'Z') return 0;
   const size = Number(text.slice(1, 3)) * hourMs + Number(text.slice(4)) * minuteMs;
   return text.startsWith('-') ? -size : size;
 }
 
-/** Formats a time for the query parameters `from` and `to`. */
+/** Formats a time as a value of `from` or `to`. */
 export function formatLocal(zone: string, at: number): string {
   const { year, month, day, hour, minute } = toLocalTime(zone, at);
   const two = (value: number): string => String(value).padStart(2, '0');
@@ -130,10 +132,10 @@ export function formatLocal(zone: string, at: number): string {
   return hour === 0 && minute === 0 && offset === '' ? date : `${date}T${two(hour)}:${two(minute)}${offset}`;
 }
 
-/** More units wouldn't fit into a chart, and the SQL would get too long. */
+/** A chart has no room for more units, and the SQL would get too long. */
 const maxUnits = 1_500;
 
-/** Returns the start of each unit in a period. Throws `bad_request` if there are too many. */
+/** Returns when each unit of a period starts. Throws `bad_request` if there are too many units. */
 export function splitIntoUnits(unit: CalendarUnit, zone: string, period: Period): number[] {
   const starts = splitRange(unit, zone, period, maxUnits);
   if (starts === null)
@@ -141,13 +143,13 @@ export function splitIntoUnits(unit: CalendarUnit, zone: string, period: Period)
   return starts;
 }
 
-/** The maximum number of units in a chart. With more units, the chart gets too dense and its page too large. */
+/** With more units than this, a chart gets too dense and its page too large. */
 export const maxChartUnits = 75;
 
-/** Returns the smallest unit that splits the period into at most `maxChartUnits` parts. */
+/** Returns the smallest unit for which the period fits into a chart. */
 export function unitFor({ from, to }: Period): CalendarUnit {
   const hours = (to - from) / hourMs;
-  // Reserve two units for a partial first and last one.
+  // The first and the last unit may only be partly in the period, so leave room for two more.
   const atMost = maxChartUnits - 2;
   if (hours * 60 <= atMost) return 'minute';
   if (hours <= atMost) return 'hour';

@@ -1,4 +1,4 @@
-/** Reads figures about a project's calls by group and time. Used by the console, exports and MCP. */
+/** Reads figures about a project's calls, by group and time. The console, exports and MCP use this. */
 import { dayMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Histogram, type Measure, selectHistogram, selectSums } from '../sums.ts';
@@ -11,7 +11,7 @@ import { splitIntoUnits } from './range.ts';
 
 export interface GroupFigures {
   /**
-   * `others` is the sum of everything outside of the top groups. A `group` whose name is null contains the calls
+   * `others` sums up everything that isn't in one of the top groups. A `group` whose name is null contains the calls
    * without a value.
    */
   readonly kind: 'group' | 'others';
@@ -24,34 +24,35 @@ export interface UnitFigures {
   /** Exclusive. */
   readonly end: number;
   readonly figures: Figures;
-  /** Figures per group, ordered like `FiguresReport.groups`. */
+  /** In the same order as `FiguresReport.groups`. */
   readonly groups: readonly Figures[];
 }
 
 export interface FiguresReport {
   readonly total: Figures;
-  /** The top groups in descending order, followed by `others`. Empty if no group was requested. */
+  /** The top groups in descending order, and then `others`. Empty if the request has no group. */
   readonly groups: readonly GroupFigures[];
-  /** All hours, days or months in the range, including those without calls. Empty if no `unit` was requested. */
+  /** All units of the range, even those without calls. Empty if the request has no `unit`. */
   readonly units: readonly UnitFigures[];
 }
 
 /**
- * The figures of one unit of time and one group. Units and groups are numbered from 1, and `place` is 0 for everything
- * outside of the top groups. In sums over all units, `unit` is null. In sums over all groups, `place` is null.
+ * The figures of one unit of time and one group. Both are numbered from 1, except that `place` is 0 for everything that
+ * isn't in a top group. `unit` is null if the figures are for all units together, and `place` is null if they're for
+ * all groups.
  */
 type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
 
 const defaultTop = 7;
 
 /**
- * Throws `bad_request` if the range has too many units, and `TooManyCalls` if this would have to read more than
- * `maxRows` call rows.
+ * Throws `bad_request` if the range has too many units, and `TooManyCalls` if we'd have to read more than `maxRows`
+ * call rows.
  */
 export async function readFigures(queries: Queries, request: FiguresRequest): Promise<FiguresReport> {
   const { unit = null, group = null, zone, from, to } = request;
   const starts = unit === null ? [] : splitIntoUnits(unit, zone, { from, to });
-  // A chart by minute has to read every call row anyway, so don't limit the search for its top groups.
+  // A chart by minute reads every call row anyway, so the search for its top groups doesn't need a limit.
   const top = unit === 'minute' ? { ...request, maxRows: undefined } : request;
   const names = group === null ? [] : (await readTop(queries, top, group)).map(({ name }) => name);
   const rows = await readRows(queries, request, starts, names);
@@ -85,7 +86,7 @@ const sumsSql = `
 
 const histograms = { latency: 'durations', firstChunk: 'first_chunks' } as const satisfies Readonly<Record<string, Histogram>>;
 
-/** Reads sums by unit and group. `starts` contains the start of each unit, and `names` the name of each group. */
+/** Reads the sums by unit and group. `starts` has the start of each unit, and `names` has the name of each group. */
 async function readRows(
   queries: Queries,
   request: FiguresRequest,
@@ -107,7 +108,8 @@ async function readRows(
   const hasFailovers = costly.includes('failovers');
   const exact = isRows ? percentiles : [];
   const parameters = createParameters();
-  // Failovers take a lookup per call row at the ends of the range, so only read them on request.
+  // At the ends of the range, failovers take a lookup for every call row, so only read them if the request asks for
+  // them.
   const wanted = [...measures, ...(hasFailovers ? (['failovers'] as const) : []), ...exact.map((name) => histograms[name])];
   const sums = placed(selectSums(addends(parameters), wanted), parameters);
   const rows = await queries.query<PlacedRow>(
@@ -119,7 +121,8 @@ async function readRows(
      having sum(calls) > 0`,
     parameters.values,
   );
-  // Don't read all the other tasks, there can be any number of them. Subtract the top tasks from the project's total.
+  // There can be any number of other tasks, so don't read them. Subtract the top tasks from the project's total
+  // instead.
   if (isByTask && !isRows) return withOthers(rows, await readRows(queries, { ...request, group: null }, starts, []));
   if (isRows) return rows;
   const estimated = await Promise.all(
@@ -136,16 +139,14 @@ async function readRows(
   return rows.map((row) => ({ ...row, ...Object.fromEntries(estimated.map(([name, values]) => [name, percentileOf(values, row)])) }));
 }
 
-/**
- * Returns true if a request is grouped by task and covers all tasks of the project. There can be any number of these.
- */
+/** Returns true if the request groups all of the project's tasks. There can be any number of these. */
 function isAnyTask({ filter = {} }: Pick<FiguresRequest, 'filter'>, group: Group | null): boolean {
   return group === 'task' && filter.task === undefined && rollupScopeOf(filter, group) === 'task';
 }
 
 const counts = ['calls', 'errors', 'unpriced', 'input', 'cachedInput', 'cacheWrite', 'output', 'cacheHits', 'cacheLookups'] as const;
 
-/** Adds rows for the total and for everything that isn't in the top groups. */
+/** Adds rows for the total and for everything that isn't in a top group. */
 function withOthers(placed: readonly PlacedRow[], all: readonly PlacedRow[]): PlacedRow[] {
   const named = placed.filter(({ place }) => place !== null);
   const others = all.map((whole) => {
@@ -171,7 +172,7 @@ const ranks: Readonly<Record<Rank, { readonly sql: string; readonly of: readonly
 
 type NamedRow = FiguresRow & { readonly name: string | null };
 
-/** Reads the figures of the top groups. `others` isn't one of them. */
+/** Reads the figures of the top groups, but not of `others`. */
 export async function readTop(queries: Queries, request: TopRequest, group: Group): Promise<GroupFigures[]> {
   const { rank = 'cost', top = defaultTop, isNamed = false } = request;
   const { sql, of } = ranks[rank];
@@ -186,9 +187,9 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
       parameters.values,
     );
   };
-  // A project can have any number of tasks. So first read only the sums that determine the ranking, and then all
-  // figures of the top tasks. For short ranges we read call rows instead. The index on these only helps for calls that
-  // have a task.
+  // A project can have any number of tasks. So we first read only the sums that we need for ranking them, and then all
+  // figures of the top tasks. For a short range we read call rows, because the index that we'd use only contains calls
+  // with a task.
   const isByTask = isAnyTask(request, group) && (isNamed || request.to - request.from > 2 * dayMs);
   const ranked = isByTask ? await readGroups([...new Set(['calls', ...of] as const)], '') : undefined;
   const rows = await readGroups(

@@ -1,5 +1,5 @@
 /**
- * Reads how much keys and applications have used recently. The console uses this to predict when they will reach a
+ * Reads how much keys and applications have used recently. From this, the console predicts when they'll reach a
  * ceiling.
  */
 import type { Queries } from '../../db/database.ts';
@@ -8,7 +8,7 @@ import { createParameters } from './call-filter.ts';
 import type { Period } from './range.ts';
 
 export interface Use {
-  /** How many calls count against ceilings. */
+  /** Only the calls that count against ceilings. */
   readonly calls: number;
   /** In nano-dollars. */
   readonly cost: number;
@@ -16,7 +16,7 @@ export interface Use {
 
 export interface RecentUse {
   readonly project: Use;
-  /** Usage by quota key. Keys that share a quota share an entry. */
+  /** The key is a quota key. If several virtual keys share a quota, there's one entry for all of them. */
   readonly keys: ReadonlyMap<string, Use>;
   readonly applications: ReadonlyMap<string, Use>;
 }

@@ -1,6 +1,6 @@
 /**
- * Limits how many call rows a page reads if the figures it needs are neither in the rollups nor in the hourly
- * aggregates.
+ * Some figures are neither in the rollups nor in the hourly aggregates, so we have to read call rows for them. This
+ * limits how many.
  */
 import type { Queries } from '../../db/database.ts';
 import { selectRollupSums } from '../rollups/rollup-sums.ts';
@@ -8,10 +8,10 @@ import { createParameters, fromFilterValue, whereCalls } from './call-filter.ts'
 import type { FiguresRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
 
-/** The maximum number of call rows that a page reads. Reading this many takes about 0.1 s. */
+/** No page reads more call rows than this, which takes about 0.1 s. */
 export const maxPageRows = 50_000;
 
-/** Thrown if we would have to read more calls than the request allows. */
+/** Thrown if we'd have to read more calls than the request allows. */
 export class TooManyCalls extends Error {
   override readonly name = 'TooManyCalls';
   readonly calls: number;
@@ -26,15 +26,15 @@ interface CallRows extends Pick<FiguresRequest, 'projectId' | 'filter'> {
   readonly periods: readonly Period[];
 }
 
-/** Throws `TooManyCalls` if we would have to read more than `maxRows` rows. */
+/** Throws `TooManyCalls` if there are more than `maxRows` rows to read. */
 export async function assertRowsAtMost(queries: Queries, rows: CallRows, maxRows: number): Promise<void> {
   const calls = await countCalls(queries, rows);
   if (calls > maxRows) throw new TooManyCalls(calls);
 }
 
 /**
- * Estimates how many rows PostgreSQL reads to find the matching calls. We assume that it scans the most selective of
- * the indexes on project, application and task.
+ * Estimates how many rows PostgreSQL has to read to find the matching calls. It has indexes on project, application and
+ * task, and we assume that it uses the most selective one.
  */
 export async function countCalls(queries: Queries, { projectId, filter = {}, periods }: CallRows): Promise<number> {
   const { subject } = filter;
@@ -56,7 +56,7 @@ export async function countCalls(queries: Queries, { projectId, filter = {}, per
   return Math.min(...counts);
 }
 
-/** Counts the calls of an end user in the index. Stops counting once there are more calls than a page is allowed to read. */
+/** Counts the calls of an end user in the index, but only up to the number that a page may read. */
 async function countCallsOfSubject(queries: Queries, projectId: string, subject: string, periods: readonly Period[]): Promise<number> {
   const parameters = createParameters();
   const period = { from: Math.min(...periods.map(({ from }) => from)), to: Math.max(...periods.map(({ to }) => to)) };

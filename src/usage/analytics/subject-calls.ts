@@ -1,17 +1,17 @@
-/** Reads the calls about one end user. Each query reads a bounded number of rows from an index. */
+/** Reads the calls about one end user. Every query reads a limited number of rows from an index. */
 import type { Queries } from '../../db/database.ts';
 import { isErrorSql } from './call-filter.ts';
 import type { CallSummary } from './call-list.ts';
 
 export interface SubjectCalls {
-  /** At most `maxCounted`. If there are more calls, all figures are about the newest ones. */
+  /** We stop at `maxCounted`. If there are more calls, all of these figures are about the newest ones. */
   readonly calls: number;
   readonly isMore: boolean;
   readonly errors: number;
   readonly costNanos: bigint;
-  /** How many of the calls have no known cost. */
+  /** How many calls have no known cost. */
   readonly unpriced: number;
-  /** When the first and the last call started. Null if there are none. */
+  /** The start of the first and the last call. Null if there are none. */
   readonly firstAt: Date | null;
   readonly lastAt: Date | null;
   readonly newest: readonly SubjectCall[];
@@ -27,7 +27,7 @@ const shown = 5;
 
 const ofSubject = `c.project_id = $1::uuid and c.subject_sha256 = decode($2::text, 'hex')`;
 
-/** `sha256` identifies the end user, in hex. */
+/** `sha256` is the hash of the end user in hex. */
 export async function readSubjectCalls(queries: Queries, projectId: string, sha256: string): Promise<SubjectCalls> {
   const [figures] = await queries.query<Omit<SubjectCalls, 'costNanos' | 'isMore' | 'newest'> & { costNanos: string; found: number }>(
     `with newest as (
@@ -60,7 +60,9 @@ export interface SubjectUse {
 
 const maxListed = 100;
 
-/** Returns the number of calls and the last one, by the hash of the end user in hexadecimal. */
+/**
+ * Returns how many calls each end user has and when the last one was. The keys are the hashes of the end users in hex.
+ */
 export async function readSubjectUse(
   queries: Queries,
   projectId: string,

@@ -1,4 +1,4 @@
-/** Counts the votes on memories that recall inserted into the prompts of calls. */
+/** Counts the votes on memories that recall has put into calls. */
 import { minIdAt } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
 import { type CallSelection, createParameters, whereCalls } from './call-filter.ts';
@@ -9,8 +9,8 @@ export interface VoteCounts {
 }
 
 /**
- * Counts the votes that name one of the selected calls. If a key votes on the same memory again, the new vote replaces
- * the old one.
+ * Counts the votes that belong to one of the selected calls. If a key has voted on the same memory twice, only its last
+ * vote counts.
  */
 export async function countVotes(queries: Queries, selection: CallSelection): Promise<VoteCounts> {
   const parameters = createParameters();

@@ -2,21 +2,21 @@
 import { type CallFilter, namesOf } from '../analytics/call-filter.ts';
 import type { Group } from '../analytics/figures-request.ts';
 
-/** `provider` aggregates are about attempts, all others about calls. */
+/** The aggregates by `provider` count attempts, and all others count calls. */
 export type AggregateScope = 'project' | 'key' | 'source' | 'agent' | 'provider';
 
 const owners = ['key', 'source', 'agent', 'provider'] as const;
-/** The filters and groups that every scope supports, with the columns that they use. */
+/** We can filter and group by these in every scope. The values are the columns for it. */
 const everywhere = {
   ...{ model: 'model', status: 'status', code: 'code', outcome: 'outcome', result: 'outcome' },
   ...{ not_model: 'model', not_status: 'status', not_code: 'code' },
 } as const;
-/** Filters and groups that the `project` scope supports. */
+/** The `project` scope also supports these. */
 const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
 
-/** Returns a scope whose aggregates support all of the filters and the group. Null if there is none. */
+/** Returns a scope whose aggregates support the group and all of the filters, or null if there's none. */
 export function aggregateScopeOf(filter: CallFilter, group: Group | null): AggregateScope | null {
-  // Only the aggregates by provider know which models were tried. But they count attempts, while this filter selects
+  // Only the aggregates by provider know which models we've tried. But they count attempts, and this filter is about
   // calls.
   if (filter.attempted !== undefined) return null;
   const names = [...new Set([...namesOf(filter), ...(group === null ? [] : group === 'attempted' ? ['provider'] : [group])])];
@@ -26,8 +26,8 @@ export function aggregateScopeOf(filter: CallFilter, group: Group | null): Aggre
 }
 
 /**
- * Returns the scope and those filters that the scope's aggregates support. Without the other filters, additional calls
- * may match.
+ * Returns a scope with the filters that its aggregates support. Since this leaves out the other filters, it matches
+ * more calls.
  */
 export function aggregateFilterOf(filter: CallFilter): { readonly scope: AggregateScope; readonly filter: CallFilter } {
   const scope = owners.find((owner) => owner !== 'provider' && filter[owner] !== undefined) ?? 'project';

@@ -1,6 +1,6 @@
 /**
- * Builds SQL for the rows that add up to the calls matching a filter. We use hourly and daily aggregates where they
- * exist, and call rows for the rest of the time.
+ * Builds SQL for rows that add up to the calls that match a filter. We use hourly and daily aggregates as far as there
+ * are any, and call rows for the rest.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -12,15 +12,15 @@ import { type Cover, coverPeriods, splitSegments } from '../rollups/spans.ts';
 import type { Addends } from '../sums.ts';
 import type { AggregateScope } from './aggregate-scope.ts';
 
-/** If we have to read call rows for a longer time than this, we first check how many there are. */
+/** If call rows have to cover more time than this, we check how many there are before we read them. */
 const maxUncoveredMs = 6 * hourMs;
 
 /**
- * Finds the hours and days in adjacent periods for which we can use aggregates. For the rest we have to read call rows.
- * This is less than an hour at each end, outdated hours, and the time before the aggregates begin.
+ * Finds the hours and days of adjacent periods for which there are aggregates. We need call rows for everything else.
+ * That's less than an hour at each end, outdated hours, and the time before there were aggregates.
  *
- * A later statement reads the figures. If the calls of an hour change in between, it still uses the sums from before
- * the change.
+ * The figures are read by a later statement. If the calls of an hour change between the two, it still uses the sums
+ * from before the change.
  */
 export async function coverByAggregates(queries: Queries, projectId: string, periods: readonly Period[]): Promise<Cover> {
   const [from, to] = [periods[0]?.from ?? 0, periods.at(-1)?.to ?? 0];
@@ -43,7 +43,7 @@ export async function coverByAggregates(queries: Queries, projectId: string, per
   return coverPeriods(periods, ['day', 'hour'], (span, at) => at >= filledFrom && !outdated.has(`${span} ${at}`));
 }
 
-/** Checks whether the aggregates cover so little of the range that we may have to read a lot of call rows. */
+/** Returns true if the aggregates leave out so much of the range that we may have to read a lot of call rows. */
 export function isMostlyRows({ edges }: Cover): boolean {
   return edges.reduce((sum, { from, to }) => sum + to - from, 0) > maxUncoveredMs;
 }
@@ -52,7 +52,7 @@ export interface AggregateRequest {
   readonly projectId: string;
   readonly scope: AggregateScope;
   readonly filter: CallFilter;
-  /** The attribute to group by. The SQL returns its value as `name`. */
+  /** What to group by. The SQL returns it as `name`. */
   readonly group: Group | null;
   readonly cover: Cover;
 }
@@ -61,7 +61,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
   const { add } = parameters;
   const project = `${add(projectId)}::uuid`;
   const { [scope as keyof CallFilter]: name, ...attributes } = filter;
-  // If there's a filter by name, look up each span separately, because that's faster with this index.
+  // If we filter by name, it's faster with this index to look up each span separately.
   const segments = name === undefined ? cover.segments : splitSegments(cover.segments);
   const inSegment =
     name === undefined
@@ -69,7 +69,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
       : `aggregate.start = segment.first and ${matchesValue('aggregate.name', name, parameters)}`;
   const times = (side: keyof Period): string => `${add(segments.map((segment) => new Date(segment[side])))}::timestamptz[]`;
   const ids = (side: keyof Period): string => `${add(cover.edges.map((edge) => minIdAt(edge[side])))}::uuid[]`;
-  // `offset 0` is explained in rollups/rollup-sums.ts.
+  // See rollups/rollup-sums.ts for why there's an `offset 0`.
   return [
     {
       row: 'stored',

@@ -1,9 +1,11 @@
 /**
- * Builds the hourly aggregates in `usage_cells` (migration 0037) in the background. First we process past hours that
- * are marked as outdated, and then their days. After that we continue with the time before aggregates existed, starting
- * with the latest day. We remove the mark of an hour before we read its calls, so if another call is stored in the
- * meantime, the hour is marked again. Figures never have to wait for this, because they use the call rows of outdated
- * hours.
+ * Builds the hourly aggregates in `usage_cells` (migration 0037) in the background.
+ *
+ * We start with past hours that are marked as outdated, and then do their days. After that, we go on with the time
+ * before there were aggregates, one day at a time and the latest first. We remove the mark of an hour before we read
+ * its calls. If another call is stored in the meantime, the hour gets a new mark.
+ *
+ * Nobody has to wait for this. As long as an hour is outdated, figures are computed from its call rows.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -11,27 +13,28 @@ import type { Database, Queries } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
 import { attemptMeasures, callMeasures, type Histogram, type Measure } from '../sums.ts';
 
-/** Hours per transaction. Erasures wait for the transaction, so we also stop starting new hours after `maxWorkMs`. */
+/**
+ * The number of hours per transaction. Erasures have to wait for it, so we also don't begin another hour after
+ * `maxWorkMs`.
+ */
 const maxHours = { server: 6, embedded: 1 };
 const maxWorkMs = 500;
 /**
- * How many calls we process per statement, which takes about two seconds. The embedded database blocks the event loop
- * during that time.
+ * The number of calls per statement, which takes about two seconds. With the embedded database, this blocks the event
+ * loop.
  */
 const maxCalls = { server: 200_000, embedded: 2_000 };
-/**
- * Transactions mark the hours whose aggregates become outdated. If an hour has this many marks, we merge them into one.
- */
+/** Every transaction that makes an hour outdated adds a mark. If an hour has this many, we merge them into one. */
 const maxNotes = 50;
 /**
- * How long after the end of an hour we process it. Most of its calls have been stored by then, and each later call
- * makes us process the hour again. This uses the database's clock.
+ * We wait this long after the end of an hour, by the database's clock. Most of the hour's calls have been stored by
+ * then. For each one that comes later, we'd have to process the hour again.
  */
 const margin = `interval '5 minutes'`;
 
 /**
- * Does one step of the work on aggregates. Resolves with true if there's nothing left to do, or if another process is
- * working on it.
+ * Does the next piece of work. Resolves with true if there's nothing left to do, or if another process is already at
+ * it.
  */
 export async function buildAggregates(database: Database, max = maxCalls[database.kind]): Promise<boolean> {
   return database.transaction(async (tx) => {
@@ -44,8 +47,8 @@ export async function buildAggregates(database: Database, max = maxCalls[databas
 }
 
 /**
- * Merges the marks that say that an hour is outdated. Every transaction that stores calls adds one, so an hour can have
- * a hundred thousand of them before it's over. Every reader would have to read them all.
+ * Merges marks of outdated hours. Every transaction that stores calls adds one, so there can be a hundred thousand for
+ * an hour before it's over, and every reader would have to go through all of them.
  */
 async function mergeNotes(tx: Queries): Promise<void> {
   await tx.query(
@@ -77,8 +80,8 @@ async function buildHours(tx: Queries, max: number, callsOfPart: number): Promis
   );
   const [latest] = hours;
   if (!latest) return false;
-  // Turn off nested loops. PostgreSQL expects just one row in a range of ids, and would compare every call with every
-  // attempt in that hour.
+  // Nested loops would compare every call of that hour with every attempt. PostgreSQL would choose them, because it
+  // expects a range of ids to have just one row.
   await tx.query('set local enable_nestloop = off');
   for (const [index, { projectId, start }] of hours.entries()) {
     if (index > 0 && performance.now() - startedAt > maxWorkMs) break;
@@ -98,8 +101,8 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
     values,
   );
   const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
-  // Split large hours, and build each part separately. Two parts may produce aggregates with the same attributes.
-  // Readers just add them up.
+  // If an hour has many calls, we do it in parts. Several parts may then have aggregates with the same attributes, but
+  // readers just add them up.
   const parts = await tx.query<{ id: string }>(
     `select id from (
        select id, row_number() over (order by id) as number from calls where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
@@ -113,7 +116,7 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
   }
 }
 
-/** Builds the aggregates of the latest outdated day. The day has to be over, and none of its hours may be outdated. */
+/** Builds the aggregates of the latest outdated day, if it's over and none of its hours are outdated. */
 async function buildDay(tx: Queries): Promise<boolean> {
   const [day] = await tx.query<{ projectId: string; start: Date }>(
     `select d.project_id as "projectId", d.start
@@ -144,9 +147,7 @@ async function buildDay(tx: Queries): Promise<boolean> {
   return true;
 }
 
-/**
- * Finds the latest day that has calls but no aggregates yet, and marks its hours as outdated, so that we build them.
- */
+/** Finds the latest day that has calls but no aggregates. Marks its hours as outdated, so that we build them next. */
 async function noteOlderDay(tx: Queries): Promise<boolean> {
   const [fill] = await tx.query<{ at: number | null; isDone: boolean }>(
     `select case when isfinite(filled_from) then extract(epoch from filled_from)::float8 * 1000 end as at, filled_from = '-infinity' as "isDone"
@@ -187,8 +188,8 @@ const sums = (measures: Readonly<Record<Measure | Histogram, string>>): string =
   [...summed.map((name) => `sum(${measures[name]})`), histogram(measures.durations), histogram(measures.first_chunks)].join(', ');
 
 /**
- * Returns the SQL for a histogram. A large histogram has one element per slot, and a small one has one element per
- * call.
+ * Returns the SQL for a histogram. As long as there are only a few calls, it has an element for each of them. Larger
+ * histograms have an element for each slot.
  */
 function histogram(time: string): string {
   const elements = `array_agg(usage_slot(${time}) + 1024) filter (where ${time} is not null)`;

@@ -1,4 +1,4 @@
-/** Finds the hours that contain matching calls, so that a list doesn't have to read the whole range. */
+/** Finds the hours with matching calls, so that a list doesn't have to read the whole range. */
 import { hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { type CallSelection, createParameters, onlyOwnCalls } from '../analytics/call-filter.ts';
@@ -10,14 +10,13 @@ import { aggregatesOf, coverByAggregates, isMostlyRows } from './aggregates.ts';
 
 export interface MatchingPeriods {
   readonly periods: readonly Period[];
-  /** How many calls match the filters, as far as aggregates support them. Incomplete hours aren't included. */
+  /** How many calls match the filters that aggregates support. Incomplete hours count as zero. */
   readonly calls: number;
 }
 
 /**
- * Yields lists of periods that may contain matching calls, starting with the latest periods. Each list except the last
- * contains at least `wanted` calls that match those filters that aggregates support. Returns null if aggregates don't
- * help.
+ * Yields lists of periods that may have matching calls, from the latest to the earliest. In each list but the last, at
+ * least `wanted` calls match the filters that aggregates support. Returns null if aggregates are of no use here.
  */
 export async function findMatchingPeriods(
   queries: Queries,
@@ -25,8 +24,8 @@ export async function findMatchingPeriods(
   wanted: number,
 ): Promise<AsyncGenerator<MatchingPeriods> | null> {
   const { scope, filter: known } = aggregateFilterOf(filter);
-  // To hide the gateway's own calls, we have to subtract them from the counts. Only the aggregates by application know
-  // how many there are, so the other filters have to work with these aggregates too.
+  // If the gateway's own calls are hidden, we have to subtract them. Only the aggregates by application count these, so
+  // we can't do it unless they support the other filters as well.
   const own = filter.own === 'hide' && scope === 'project' ? onlyOwnCalls(known) : null;
   const subtracted = own !== null && aggregateScopeOf(own, null) === 'source' ? own : null;
   if (Object.keys(known).length === 0 && subtracted === null) return null;
@@ -52,10 +51,10 @@ export async function findMatchingPeriods(
   };
 
   return (async function* () {
-    // Edges have no aggregates, so we don't know how many calls match there. Assume 0.
+    // There are no aggregates for the edges, so we don't know how many calls match there. We pretend that it's none.
     const edges = cover.edges.map((edge) => ({ ...edge, calls: 0, span: 'hour' as const }));
     const left = [...(await readMatching(cover.segments)), ...edges].toSorted((one, other) => other.from - one.from);
-    /** Removes the latest spans from `left` until we have at least `wanted` matching calls. */
+    /** Takes the latest spans out of `left`, until they have at least `wanted` matching calls. */
     const take = (): typeof left => {
       let calls = 0;
       const after = left.findIndex((span) => {

@@ -1,10 +1,9 @@
 /**
- * Keeps track of the active models. They come from the configuration and from imports. An imported row overrides a
- * built-in one, and the configuration file overrides both. `onChange` is called after every change, and changed prices
- * are recorded (price-history.ts).
+ * Keeps track of the models that are active. They come from the configuration and from imports. An import overrides our
+ * built-in rows, and the configuration file overrides both.
  *
- * Imports are announced to all processes with NOTIFY. While the database is unavailable, we keep using the rows that we
- * have and retry the sync.
+ * After every change we call `onChange` and record changed prices (price-history.ts). Every process learns about
+ * imports through NOTIFY. While the database is unavailable, we keep using the rows that we have and retry the sync.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { createBackgroundLoop } from '../../core/background-loop.ts';
@@ -19,12 +18,12 @@ import { catalogChannel, readImportedModels, storeImportedModels } from './impor
 import { recordPrices } from './price-history.ts';
 import { type ModelPrices, toStoredPrice } from './stored-price.ts';
 
-/** The catalog columns that are needed here. */
+/** The columns of the catalog that we need here. */
 export interface ModelRow extends ModelPrices {
   readonly source: 'file' | 'import' | 'starter';
 }
 
-/** `start` doesn't wait any longer than this for the stored rows. */
+/** If the stored rows take longer than this, `start` doesn't wait for them. */
 const startTimeoutMs = 2_000;
 
 export type Models<Row> = Readonly<Record<string, Row>>;
@@ -33,27 +32,27 @@ export interface ActiveModelsOptions<Row extends ModelRow> {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The rows of the configuration, in their original order. */
+  /** In the order of the configuration. */
   readonly configured: Models<Row>;
   /**
-   * Validates imported rows against the current configuration. Returns the valid rows, and an error for each invalid
-   * one.
+   * Checks imported rows against the current configuration. Returns the valid rows, and an error for each of the
+   * others.
    */
   readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] };
-  /** Returns a row's prices for tokens and searches. */
+  /** Returns the prices of a row for tokens and searches. */
   readonly priceOf: (row: Row) => Price | null;
-  /** Called after each change, synchronously. */
+  /** We call this after each change, before anything else can happen. */
   readonly onChange: (models: Models<Row>) => void;
   readonly retryIntervalMs?: number;
 }
 
-/** The models in an import, by what happened to them. */
+/** Says what an import did with each model. */
 export interface ImportReceipt {
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly unchanged: readonly string[];
   readonly removed: readonly string[];
-  /** Stored without any effect, because the configuration file overrides them. */
+  /** These are stored, but have no effect because the configuration file overrides them. */
   readonly kept_by_file: readonly string[];
 }
 
@@ -66,20 +65,20 @@ export interface ImportPreview<Row> {
 export interface ActiveModels<Row extends ModelRow> {
   models(): Models<Row>;
   /**
-   * Stores the given rows and activates them. If a model's row is null, its imported row is removed. If any row is
+   * Stores these rows and activates them. If a row is null, the model's imported row is removed. If anything is
    * invalid, nothing is stored, and this rejects with a `bad_request` that lists all problems.
    */
   import(models: unknown): Promise<ImportReceipt>;
   /**
-   * Returns what `import` would do without storing anything, with the active rows before and after. Throws the same
-   * errors as `import`.
+   * Returns what `import` would do, with the active rows before and after, but doesn't store anything. Throws the same
+   * errors.
    */
   preview(models: unknown): ImportPreview<Row>;
   /** Switches to the rows of a new configuration. */
   reconfigure(configured: Models<Row>): void;
-  /** Resolves when all stored rows are active and all prices are recorded. */
+  /** Resolves once all stored rows are active and all prices are recorded. */
   synced(): Promise<void>;
-  /** Loads the stored rows, so that even the first calls use them. Gives up waiting after two seconds. */
+  /** Loads the stored rows, so that they apply to the very first call. After two seconds, we start without them. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -90,11 +89,11 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   let stored: JsonObject = {};
   let active: Models<Row> = configured;
   /**
-   * What we've recorded last. As long as a model's prices stay the same, there's no need to compare them with the
-   * database.
+   * The prices that we've recorded last. As long as a model's prices stay the same, we don't need to compare them with
+   * the database.
    */
   const recorded = new Map<string, JsonObject | null>();
-  /** True if imported rows may have changed since our last read. */
+  /** True if somebody may have changed the imported rows since we last read them. */
   let isStale = true;
   let subscription: { stop(): Promise<void> } | null = null;
 
@@ -140,7 +139,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   };
 
   const synced = async (): Promise<void> => {
-    await sync.idle(); // The run in progress may not see the latest change, so wait for another one.
+    await sync.idle(); // The current run may have started before the latest change, so wait for another one.
     await sync.runNow();
   };
 
@@ -181,8 +180,8 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
 }
 
 /**
- * Overlays the imported rows on the configured ones. Configured rows keep their place. Imported ones replace built-in
- * rows with the same id, and otherwise go to the end.
+ * Combines imported rows with those of the configuration, which keep their order. An imported row takes the place of a
+ * built-in row with the same id. All others go to the end.
  */
 function mergeModels<Row extends ModelRow>(configured: Models<Row>, imported: Models<Row>): Models<Row> {
   const rows = Object.entries(configured).map(([id, row]) => [id, row.source === 'starter' ? (imported[id] ?? row) : row] as const);

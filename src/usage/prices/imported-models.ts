@@ -1,22 +1,22 @@
 /**
- * Reads and writes imported catalog rows (`catalog_models`). Rows are validated before we store them, and again when we
- * read them.
+ * Reads and writes imported rows of the catalog (`catalog_models`). We validate a row before storing it, and once more
+ * after reading it.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 
-/** The NOTIFY channel on which processes announce changes to imported models. */
+/** Processes announce changes to imported models on this NOTIFY channel. */
 export const catalogChannel = 'gateway_catalog';
 
-/** Returns the rows by model id, sorted by id. */
+/** Returns the rows by model id, in the order of the ids. */
 export async function readImportedModels(database: Database): Promise<JsonObject> {
   const rows = await database.query<{ model: string; content: unknown }>('select model, content from catalog_models order by model');
   return Object.fromEntries(rows.map(({ model, content }) => [model, content]));
 }
 
-/** In one transaction, upserts `rows`, deletes `removed` and notifies all processes. */
+/** Stores `rows`, deletes `removed` and notifies all processes, in one transaction. */
 export async function storeImportedModels(
   database: Database,
   { rows, removed, now }: { readonly rows: JsonObject; readonly removed: readonly string[]; readonly now: number },

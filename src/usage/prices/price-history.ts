@@ -1,9 +1,10 @@
 /**
- * Keeps the price history of each model in `model_prices`, for repricing and audits. (Calls are priced from memory.)
+ * Keeps the price history of each model in `model_prices`, for repricing and audits. We don't need it for pricing new
+ * calls.
  *
- * If several processes record the same price, only one row is written. While holding a lock, we compare each price with
- * the model's latest row, and only add a row if it differs. If a process's clock is behind, its row is dated just after
- * the latest row.
+ * Several processes can record the same price, but only one of them writes a row. While holding a lock, we compare each
+ * price with the latest row of the model, and only add a row if it's different. If the clock of a process is behind,
+ * its row is dated just after the latest one.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../core/json/narrow.ts';
@@ -19,7 +20,7 @@ export interface PriceEntry {
   readonly source: string;
 }
 
-/** Adds a row for each model whose price has changed since its latest row. Returns these models. */
+/** Adds a row for each model whose price isn't the same as in its latest row. Returns those models. */
 export async function recordPrices(database: Database, entries: readonly PriceEntry[], now: number): Promise<string[]> {
   const added: string[] = [];
   for (const batch of toBatches(entries)) added.push(...(await database.transaction((tx) => recordBatch(tx, batch, now))));
@@ -54,16 +55,15 @@ export async function insertPrices(tx: Queries, rows: readonly PriceRow[]): Prom
   );
 }
 
-/** An entry of a model's price history. */
 export interface PricePeriod {
   readonly model: string;
   readonly effectiveFrom: number;
-  /** The prices from then on, or null if nobody knows them. */
+  /** The prices from `effectiveFrom` on. Null if we don't know them. */
   readonly prices: ModelPrices | null;
   readonly source: string;
 }
 
-/** Returns the latest price of each model, in no particular order. */
+/** Returns the latest price of each model, in any order. */
 export async function latestPrices(database: Queries, models: readonly string[]): Promise<PricePeriod[]> {
   const rows = await selectLatest(
     database,
@@ -79,7 +79,7 @@ function selectLatest(queries: Queries, entries: readonly { readonly model: stri
   );
 }
 
-/** Returns all prices of a model, newest first. */
+/** Returns all prices that a model has had, with the newest first. */
 export async function priceHistory(database: Queries, model: string): Promise<PricePeriod[]> {
   const rows = await database.query<PriceRow>(
     `select ${periodColumns} from model_prices where model = $1::text order by effective_from desc`,
@@ -90,7 +90,6 @@ export async function priceHistory(database: Queries, model: string): Promise<Pr
 
 export const periodColumns = `model, effective_from as "effectiveFrom", price, source`;
 
-/** A row of `model_prices`. */
 export interface PriceRow {
   readonly model: string;
   readonly effectiveFrom: Date;
@@ -102,7 +101,7 @@ function toPeriod({ model, effectiveFrom, price, source }: PriceRow): PricePerio
   return { model, effectiveFrom: effectiveFrom.getTime(), prices: price === null ? null : parseStoredPrice(price), source };
 }
 
-/** Returns the prices that were in force for a model at the given time. Null if none were known. */
+/** Returns what a model's prices were at the given time. Null if we don't know. */
 export async function priceAt(database: Queries, model: string, at: number): Promise<ModelPrices | null> {
   const [row] = await database.query<{ price: unknown }>(
     `select price from model_prices where model = $1::text and effective_from <= $2::timestamptz order by effective_from desc limit 1`,

@@ -1,4 +1,6 @@
-/** Recalculates what a stored call or attempt costs at given prices, based on its stored tokens and units. */
+/**
+ * Computes again what a stored call or attempt costs, from its stored tokens and units and from prices that you pass.
+ */
 import type { Route } from '../../core/call.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
@@ -7,14 +9,14 @@ import type { ModelPrices } from './stored-price.ts';
 export type RecalculatedCost =
   | { readonly kind: 'cost'; readonly nanos: number }
   /**
-   * Reasons why a cost can't be recalculated. `price_unknown`: the model has no price. `units_not_kept`: the price is
-   * per unit, but we didn't store the units. `video`: the cost is settled by `src/videos`.
+   * Why we can't recalculate the cost. Either the model has no price, or it has a price per unit but we haven't stored
+   * the units. The cost of a video is settled elsewhere, in `src/videos`.
    */
   | { readonly kind: 'price_unknown' | 'units_not_kept' | 'video' };
 
 /**
- * Recalculates the cost of a call or an attempt. `units` is null if the call has no units, or if it was stored before
- * we kept them. `prices` is null if no prices were known.
+ * Recalculates the cost of a call or an attempt. `units` is null if there are none, or if we didn't store units yet at
+ * that time. `prices` is null if we don't know them.
  */
 export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   switch (route) {
@@ -38,8 +40,8 @@ export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits |
 }
 
 /**
- * Recalculates the cost of an image or audio call, in the same way as `pipeline/media/media-record.ts`. We charge units
- * instead of tokens if there's a price for them, and estimate tokens that the vendor didn't report.
+ * Recalculates the cost of an image or audio call, just like `pipeline/media/media-record.ts` does. If there's a price
+ * for the units, we charge those and not the tokens. If the vendor didn't report tokens, we estimate them.
  */
 function recalculateMedia(tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   const hasUnitPrice =

@@ -1,19 +1,18 @@
 /**
- * Converts a model's prices to and from the JSON in `model_prices`. Amounts are whole nano-dollars, and token prices
- * are per million tokens. We store them as decimal strings, because JSON numbers are parsed as floats and could lose
- * precision.
+ * Converts a model's prices to the JSON in `model_prices` and back. Amounts are whole nano-dollars, and token prices
+ * are for a million tokens. JSON numbers would be parsed as floats and could lose precision, so we store strings.
  */
 
 import { asArray, asObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Price, TokenPrice, UnitPrices } from '../../core/pricing.ts';
 
-/** All prices that a call to this model can incur. */
+/** Everything that a call to this model may have to pay for. */
 export interface ModelPrices extends UnitPrices {
-  /** The price for tokens and searches. Null if it's unknown. */
+  /** For tokens and searches. Null if we don't know it. */
   readonly price: Price | null;
 }
 
-/** Returns null for models without any price. */
+/** Returns null if the model has no price at all. */
 export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): JsonObject | null {
   const stored = {
     ...(price && toTokensJson(price)),
@@ -29,7 +28,7 @@ export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos,
   return Object.keys(stored).length === 0 ? null : stored;
 }
 
-/** Throws if `stored` wasn't created by `toStoredPrice`. */
+/** Throws if `stored` doesn't come from `toStoredPrice`. */
 export function parseStoredPrice(stored: unknown): ModelPrices {
   const { input, above, per_search, image_input, service_tiers, per_tool_use, ...others } = asObject(stored);
   const { per_image, per_million_characters, per_second, ...tokens } = others;
@@ -76,7 +75,8 @@ function parseTokens(stored: JsonObject): TokenPrice {
 }
 
 /**
- * Formats amounts as strings. Service tier factors are in whole millionths, and tool prices are in whole nano-dollars.
+ * Writes amounts as strings. The factors of service tiers are whole millionths, and the prices of tools are whole
+ * nano-dollars.
  */
 function formatAmounts(amounts: Readonly<Record<string, bigint>>): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, String(amount)]));

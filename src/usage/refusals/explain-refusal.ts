@@ -1,4 +1,7 @@
-/** Explains in plain English what refused a call and what to do about it, for the API, the CLI, MCP and the console. */
+/**
+ * Explains in plain English what refused a call and what to do about it. The API, the CLI, MCP and the console use
+ * these texts.
+ */
 import { toUsd } from '../../core/cost.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { RefusedCallRow } from './read-refusals.ts';
@@ -10,7 +13,6 @@ export interface RefusalExplanation {
 
 type ExplainedRow = Pick<RefusedCallRow, 'reason' | 'rule' | 'limit' | 'source' | 'requestedModel'>;
 
-/** The label of each reason in lists and filters. */
 export const reasonLabels: Readonly<Record<RefusalReason, string>> = {
   key_expired: 'Key expired',
   key_revoked: 'Key revoked',
@@ -111,7 +113,10 @@ export function explainRefusal(row: ExplainedRow): RefusalExplanation {
   }
 }
 
-/** Describes a ceiling, e.g. `100 calls per day`. If there's no rule, the limit is an amount of money. */
+/**
+ * Describes a ceiling, e.g. as `100 calls per day`. If we don't know the rule, we assume that the limit is an amount of
+ * money.
+ */
 function describeCeiling({ rule, limit }: Pick<ExplainedRow, 'rule' | 'limit'>): string {
   const [name = 'cost', window = ''] = (rule ?? 'cost').split('/');
   const per = { minute: ' per minute', day: ' per day', month: ' per month', total: ' in total' }[window] ?? '';

@@ -1,4 +1,4 @@
-/** Reads refused calls and their counts. Every query uses an index and limits how many rows it reads. */
+/** Reads refused calls and how many there were. All queries use an index, and read a limited number of rows. */
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { Queries } from '../../db/database.ts';
@@ -7,7 +7,6 @@ import type { Period } from '../analytics/range.ts';
 import type { RefusedRow } from './store-refusals.ts';
 
 export interface RefusedCallRow extends Omit<RefusedRow, 'projectId'> {
-  /** The project's slug. */
   readonly project: string;
   /** Null if the gateway itself made the call. */
   readonly keyName: string | null;
@@ -15,18 +14,16 @@ export interface RefusedCallRow extends Omit<RefusedRow, 'projectId'> {
 
 export interface RefusalFilter {
   readonly reason?: RefusalReason | null | undefined;
-  /** The prefix of the key. */
   readonly key?: string | null | undefined;
   readonly source?: string | null | undefined;
 }
 
 export interface RefusalSelection extends RefusalFilter, Partial<Period> {
-  /** Null for all projects. */
   readonly projectId: string | null;
 }
 
 export interface RefusalPageRequest extends RefusalSelection {
-  /** Only lists calls that are older than this id. */
+  /** Only lists calls older than the one with this id. */
   readonly before?: string | null | undefined;
   readonly limit: number;
 }
@@ -46,7 +43,7 @@ export function listRefused(queries: Queries, { before, limit, ...selection }: R
   );
 }
 
-/** Returns null if the project has no such refused call, or if the refusal wasn't recorded. */
+/** Returns null if we have no record of such a refusal in this project. */
 export async function findRefused(queries: Queries, projectId: string, id: string): Promise<RefusedCallRow | null> {
   const [row] = await queries.query<RefusedCallRow>(`select ${columns} from refused_calls where project_id = $1::uuid and id = $2::uuid`, [
     projectId,
@@ -55,7 +52,7 @@ export async function findRefused(queries: Queries, projectId: string, id: strin
   return row ?? null;
 }
 
-/** Filters out ids of refusals that we didn't record. */
+/** Returns only the ids of refusals that we've recorded. */
 export async function findRecorded(queries: Queries, projectId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await queries.query<{ id: string }>('select id from refused_calls where project_id = $1::uuid and id = any($2::uuid[])', [
     projectId,
@@ -65,22 +62,22 @@ export async function findRecorded(queries: Queries, projectId: string, ids: rea
 }
 
 /**
- * The maximum number of rows that we count. We only count rows if we need the application, because the stored counts
- * don't contain it.
+ * We never count more rows than this. Usually we don't count rows at all, but the stored counts don't say which
+ * application made a call.
  */
 export const maxCountedRows = 10_000;
 
 export interface RefusalCounts {
   readonly calls: number;
-  /** How many of these calls have a row of their own. The rest were only counted. */
+  /** How many of these calls have a row. We've only counted the others. */
   readonly recorded: number;
-  /** Most frequent first. */
+  /** The most frequent reason comes first. */
   readonly byReason: readonly { readonly reason: RefusalReason; readonly calls: number }[];
 }
 
 /**
- * Counts the refused calls whose minute lies in the period. Only rows contain the application, so if you filter by
- * application, only calls with a row are counted, up to `maxCountedRows`.
+ * Counts the calls that were refused in a period. There's a stored count for every minute, but only the rows say which
+ * application made a call. So if you filter by application, this counts rows, up to `maxCountedRows`.
  */
 export async function countRefused(queries: Queries, selection: RefusalSelection & Period): Promise<RefusalCounts> {
   const parameters = createParameters();
@@ -94,16 +91,14 @@ export async function countRefused(queries: Queries, selection: RefusalSelection
 }
 
 export interface RefusalsOfUnit {
-  /** Index of the unit of time. */
   readonly unit: number;
   readonly reason: RefusalReason;
   readonly calls: number;
 }
 
 /**
- * Counts refused calls by reason and unit of time. `starts` contains the start of each unit. If you filter by
- * application, only calls with a row are counted, up to `maxCountedRows`, because the stored counts don't contain the
- * application.
+ * Counts refused calls by their reason and by unit of time. `starts` has the start of each unit. Only the rows say
+ * which application made a call, so if you filter by application, this counts rows, up to `maxCountedRows`.
  */
 export function countRefusedByUnit(
   queries: Queries,

@@ -1,11 +1,13 @@
 /**
- * Records refused calls. `record` only adds to a list in memory. A background loop stores the list once per second, so
+ * Records refused calls. `record` just adds to a list in memory. A background loop stores the list once per second, so
  * a refusal never waits for the database.
  *
- * One key can be refused thousands of times per second, so each process writes at most `maxRowsPerMinute` rows per key
- * and minute, and only counts the rest. While the database is unavailable, up to `maxQueuedRows` rows and `maxCounts`
- * counts wait in memory. Beyond that, refusals are counted without a row, and if there are too many counts they're
- * lost, which a metric shows. If the process is killed, the last second is lost.
+ * A key can be refused thousands of times per second. So each process writes at most `maxRowsPerMinute` rows for a key
+ * per minute, and only counts the rest.
+ *
+ * If the database is unavailable, up to `maxQueuedRows` rows and `maxCounts` counts wait in memory. If there are more
+ * rows, we only count those refusals. If there are more counts, they're lost, which shows in a metric. If somebody
+ * kills the process, the last second is lost.
  */
 import { createBackgroundLoop } from '../../core/background-loop.ts';
 import { GatewayError } from '../../core/errors.ts';
@@ -23,26 +25,26 @@ export interface RefusedCall {
   readonly id: string;
   readonly startedAt: number;
   readonly route: string;
-  /** The caller's key. Null if it's invalid. The error may then say which key it was. */
+  /** Null if the caller's key is invalid. The error may still say which key it was. */
   readonly caller: RefusedKey | null;
   readonly source: string | null;
   readonly requestedModel: string | null;
 }
 
-/** Records a call if `error` is a refusal and its key is known. Safe to call twice for the same error. Never throws. */
+/**
+ * Records a call if `error` is a refusal and we know the key. It never throws, and it's fine to call it twice for the
+ * same error.
+ */
 export type RecordRefusal = (error: unknown, call: RefusedCall) => void;
 
 export interface RefusalRecorder {
   readonly record: RecordRefusal;
-  /**
-   * Stores everything recorded so far, so that readers see it. If this isn't possible, it resolves after a second
-   * anyway.
-   */
+  /** Stores everything so far, so that readers see it. If that's not possible, we stop waiting after a second. */
   flush(): Promise<void>;
-  /** Returns how many refusals this process has recorded, has only counted, and has lost. */
+  /** Returns how many refusals this process has recorded, how many it has only counted, and how many it has lost. */
   totals(): RefusalTotals;
   start(): void;
-  /** Stores what's left, provided that the database responds. */
+  /** Stores what's left, unless the database doesn't respond. */
   stop(): Promise<void>;
 }
 
@@ -55,17 +57,17 @@ export interface RefusalTotals {
 export const maxRowsPerMinute = 60;
 const maxQueuedRows = 10_000;
 const maxCounts = 20_000;
-/** How many rows we store per transaction. The embedded database blocks the event loop during each statement. */
+/** How many rows we store in a transaction. With the embedded database, every statement blocks the event loop. */
 const maxBatch = 500;
 const maxCodePoints = 256;
 const intervalMs = 1_000;
 const flushTimeoutMs = 1_000;
 const stopTimeoutMs = 2_000;
 
-/** How often one key was refused in the current minute. */
+/** What happened to one key in the current minute. */
 interface KeyWindow {
   rows: number;
-  /** Counted since we last began to store counts. */
+  /** What we've counted since we last started to store the counts. */
   readonly counts: Map<string, RefusalCount>;
 }
 
@@ -78,12 +80,10 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
   let rows: RefusedRow[] = [];
   let counts = new Map<string, RefusalCount>();
   let storingCounts = 0;
-  /**
-   * When the current minute of the rate limit ends. This is measured with `performance.now()`, which can't be set back.
-   */
+  /** When the rate limit's current minute ends. We use `performance.now()`, because nobody can set that clock back. */
   let windowEndsAt = 0;
   let windows = new Map<string, KeyWindow>();
-  /** Errors that we've recorded already. The same error can pass through several places that record refusals. */
+  /** The errors that we've already recorded. An error can pass through several places that record refusals. */
   const seen = new WeakSet<GatewayError>();
   const totals = { recorded: 0, counted: 0, lost: 0 };
 
@@ -111,7 +111,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     return added;
   };
 
-  /** Returns the count with this name, adding it if necessary. Returns null if there are too many already. */
+  /** Returns the count with this name, which may be a new one. Returns null if there are already too many. */
   const addCount = (count: RefusalCount): RefusalCount | null => {
     const name = nameOf(count);
     const found = counts.get(name);
@@ -152,7 +152,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     loop.wake(intervalMs);
   };
 
-  /** Stores one batch of rows and all counts. If this fails, they're kept for the next run. */
+  /** Stores all counts and a batch of rows. If this fails, they stay for the next run. */
   async function store(): Promise<void> {
     const batch = rows.slice(0, maxBatch);
     const waiting = counts;
@@ -160,7 +160,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     rows = rows.slice(batch.length);
     counts = new Map();
     storingCounts = waiting.size;
-    // Later refusals get new counts, which are added to the stored ones next time.
+    // From now on, refusals are counted anew. Next time, we'll add those counts to the stored ones.
     for (const window of windows.values()) window.counts.clear();
     try {
       await storeRefusals(database, batch, withRecorded(waiting, batch));
@@ -180,7 +180,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
   let isStopped = false;
   const isWaiting = (): boolean => rows.length > 0 || counts.size > 0;
   const storeAll = async (): Promise<void> => {
-    // `runNow` does nothing after a stop, so without this check we'd loop forever.
+    // After a stop, `runNow` does nothing, so without this check we'd never get out of the loop.
     while (isWaiting() && !isStopped) await loop.runNow();
   };
 
@@ -200,7 +200,10 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
   };
 }
 
-/** Adds a batch's rows to the recorded counts. Not any earlier, because the process could die before it stores them. */
+/**
+ * Adds the rows of a batch to the recorded counts. We can't do this any earlier, because the process could die before
+ * it stores them.
+ */
 function withRecorded(counts: ReadonlyMap<string, RefusalCount>, batch: readonly RefusedRow[]): RefusalCount[] {
   const merged = new Map([...counts].map(([name, count]) => [name, { ...count }]));
   for (const { id, projectId, keyPrefix, reason } of batch) {

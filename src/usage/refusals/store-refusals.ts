@@ -1,32 +1,31 @@
-/** Stores refused calls and their counts, and deletes them when they expire. */
+/** Stores refused calls and how many there were, and deletes both when they expire. */
 import { minIdAt } from '../../core/ids.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { batchSize, selectRows, toBatches } from '../../db/row-batches.ts';
 
-/** A refused call, as it's stored. */
 export interface RefusedRow {
   readonly id: string;
   readonly projectId: string;
   readonly keyId: string;
   readonly keyPrefix: string;
-  /** Null if the key itself was refused. */
+  /** Null if we refused the key itself. */
   readonly source: string | null;
-  /** Null if the call was refused before we read its body. */
+  /** Null if we refused the call before reading its body. */
   readonly requestedModel: string | null;
   readonly route: string;
   readonly status: number;
   readonly code: string;
   readonly reason: RefusalReason;
   readonly rule: string | null;
-  /** The limit of the ceiling, in calls, tokens or nano-dollars. */
+  /** The ceiling's limit, in calls, tokens or nano-dollars. */
   readonly limit: number | null;
 }
 
 export interface RefusalCount {
   readonly projectId: string;
   readonly keyPrefix: string;
-  /** The start of the minute, in milliseconds since 1970. */
+  /** When the minute starts, in milliseconds since 1970. */
   readonly minute: number;
   readonly reason: RefusalReason;
   calls: number;
@@ -34,13 +33,13 @@ export interface RefusalCount {
 }
 
 /**
- * Stores refused calls and their counts in one transaction. If a project no longer exists, its rows and counts are
- * dropped. Rows that are already stored don't change.
+ * Stores refused calls and counts in one transaction. We drop those of projects that no longer exist. Rows that are
+ * already there stay as they are.
  */
 export async function storeRefusals(database: Database, rows: readonly RefusedRow[], counts: readonly RefusalCount[]): Promise<void> {
   await database.transaction(async (tx) => {
     for (const batch of toBatches(rows)) await insertRows(tx, batch);
-    // Sort the counts, because processes that lock them in the same order can't deadlock.
+    // Processes that lock the counts in the same order can't deadlock, so sort them.
     const sorted = [...counts].sort((one, other) => compare(nameOf(one), nameOf(other)));
     for (const batch of toBatches(sorted)) await addCounts(tx, batch);
   });
@@ -93,7 +92,7 @@ async function addCounts(tx: Queries, counts: readonly RefusalCount[]): Promise<
   );
 }
 
-/** Identifies what a count counts. */
+/** Two counts with the same name are added up. */
 export function nameOf({ projectId, minute, keyPrefix, reason }: Omit<RefusalCount, 'calls' | 'recorded'>): string {
   return `${projectId} ${minute} ${keyPrefix} ${reason}`;
 }
@@ -103,8 +102,8 @@ function compare(one: string, other: string): number {
 }
 
 /**
- * Deletes one batch of rows and counts that are older than `before`. Returns how many were deleted, or 0 if there's
- * nothing left to delete.
+ * Deletes a batch of rows and counts from before `before`. Returns how many it deleted, so 0 means that there's nothing
+ * left to do.
  */
 export async function deleteExpiredRefusals(database: Queries, before: number): Promise<number> {
   const rows = await database.query(

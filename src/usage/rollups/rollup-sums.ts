@@ -1,11 +1,11 @@
 /**
- * Builds SQL for rows that add up to the calls of one or more projects. These are rollups, increments to them that
- * transactions have appended, and call rows. We need call rows where a period begins or ends in the middle of a span,
- * or if the rollups haven't been filled in yet. Everything is read by a single statement, so each call is counted
- * exactly once.
+ * Builds SQL for rows that add up to the calls of one or more projects. Most of these rows are rollups. There are also
+ * increments that transactions have appended but nobody has merged yet. And if a period begins or ends in the middle of
+ * a span, or the rollups don't go back that far, we need call rows. A single statement reads all of this, so it counts
+ * each call exactly once.
  *
- * Each rollup is by a single attribute (`Scope`). For combinations, such as a key and a model, the call rows have to be
- * read.
+ * Each rollup is by a single attribute (`Scope`). If a request combines several, e.g. a key and a model, we can only
+ * use call rows.
  */
 import { minIdAt } from '../../core/ids.ts';
 import type { Parameters } from '../analytics/call-filter.ts';
@@ -13,20 +13,20 @@ import type { Period } from '../analytics/range.ts';
 import { type Addends, type Measure, selectSums } from '../sums.ts';
 import { coverPeriods, joinAdjacent, splitSegments } from './spans.ts';
 
-/** The attribute by which a rollup sums up calls. `project` sums up all calls of the project. */
+/** Rollups sum up calls by one of these attributes. `project` is the sum of all calls in the project. */
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface RollupRequest {
-  /** With several projects and the scope `project`, the name of each sum is a project id. */
+  /** If there are several projects and the scope is `project`, the sums are named by project ids. */
   readonly projectId: string | readonly string[];
   readonly scope: Scope;
-  /** The periods to sum up. Each period begins where the previous one ends, and no row can belong to two periods. */
+  /** Each period begins where the one before it ends, so a row is never in two of them. */
   readonly periods: readonly Period[];
-  /** Only read the sums with these names. Each name takes one index lookup. Null stands for calls without a value. */
+  /** Only reads sums with these names, with one index lookup for each. Null stands for calls without a value. */
   readonly names?: readonly (string | null)[];
-  /** If true, keys are identified by their prefix instead of their id. */
+  /** Set this to name keys by their prefix, and not by their id. */
   readonly byPrefix?: boolean;
-  /** An extra condition on the rows. It's passed the SQL expression for the name. */
+  /** Returns an additional condition on the rows. `name` is the SQL expression for their name. */
   readonly condition?: (name: string) => string;
 }
 
@@ -39,8 +39,8 @@ const nameColumns: Readonly<Record<Scope, string>> = {
 };
 
 /**
- * The kinds of spans for which we store sums by task. There are many tasks and most of them are short, so shorter spans
- * wouldn't reduce the number of rows.
+ * Sums by task only exist for these spans. There are many tasks and most of them are short, so sums over shorter spans
+ * wouldn't save us any rows.
  */
 const taskSpans = ['month', 'day'] as const;
 
@@ -56,7 +56,7 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const covered = joinAdjacent(cover.segments);
   const isSingle = typeof projectId === 'string';
   const project = isSingle ? `${add(projectId)}::uuid` : 'project.id';
-  /** With this join, PostgreSQL scans the index ranges of one project after another. */
+  /** This join makes PostgreSQL scan the index for one project after the other. */
   const ofProjects = isSingle ? '' : `unnest(${add(projectId)}::uuid[]) as project (id) cross join `;
   const times = (ranges: readonly Period[], side: keyof Period): string =>
     `${add(ranges.map((period) => new Date(period[side])))}::timestamptz[]`;
@@ -69,8 +69,8 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const isNamedByProject = scope === 'project' && !isSingle;
   const storedName = isNamedByProject ? 'project.id::text' : byPrefix ? 'stored.key_prefix' : 'stored.name';
   const rowName = isNamedByProject ? 'project.id::text' : byPrefix ? 'c.key_prefix' : nameColumns[scope];
-  // `offset 0` makes PostgreSQL scan a range of the index for each period. Without it, the planner may choose a join
-  // that reads all rows of the project.
+  // With `offset 0`, PostgreSQL scans one range of the index for each period. Otherwise it might choose a join that
+  // reads all rows of the project.
   return [
     {
       row: 'stored',

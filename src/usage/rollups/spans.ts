@@ -1,8 +1,8 @@
-/** Splits periods into segments with stored sums and the edges around them. */
+/** Splits periods into segments for which there are stored sums, and the edges around them. */
 import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
-/** What a stored sum covers. Days and months are those of UTC. */
+/** The time that a stored sum is about. Days and months are in UTC. */
 export type Span = keyof typeof lengths | 'month';
 
 export interface Segment extends Period {
@@ -11,19 +11,19 @@ export interface Segment extends Period {
 
 export interface Cover {
   /**
-   * The segments that consist of whole spans with stored sums. Adjacent spans of the same kind are merged into one
+   * Whole spans for which there are stored sums. If several spans of the same kind are adjacent, they're a single
    * segment.
    */
   readonly segments: readonly Segment[];
-  /** Time without stored sums, for which call rows have to be read. */
+  /** There are no stored sums for this time, so we have to read call rows. */
   readonly edges: readonly Period[];
 }
 
 const lengths = { quarter: 15 * minuteMs, hour: hourMs, day: dayMs } as const;
 
 /**
- * Splits adjacent periods into segments and edges, using the coarsest spans that fit. A segment never extends from one
- * period into the next.
+ * Splits adjacent periods into segments and edges. It prefers coarse spans, but a segment never goes beyond the end of
+ * a period.
  * @param spans the kinds of spans, from coarse to fine
  * @param isStored returns false if the sum for a span is missing or outdated
  */
@@ -48,7 +48,7 @@ export function coverPeriods(
   return { segments, edges };
 }
 
-/** Appends a period. If it's adjacent to the last one, that one is extended. */
+/** Appends a period. If it continues the last one, we just extend that. */
 function addPeriod<Item extends Period>(items: Item[], added: Item): void {
   const last = items.at(-1);
   if (last?.to === added.from) items[items.length - 1] = { ...last, to: added.to };
@@ -61,7 +61,7 @@ export function joinAdjacent(periods: readonly Period[]): Period[] {
   return joined;
 }
 
-/** Splits segments into single spans. This speeds up lookups in indexes where the name comes after the start. */
+/** Splits segments into single spans. If an index has the name after the start, lookups are faster that way. */
 export function splitSegments(segments: readonly Segment[]): Segment[] {
   return segments.flatMap(({ span, from, to }) => {
     const spans: Segment[] = [];
@@ -74,7 +74,6 @@ function startOf(span: Span, at: number): number {
   return span === 'month' ? monthAt(at).start : at - (at % lengths[span]);
 }
 
-/** Returns the end of the span that contains `at`. */
 function endOf(span: Span, at: number): number {
   return span === 'month' ? monthAt(at).end : startOf(span, at) + lengths[span];
 }

@@ -1,10 +1,12 @@
 /**
- * Keeps the rollups small and complete, in the background. This merges the increments that transactions have appended
- * to `usage_increments`, and adds calls from before the rollups existed, latest first. Neither changes any sums, only
- * where a call is counted (migration 0033). It also builds the hourly aggregates.
+ * Keeps the rollups small and complete, in the background.
  *
- * Every process runs this, but only the one that gets the lock does any work. Each slice is its own transaction, so
- * interrupted work can continue.
+ * Transactions append increments to `usage_increments`, which we merge here. We also add calls from before there were
+ * rollups, starting with the latest. None of this changes any sums, it only changes where a call is counted (migration
+ * 0033). The hourly aggregates are built here too.
+ *
+ * This runs in every process, but only the one that gets the lock does any work. Each slice is a transaction of its
+ * own, so we can stop at any time and go on later.
  */
 import { createBackgroundLoop, type NextRun } from '../../core/background-loop.ts';
 import type { Database } from '../../db/database.ts';
@@ -14,21 +16,21 @@ import { buildAggregates } from '../hourly-aggregates/build.ts';
 
 const intervalMs = 30_000;
 /**
- * How many increments we merge per transaction. This takes half a second, during which erasures have to wait. The
- * embedded database also blocks the event loop.
+ * How many increments we merge in a transaction. That takes half a second, during which erasures have to wait. With the
+ * embedded database it also blocks the event loop.
  */
 const maxIncrements = { server: 5_000, embedded: 500 };
 const maxFilledCalls = { server: 20_000, embedded: 250 };
 
 /**
- * Don't merge the increments of the current minute, because we read the usage per minute from them. This uses the
- * database's clock. The margin is for processes whose clocks differ.
+ * We read the usage per minute from the increments, so don't merge those of the current minute. This uses the
+ * database's clock. The other two minutes are a margin for processes whose clocks differ.
  */
 const selectMergeable = `select ctid from usage_increments where start < now() - interval '3 minutes' order by start limit $1::integer`;
 
 /**
  * Merges increments and fills in missing rollups. Resolves with true if there's nothing left to do, or if another
- * process is working on it.
+ * process is already at it.
  */
 export async function maintainRollups(database: Database): Promise<boolean> {
   const { kind } = database;
@@ -45,7 +47,7 @@ export async function maintainRollups(database: Database): Promise<boolean> {
     `select 1 from usage_rollup_fill where filled_from <> '00000000-0000-0000-0000-000000000000'::uuid`,
   );
   if (!unfilled) return true;
-  // Don't wait for the lock. Transactions that change calls need it too, and would have to queue behind this process.
+  // Don't wait for this lock. Transactions that change calls also need it, and they would have to queue up after us.
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usageFill'))) return true;
     await tx.query('select fill_usage_rollups($1::integer)', [maxFilledCalls[kind]]);
@@ -57,7 +59,7 @@ export function createRollupUpkeep({ database, logger }: { readonly database: Da
   return createBackgroundLoop({
     async run(): Promise<NextRun> {
       const startedAt = performance.now();
-      // Pause for as long as the work took, so that it uses at most half of one database core.
+      // Pause for as long as we've worked. That way, we never use more than half of a core on the database.
       const done = [await maintainRollups(database), await buildAggregates(database)];
       return done.every(Boolean) ? 'idle' : performance.now() - startedAt;
     },
