@@ -1,9 +1,9 @@
 /**
  * Turns AWS's binary event stream (`application/vnd.amazon.eventstream`) into server-sent events of the messages
- * dialect, so that the readers of streams don't need to know about it. Bedrock uses it for Claude's events.
+ * dialect, so that nothing else has to know about it. Bedrock sends Claude's events this way.
  *
- * A frame has its length, the length of its headers, a checksum of both, the headers, the payload, and a checksum of
- * everything before it.
+ * A frame starts with its length, the length of its headers, and a checksum of both. After that come the headers, the
+ * payload, and a checksum of everything before it.
  */
 import { crc32 } from 'node:zlib';
 import { VendorError } from '../core/errors.ts';
@@ -13,8 +13,7 @@ import type { ResponseBody } from './response-body.ts';
 const preludeBytes = 12;
 const checksumBytes = 4;
 /**
- * AWS allows frames of up to 24 MB. This smaller limit is enough, because each of Bedrock's frames contains only one
- * event.
+ * AWS allows frames of up to 24 MB, but Bedrock never puts more than one event into a frame, so we get by with less.
  */
 const maxFrameBytes = 1024 * 1024;
 
@@ -23,14 +22,14 @@ export function isAwsEventStream(contentType: string): boolean {
 }
 
 /**
- * Converts the body to server-sent events. A damaged or incomplete frame ends the body with an error, like a broken
+ * Converts the body to server-sent events. If a frame is damaged or incomplete, the body fails just like after a broken
  * connection.
  */
 export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
   let rest: Buffer = Buffer.alloc(0);
   let failure: VendorError | null = null;
 
-  /** Decodes the complete frames that precede a damaged one, so that the caller still gets them. */
+  /** If a frame is damaged, the caller still gets the complete ones before it. */
   const decode = (bytes: Buffer): Buffer => {
     rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const events: string[] = [];
@@ -75,7 +74,7 @@ interface Frame {
   readonly sizeBytes: number;
 }
 
-/** Cuts off the first frame, or returns null if some of it is still missing. */
+/** Cuts off the first frame. Returns null if it hasn't arrived completely. */
 function cutFrame(bytes: Buffer): Frame | null {
   if (bytes.length < preludeBytes) return null;
   const sizeBytes = bytes.readUInt32BE(0);
@@ -99,11 +98,11 @@ function damaged(reason: string): VendorError {
 }
 
 const stringType = 7;
-/** Sizes of header values that we skip, by header type (booleans, integers, timestamps and UUIDs). */
+/** How many bytes a header value of each type has. We use this to skip booleans, integers, timestamps and UUIDs. */
 const valueSizes: Readonly<Record<number, number>> = { 0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16 };
 const bytesType = 6;
 
-/** Parses the headers of a frame. We only need those that are strings, so all others are skipped. */
+/** Parses the headers of a frame, but only the strings, because we don't need any others. */
 function parseHeaders(bytes: Buffer): Map<string, string> {
   const headers = new Map<string, string>();
   let at = 0;
@@ -124,7 +123,7 @@ function parseHeaders(bytes: Buffer): Map<string, string> {
 function toServerSentEvent({ headers, payload }: Frame): string {
   const messageType = headers.get(':message-type') ?? 'event';
   if (messageType === 'event') {
-    // We ignore the field `p`. It contains padding that hides the length of the text.
+    // There's also a field `p` with padding that hides the length of the text. We ignore it.
     const encoded = asString(asObject(parseJson(payload.toString('utf8'))).bytes);
     if (encoded === null) return '';
     const data = Buffer.from(encoded, 'base64').toString('utf8');
@@ -139,11 +138,11 @@ function toServerSentEvent({ headers, payload }: Frame): string {
 }
 
 function formatEvent(name: string, data: string): string {
-  // Raw line breaks can only be white space between JSON tokens, so replacing them doesn't change the data.
+  // In JSON, a raw line break is always white space between tokens, so we can replace it without changing the data.
   return `event: ${name}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`;
 }
 
-/** Maps AWS's exceptions to the error types of the messages dialect. */
+/** Maps the names of AWS's exceptions to error types of the messages dialect. */
 const errorTypes: Readonly<Record<string, string>> = {
   throttlingexception: 'rate_limit_error',
   serviceunavailableexception: 'overloaded_error',

@@ -8,10 +8,10 @@ import { VendorError } from '../core/errors.ts';
 import { asString } from '../core/json/narrow.ts';
 import { describeConnectionError } from './connection-error.ts';
 
-/** Returns the function that undici uses to open connections. The timeout applies to each connection. */
+/** Returns the function that undici calls to open a connection. The timeout is for each connection. */
 export function createConnector(timeoutMs: number, egress: Egress | null): buildConnector.connector {
   const { proxy = null, ca = null } = egress ?? {};
-  // Create the context once, because Node would otherwise parse all certificates again for every connection.
+  // Create the context only once. Otherwise, Node would parse all certificates again for every connection.
   const secureContext = ca === null ? undefined : createSecureContext({ ca: [...getCACertificates('default'), ca] });
   const tls = { timeout: timeoutMs, ...(secureContext && { secureContext }) };
   const connect = buildConnector(tls);
@@ -24,7 +24,7 @@ export function createConnector(timeoutMs: number, egress: Egress | null): build
   };
 }
 
-/** Asks a proxy for a connection to a host (RFC 9110, section 9.3.6). Throws VendorError if it refuses. */
+/** Asks a proxy for a tunnel to a host (RFC 9110, section 9.3.6). Throws VendorError if the proxy refuses. */
 async function openTunnel(
   proxy: URL,
   { hostname, port, protocol }: buildConnector.Options,
@@ -34,8 +34,8 @@ async function openTunnel(
   const host = `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
   const credentials = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
   const authorization = credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
-  // The client only has this connection, so there is nothing left to close once it has handed over the socket. We
-  // disable HTTP/2, because undici wouldn't return a socket.
+  // This client only has one connection and hands over its socket, so there's nothing to close afterwards. With HTTP/2,
+  // undici wouldn't return a socket.
   const client = new Client(proxy.origin, { connect: tls, allowH2: false });
   const signal = AbortSignal.timeout(tls.timeout);
   let response: Dispatcher.ConnectData;

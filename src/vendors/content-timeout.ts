@@ -1,12 +1,12 @@
-/** Aborts a request if the vendor hasn't sent any content in time, no matter what else it has sent. */
+/** Aborts a request if the vendor takes too long to send any content. Anything else that it sends doesn't count. */
 import { VendorError } from '../core/errors.ts';
 
 export interface ContentTimeout {
-  /** Aborts the request if the timeout passes or the caller's signal fires. */
+  /** Aborts when the time is up, or when the caller's signal does. */
   readonly signal: AbortSignal;
-  /** Returns the timeout error if the timeout has ended the stream, or else returns `error` unchanged. */
+  /** Returns our timeout error if it's the reason for `error`, and otherwise returns `error` itself. */
   explain(error: unknown): unknown;
-  /** Stops the timeout. Call this when the first content arrives or the request fails. */
+  /** Call this when the first content has arrived, or when the request has failed. */
   clear(): void;
 }
 

@@ -1,12 +1,12 @@
 /**
- * Decodes responses from vendors that compress them although we ask for `identity`. All limits and backpressure apply
- * to the decoded bytes, so a small response that expands to gigabytes can't fill up the memory.
+ * Some vendors compress their responses although we ask for `identity`, so we have to decode them. Limits and
+ * backpressure apply to the decoded bytes, so a small response that expands to gigabytes can't fill up the memory.
  */
 import { constants, createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib';
 import { VendorError } from '../core/errors.ts';
 import { type BodySource, createResponseBody, type IncomingBody } from './response-body.ts';
 
-// These flags let us decode an interrupted body as far as it goes.
+// With these flags, we get everything up to the point where a body was interrupted.
 const decoders = {
   gzip: () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH }),
   deflate: () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH }),

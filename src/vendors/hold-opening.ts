@@ -1,31 +1,31 @@
 /**
- * Holds back the opening of a stream until its content starts, by default only for a moment. Vendors report some
- * failures only after they have opened the response, e.g. a prompt that is too long on `/v1/responses`. As long as the
- * caller hasn't received anything, we can still try another model.
+ * Holds back the opening of a stream for a moment, or until its content starts. Vendors only notice some failures after
+ * opening the response, e.g. that a prompt is too long on `/v1/responses`. As long as the caller hasn't received
+ * anything, we can still try another model.
  */
 import { withTimeout } from '../core/time-limit.ts';
 import type { ChunkReader, StreamChunk, StreamEnd } from './stream.ts';
 
 export interface OpenedStream {
   readonly held: StreamChunk[];
-  /** Set if the stream has already ended. */
+  /** Set if the stream is already over. */
   readonly end: StreamEnd | null;
 }
 
 /**
- * If a vendor finds a problem before generating anything, the error arrives almost immediately. Waiting longer would
- * make a model that thinks for a while look silent.
+ * If a vendor can tell that something is wrong before it generates anything, we hear of it almost immediately. If we
+ * waited longer, a model that thinks for a while would seem to be silent.
  */
 const maxHoldMs = 1_000;
 /**
- * An opening contains at most a copy of the request, e.g. on `/v1/responses`. The limit protects our memory from a
- * vendor that never stops sending openings.
+ * An opening contains a copy of the request at most, e.g. on `/v1/responses`. Without a limit, a vendor that only sends
+ * openings could fill up our memory.
  */
 const maxHeldBytes = 4 * 1024 * 1024;
 
 /**
- * Holds back the opening of a stream. `first` is the first chunk that `relay` has returned. If another timeout applies
- * to the stream, set `isLimited`, and the opening is held until there is content. Rejects if `relay` throws.
+ * Holds back the opening of a stream. `first` is the first chunk from `relay`. Set `isLimited` if the stream has
+ * another timeout, and we hold the opening until there's content. Rejects if `relay` throws.
  */
 export async function holdOpening(relay: ChunkReader, first: StreamChunk, isLimited = false): Promise<OpenedStream> {
   const held = [first];

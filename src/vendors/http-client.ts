@@ -1,8 +1,6 @@
 /**
- * The HTTP client for vendors. Every request to a vendor goes through it, and ends with either a response or a
- * VendorError.
- *
- * There are one or more undici pools per origin. We don't follow redirects, and all sizes and waiting times are limited.
+ * The HTTP client for all requests to vendors. Every request ends either with a response or with a VendorError. We have
+ * one or more undici pools for each origin, don't follow redirects, and limit all sizes and waiting times.
  */
 import { Readable } from 'node:stream';
 import { type buildConnector, type Dispatcher, errors, Pool } from 'undici';
@@ -17,15 +15,15 @@ import { createResponseBody, type IncomingBody, type ResponseBody } from './resp
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
-  /** How long we wait for the response headers. */
+  /** How long we wait for the headers of a response. */
   readonly firstByteTimeoutMs: number;
-  /** The time between two chunks of the response. */
+  /** How long we wait for the next chunk of a response. */
   readonly idleTimeoutMs: number;
 }
 
 /**
- * The parts of a URL that we need for a request. URL computes them whenever they're read, so we cache them for fixed
- * addresses.
+ * The parts of a URL that we need for a request. A URL computes these each time, so we keep them if the address never
+ * changes.
  */
 export type Address = Pick<URL, 'origin' | 'pathname' | 'search'>;
 
@@ -33,14 +31,11 @@ export interface HttpRequest extends Timeouts {
   readonly url: Address;
   readonly method: 'POST' | 'GET';
   readonly headers: Readonly<Record<string, string>>;
-  /**
-   * The request body. If you pass its chunks one by one, also set the `content-length` header, because Node otherwise
-   * uses chunked encoding.
-   */
+  /** If you pass the body in chunks, set the `content-length` header too. Without it, Node uses chunked encoding. */
   readonly body: Buffer | readonly Buffer[] | AsyncIterable<Buffer> | null;
-  /** If missing or null, we connect without a proxy and with the default certificate authorities. */
+  /** Null or missing means that we connect directly, with the default certificate authorities. */
   readonly egress?: Egress | null | undefined;
-  /** Aborts the request with VendorError `aborted`. Without a signal, only the timeouts end the request. */
+  /** Aborts the request with a VendorError `aborted`. If there's no signal, only the timeouts can end the request. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -53,13 +48,13 @@ export interface HttpResponse {
 export interface VendorHttpClient {
   send(request: HttpRequest): Promise<HttpResponse>;
   /**
-   * Ends all calls quickly. Running requests are aborted with the VendorError `stopped`, and new ones are rejected with
+   * Ends everything quickly. We abort running requests with a VendorError `stopped`, and reject new ones with
    * `connect`.
    */
   abort(): void;
-  /** Returns the total number of connections and of waiting requests, for all vendors together. */
+  /** Counts the connections and waiting requests of all vendors together. */
   stats(): VendorConnections;
-  /** Closes idle connections and waits for running requests. */
+  /** Closes idle connections, and waits until running requests are done. */
   close(): Promise<void>;
 }
 
@@ -70,9 +65,9 @@ export interface VendorConnections {
 }
 
 export function createVendorHttpClient(): VendorHttpClient {
-  /** Lists of pools by origin and key. */
+  /** The pools for each origin and key. */
   const pools = new Map<string, Map<PoolKey, PartialPool[]>>();
-  /** Pools that are no longer used for new requests, but still have requests running. */
+  /** We don't start requests in these pools anymore, but they still have some running. */
   const retired = new Set<Pool>();
   let abortedWith: VendorError | null = null;
 
@@ -92,8 +87,8 @@ export function createVendorHttpClient(): VendorHttpClient {
     return created;
   };
   /**
-   * Stops using pools whose idle connections the vendor has probably closed. The next request creates a new pool with a
-   * new connection.
+   * The vendor has probably closed all idle connections of this pool, so stop using it. The next request creates
+   * another pool with a new connection.
    */
   const retire = (failed: PartialPool, origin: string, key: PoolKey): void => {
     const ofOrigin = pools.get(origin);
@@ -154,13 +149,16 @@ export function createVendorHttpClient(): VendorHttpClient {
   };
 }
 
-/** Identifies a pool of connections. It's the connect timeout, combined with the key of the egress if there is one. */
+/**
+ * Requests with the same key can share connections. It's the connect timeout, together with the key of the egress if
+ * there's one.
+ */
 type PoolKey = number | string;
 
 /**
- * A pool that only takes `requestsPerPool` requests at a time. For each request, undici's pool searches all of its
- * connections for a free one, so with thousands of open streams, opening another one would take longer than everything
- * else that a call does. HTTP/2 connections usually accept 100 requests as well.
+ * A pool for up to `requestsPerPool` requests at a time. For every request, undici's pool goes through all of its
+ * connections to find a free one. With thousands of open streams, that would take longer than everything else that a
+ * call does. It's also a good size for HTTP/2, where a connection usually takes 100 requests.
  */
 interface PartialPool {
   readonly pool: Pool;
@@ -179,15 +177,15 @@ interface ExchangeOptions {
 }
 
 /**
- * Receives a single response from undici. We don't use undici's `request`, because its callbacks cost three times as
- * much CPU (measured).
+ * Receives one response from undici. We could use undici's `request`, but its callbacks need three times as much CPU
+ * (measured).
  */
 function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
   const { partial, upload, firstByteTimeoutMs, signal } = options;
   let isRunning = true;
   /**
-   * Null as soon as there is a response. Otherwise the promise would keep the headers in memory until the end of the
-   * body.
+   * We drop this as soon as there's a response. Otherwise, the promise would keep the headers in memory until the body
+   * ends.
    */
   let waiting: Pick<ExchangeOptions, 'resolve' | 'reject'> | null = options;
   let connection: Dispatcher.DispatchController | null = null;
@@ -195,7 +193,7 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
   let startedAt = 0;
   let firstByteTimer: NodeJS.Timeout | undefined;
 
-  /** Undici's own timeout starts over after each interim response, so it can't limit these. */
+  /** Undici starts its own timeout again after every interim response, so a vendor could send those forever. */
   const limitInterimResponses = (): void => {
     const isUpload = upload instanceof Readable;
     if (firstByteTimer || (isUpload && !upload.readableEnded)) return;
@@ -227,15 +225,15 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
       if (signal?.aborted) started.abort(signal.reason);
     },
     onResponseStart(started, status, headers) {
-      // Interim responses, such as 103, come before the actual response.
+      // Interim responses such as 103 come before the real one.
       if (status < 200) return limitInterimResponses();
       clearTimeout(firstByteTimer);
-      // The headers are already parsed. Drop the raw ones, which would otherwise take 2 kB of memory until the response
-      // ends (measured).
+      // We've already parsed the headers, so drop the raw ones. They would take 2 kB of memory until the response ends
+      // (measured).
       started.rawHeaders = null;
       const encoding = parseContentEncoding(headers['content-encoding']);
       body = encoding === null ? createResponseBody(started) : createDecodedBody(started, encoding);
-      // We decode the body, so the vendor's `content-length` and `content-encoding` no longer apply.
+      // We decode the body, so these headers aren't true anymore.
       const decoded = encoding === null ? headers : { ...headers, 'content-length': undefined, 'content-encoding': undefined };
       waiting?.resolve({ status, headers: decoded, body });
       waiting = null;
@@ -258,12 +256,12 @@ function firstByteTimeout(cause?: unknown): VendorError {
 }
 
 function ignoreLateError(): void {
-  // The response is complete or abandoned at this point, so a connection error doesn't matter.
+  // By now, the response is complete or nobody wants it, so it doesn't matter what happens to the connection.
 }
 
 /**
- * Converts a connection error to a VendorError. The phase is `unsent` until the connection is established, `start`
- * until the response headers have arrived, and `body` after that.
+ * Converts a connection error to a VendorError. `unsent` is the phase before there's a connection, `start` lasts until
+ * the response headers arrive, and `body` is everything after that.
  */
 export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'): VendorError {
   const isUnsent = phase === 'unsent';
@@ -275,8 +273,8 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
   if (phase === 'body') return new VendorError('broken', 'the response ended early', { cause });
   const code = asString(errorCode(cause));
-  // If a connection closes before any byte of the response arrives, we treat the vendor as unreachable. The message
-  // only contains the system's code, such as ECONNREFUSED, but never an address or the original message.
+  // If a connection closes without a single byte of a response, we treat the vendor as unreachable. The message
+  // contains the system's code, e.g. ECONNREFUSED. It never contains an address or the original message.
   const closedWhileSending = isObject(cause) && closingErrors.has(cause);
   return new VendorError('connect', `no connection (${code ?? 'closed'})`, {
     isUnsent: isUnsent || closedWhileSending,
@@ -286,13 +284,14 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   });
 }
 
-/** Remembers which errors mean that a keep-alive connection was closed before the whole request was sent. */
+/** These errors mean that a keep-alive connection was closed before it had sent the whole request. */
 const closingErrors = new WeakSet<object>();
 
 /**
- * Records whether a connection closed before it had sent the whole request. If it did, the vendor can't have processed
- * the request, so we can send it again. We know this if a write failed or the operating system hasn't accepted the last
- * bytes. A reset after that proves nothing, because the vendor may have read the request first.
+ * Records whether a connection was closed before it had sent the whole request. In that case the vendor can't have
+ * processed it, so it's safe to send it again. We only know this if a write has failed, or if the operating system
+ * hasn't accepted the last bytes. After that, a reset proves nothing, because the vendor may have read the request
+ * first.
  */
 function watchClosing(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {

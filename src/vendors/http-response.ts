@@ -12,11 +12,11 @@ export function getHeader(response: HttpResponse, name: string): string | null {
   return typeof value === 'string' ? value : (value?.[0] ?? null);
 }
 
-/** The headers in which vendors send the id of a request. */
+/** Vendors send the id of a request in one of these headers. */
 const requestIdHeaders = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id', 'x-ms-request-id'] as const;
 const requestId = /^[\w.:/+=-]{1,128}$/;
 
-/** Returns the vendor's id for the request, or null if it didn't send a valid one. */
+/** Returns the vendor's id for the request. Null if there's none, or if it isn't valid. */
 export function readRequestId(response: HttpResponse): string | null {
   for (const name of requestIdHeaders) {
     const value = getHeader(response, name);
@@ -29,7 +29,7 @@ export function isSuccess({ status }: HttpResponse): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** Reads a JSON object. Throws VendorError `unreadable` for anything else, as well as the errors of `readAll`. */
+/** Reads a JSON object. Throws the errors of `readAll`, and VendorError `unreadable` if the body is anything else. */
 export async function readJsonObject({ body, status }: HttpResponse, maxBytes: number): Promise<JsonObject> {
   const json = parseJson((await body.readAll(maxBytes)).toString('utf8'));
   if (!isObject(json)) throw new VendorError('unreadable', 'the response is not a JSON object', { status });
@@ -37,8 +37,8 @@ export async function readJsonObject({ body, status }: HttpResponse, maxBytes: n
 }
 
 /**
- * Statuses of vendors that are rate-limiting us, unavailable or overloaded. Only for these do we look for a hint how
- * long to wait.
+ * With these statuses, a vendor says that it's rate-limiting us, unavailable or overloaded. We don't look for a hint
+ * how long to wait in any other response.
  */
 const waitingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
 
@@ -46,10 +46,10 @@ interface ErrorResponse {
   readonly response: HttpResponse;
   readonly bytes: Buffer;
   readonly body: VendorErrorBody;
-  /** The vendor's message that callers can see, without any secrets. */
+  /** The vendor's message without any secrets, so that callers can see it. */
   readonly errorText: string | null;
   readonly secrets: readonly string[];
-  /** When the response arrived. A retry hint can be a date, and we need the delay. */
+  /** When the response arrived. If a retry hint is a date, we need this to compute the delay. */
   readonly now: number;
 }
 
@@ -68,13 +68,13 @@ export function toStatusError({ response, bytes, body, errorText, secrets, now }
 
 const maxDetailLength = 2_000;
 
-/** Returns the vendor's message for operators. If there's no message, returns the beginning of the body. */
+/** Returns the vendor's message for operators, or else the beginning of the body. */
 function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readonly string[]): string | null {
   const text = message ?? toPlainText(bytes.toString('utf8', 0, 4 * maxDetailLength));
   return stripSecrets(text, secrets).slice(0, maxDetailLength).trim() || null;
 }
 
-/** Strips tags, because proxies in front of vendors often send HTML pages. */
+/** Proxies in front of vendors often send HTML pages, so we strip the tags. */
 function toPlainText(text: string): string {
   return /^\s*</.test(text) ? text.replaceAll(/<(?:style|script)\b.*?<\/(?:style|script)>|<[^>]*>/gs, ' ').replaceAll(/\s+/g, ' ') : text;
 }
@@ -82,7 +82,7 @@ function toPlainText(text: string): string {
 const maxNameLength = 128;
 const maxNames = 20;
 
-/** Limits the length of the vendor's values and strips the key, because some vendors repeat it. */
+/** Vendors sometimes repeat the key or send very long values. This strips the key and limits the length. */
 export function toReport({ code, type, param, windowTokens, details }: VendorReport, secrets: readonly string[]): VendorReport {
   const boundText = (text: string): string => stripSecrets(text, secrets).slice(0, maxNameLength);
   const bound = (text: string | null): string | null => (text === null ? null : boundText(text));

@@ -1,5 +1,5 @@
 /**
- * Requests images in one of two formats, either OpenAI's or the `artifacts` format of NVIDIA and Stability
+ * Requests images in one of two formats, which are OpenAI's and the `artifacts` format of NVIDIA and Stability
  * (docs/vendors.md). The result is always base64. `send` throws VendorErrors.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,14 +19,13 @@ import { vendorErrorText } from './strip-secrets.ts';
 
 export interface ImageResponse {
   readonly status: number;
-  /** A Unix timestamp in seconds, or null if the vendor didn't send one. */
+  /** In seconds since 1970. Null if the vendor didn't say. */
   readonly created: number | null;
-  /** The images in base64. */
   readonly images: readonly string[];
   readonly tokens: Tokens | null;
 }
 
-/** The maximum size of a response. Ten images of ten megabytes each fit into it, encoded as base64. */
+/** Enough for ten images of ten megabytes each in base64. */
 export const maxImageResponseBytes = 128 * 1024 * 1024;
 
 export interface PreparedImages {
@@ -34,7 +33,7 @@ export interface PreparedImages {
   readonly send: (httpClient: VendorHttpClient, onRequestId: OnRequestId) => Promise<ImageResponse>;
 }
 
-/** Prepares the request. Throws GatewayError `bad_shape`, or `bad_json` for values that the format can't express. */
+/** Prepares the request. Throws GatewayError `bad_shape`, or `bad_json` if the format can't express a value. */
 export function prepareImages(request: MediaRequest): PreparedImages {
   switch (request.provider.imageShape) {
     case 'openai':
@@ -46,7 +45,10 @@ export function prepareImages(request: MediaRequest): PreparedImages {
   }
 }
 
-/** Applies the defaults in docs/api/reference.md#images. Values from the caller are forwarded unchanged. */
+/**
+ * If the caller leaves out a field, we use the default in docs/api/reference.md#images. We don't change any value of
+ * the caller.
+ */
 function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): PreparedImages {
   const sentModel = modelNameAt(provider.requests, model);
   const members = {
@@ -66,7 +68,7 @@ function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): P
         return sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now, onRequestId });
       };
       const response = await post(sendsFormat ? '"b64_json"' : undefined).catch((error: unknown) => {
-        // This vendor doesn't accept `response_format`, which we couldn't know. Try without it.
+        // We couldn't know that this vendor doesn't accept `response_format`, so try again without it.
         if (sendsFormat && takes === null && rejectsResponseFormat(error)) return post();
         throw error;
       });
@@ -81,8 +83,8 @@ function rejectsResponseFormat(error: unknown): boolean {
 }
 
 /**
- * OpenAI's GPT image models reject `response_format` and always return base64. For its older models, and for vendors
- * with a compatible API, we have to send it to get base64.
+ * OpenAI's GPT image models always return base64, and reject `response_format`. Its older models don't return base64
+ * without it, and neither do vendors with a compatible API.
  */
 function takesResponseFormat(model: string, takes: MediaRequest['takes']): boolean {
   return takes === null ? !/^(?:chatgpt|gpt)-image/.test(model) : takes.includes('response_format');
@@ -99,7 +101,7 @@ async function readOpenAiImages(
   return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
 }
 
-/** Returns the images in a response as base64. Downloads the images that the vendor returned as URLs. */
+/** Returns the images of a response in base64. If the vendor returned URLs, we download them. */
 export async function inlineImages(
   httpClient: VendorHttpClient,
   rows: readonly unknown[],
@@ -108,7 +110,7 @@ export async function inlineImages(
   if (rows.length === 0) throw unreadable('the response contains no image', status);
   const images: string[] = [];
   let remainingBytes = maxImageResponseBytes;
-  // We download one image at a time, because all of them stay in memory until the last one is done.
+  // All images stay in memory until the last one is done, so download them one by one.
   for (const row of rows) {
     const { b64_json, url } = asObject(row);
     const image = asNonEmptyString(b64_json) ?? (await fetchImage(httpClient, asNonEmptyString(url), { provider, remainingBytes, now }));
@@ -119,7 +121,7 @@ export async function inlineImages(
   return images;
 }
 
-/** Downloads an image. Returns null if there's no address. If anything fails, we treat the response as unreadable. */
+/** Downloads an image. Returns null if there's no address. If anything goes wrong, the whole response is unreadable. */
 async function fetchImage(
   httpClient: VendorHttpClient,
   address: string | null,
@@ -137,10 +139,7 @@ async function fetchImage(
   }
 }
 
-/**
- * In this format, the path contains the model and the size is split into two fields. The only default that we add is
- * the number of steps.
- */
+/** This format has the model in the path and the size in two fields. We only have a default for the number of steps. */
 function prepareArtifacts({ provider, model, fields, now }: MediaRequest): PreparedImages {
   const size = parseSize(fields.size);
   const body = formatFields({
@@ -175,7 +174,7 @@ function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown
   throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
 }
 
-/** Polls a job until it's done, for at most the first-byte timeout of the provider. */
+/** Polls a job until it's done, but not longer than the provider's first-byte timeout. */
 async function pollJob(
   httpClient: VendorHttpClient,
   provider: MediaProvider,
@@ -197,7 +196,7 @@ async function pollJob(
   throw new VendorError('timeout', 'the images were not ready in time');
 }
 
-/** Parses a JSON response. A broken connection makes it unreadable, too. */
+/** Parses a JSON response. If the connection breaks, we treat it as unreadable too. */
 function readObject(response: HttpResponse): Promise<JsonObject> {
   return readJsonObject(response, maxImageResponseBytes).catch((cause: unknown) => {
     throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, response.status, cause) : cause;

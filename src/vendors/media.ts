@@ -1,5 +1,5 @@
 /**
- * Code that the media routes share. It builds their providers, sends requests, and downloads files from a vendor's
+ * What the media routes have in common. Builds their providers, sends requests, and downloads files from a vendor's
  * hosts.
  */
 import type { MediaRoute } from '../core/call.ts';
@@ -19,12 +19,12 @@ import type { ProviderConnection } from './vendor.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect, type VendorHosts } from './vendor-hosts.ts';
 
 export interface MediaProvider extends ProviderConnection, MediaFormat {
-  /** The dialect of the provider's video API. We only support `gemini`. */
+  /** The dialect of the provider's video API, of which we only support `gemini`. */
   readonly dialect: string;
   readonly hosts: VendorHosts;
 }
 
-/** The properties of a configured provider that the media routes need. */
+/** What the media routes need to know about a configured provider. */
 export interface MediaProviderSource extends ProviderSource, MediaFormat {
   readonly serves: readonly string[];
   readonly assetHosts: readonly string[];
@@ -32,10 +32,7 @@ export interface MediaProviderSource extends ProviderSource, MediaFormat {
 
 const mediaRoutes: readonly string[] = ['images', 'speech', 'transcriptions', 'video'] satisfies readonly MediaRoute[];
 
-/**
- * Returns the providers that serve a media route, by name. This builds all of them, which happens after each reload of
- * the configuration.
- */
+/** Builds all providers that serve a media route. We do this again after each reload of the configuration. */
 export function buildMediaProviders(
   sources: Readonly<Record<string, MediaProviderSource>>,
   findIdentity: FindIdentity = () => null,
@@ -51,15 +48,15 @@ export function buildMediaProviders(
   );
 }
 
-/** A request for an image or for speech. */
+/** A request for images or for speech. */
 export interface MediaRequest {
   readonly provider: MediaProvider;
-  /** The vendor's model id or voice. */
+  /** The model's id at the vendor, or the voice. */
   readonly model: string;
   readonly fields: MediaFields;
-  /** Optional fields to send. Null if we don't know which the model accepts. */
+  /** The optional fields that the model accepts. Null if we don't know. */
   readonly takes: readonly SupportedParam[] | null;
-  /** Returns the current time. We need it because `Retry-After` can contain a date. */
+  /** Returns the current time, which we need in case `Retry-After` is a date. */
   readonly now: () => number;
 }
 
@@ -67,23 +64,23 @@ export interface MediaHttpRequest {
   readonly url: URL;
   readonly method: 'POST' | 'GET';
   readonly accept: string;
-  /** JSON or an upload. Null in GET requests. */
+  /** Null for GET requests. */
   readonly body: Buffer | UploadBody | null;
-  /** Aborts the request. Without a signal, the request only ends early if one of its timeouts is exceeded. */
+  /** Aborts the request. If there's no signal, only its timeouts can end it early. */
   readonly signal?: AbortSignal;
-  /** Returns the current time. We need it because `Retry-After` can contain a date. */
+  /** Returns the current time, which we need in case `Retry-After` is a date. */
   readonly now: () => number;
   readonly onRequestId?: OnRequestId | undefined;
 }
 
 /**
- * Called when the vendor has responded, with the vendor's id for the request. The id is null if the vendor didn't send
- * one.
+ * We call this when the vendor has responded, with its id for the request. Some vendors don't send any, so it can be
+ * null.
  */
 export type OnRequestId = (requestId: string | null) => void;
 
 /**
- * Sends a request to the provider's origin. Throws a VendorError, which contains the status and the body of an error
+ * Sends a request to the provider's origin. If it fails, throws a VendorError with the status and the body of the
  * response.
  */
 export async function sendMediaRequest(
@@ -125,8 +122,8 @@ async function readStatusError(response: HttpResponse, provider: MediaProvider, 
 }
 
 /**
- * Reads the beginning of an error body. If the connection breaks off, returns what has arrived so far. That's useful
- * because we already know the status.
+ * Reads the beginning of an error body. If the connection breaks off, we return what we have, because the status alone
+ * is already useful.
  */
 async function readErrorBody(body: ResponseBody): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -138,12 +135,12 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
       if (size > maxErrorBytes) break;
     }
   } catch {
-    // The connection broke off. Return the part of the body that has arrived.
+    // The connection broke off, so return the part that has arrived.
   }
   return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
 
-/** The cause of VendorError `unreadable` if a URL isn't on one of the provider's hosts. */
+/** The cause of a VendorError `unreadable` if a URL leads to a host that isn't one of the provider's. */
 export class HostNotAllowedError extends Error {
   constructor() {
     super('the address is not on a host of the vendor');
@@ -153,7 +150,7 @@ export class HostNotAllowedError extends Error {
 
 export interface FileRequest {
   readonly provider: MediaProvider;
-  /** The URL exactly as the vendor or the caller sent it. */
+  /** Exactly as the vendor or the caller has sent it. */
   readonly address: string;
   readonly accept: string;
   readonly signal?: AbortSignal;
@@ -163,9 +160,9 @@ export interface FileRequest {
 const maxRedirects = 5;
 
 /**
- * Downloads a file from the provider's hosts. We only follow redirects within these hosts, and only send the key to the
- * provider's origin. Throws VendorErrors. If a URL isn't allowed, we don't send a request, and the cause of the error
- * is a HostNotAllowedError.
+ * Downloads a file from the provider's hosts. We don't follow redirects to any other host, and don't send the key
+ * anywhere but to the provider's origin. Throws VendorErrors. If a URL isn't allowed we don't send any request, and the
+ * error has a HostNotAllowedError as its cause.
  */
 export async function fetchVendorFile(
   httpClient: VendorHttpClient,

@@ -1,20 +1,20 @@
-/** Builds the connections of the configured providers. They are all rebuilt at every reload. */
+/** Builds the connections to all configured providers, and does so again at every reload. */
 import { isDialect } from '../core/call.ts';
 import type { VendorIdentity } from './identity/credential.ts';
 import { collectSecrets } from './strip-secrets.ts';
 import type { Provider, ProviderConnection } from './vendor.ts';
 
-/** The part of a provider's configuration that the text routes need. */
+/** What the text routes need to know about a configured provider. */
 export interface ProviderSource extends Omit<ProviderConnection, 'secrets' | 'identity'> {
   readonly dialect: string;
   readonly firstContentTimeoutMs?: number | null;
   readonly apiKey: string | null;
   readonly auth: { readonly header: string; readonly scheme: string | null };
-  /** The fixed headers from the configuration. */
+  /** Headers from the configuration that we always send. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Returns a provider's cloud identity, or null if it doesn't have one. */
+/** Returns null if the provider has no cloud identity. */
 export type FindIdentity = (provider: string) => VendorIdentity | null;
 
 export function buildProviders(
@@ -31,7 +31,7 @@ export function buildProviders(
   return providers;
 }
 
-/** Returns the headers that we send with every request to the provider, including its key. */
+/** Returns the headers for every request to the provider, including the one with its key. */
 export function buildHeaders({ apiKey, auth, headers }: ProviderSource): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;

@@ -2,33 +2,33 @@
 import { type Member, type Splice, scanObject, splice } from '../core/json/spans.ts';
 import type { RequestFormat } from '../core/request-format.ts';
 
-/** Checks whether `adaptBody` changes bodies for this provider. */
+/** Returns true if `adaptBody` has anything to do for this provider. */
 export function changesBodies({ membersInPath, addedMembers }: RequestFormat): boolean {
   return membersInPath.length > 0 || Object.keys(addedMembers).length > 0;
 }
 
-/** Returns true if the version of the messages dialect is sent in the body instead of a header. */
+/** Some providers expect the version of the messages dialect in the body and not in a header. */
 export function hasVersionInBody({ addedMembers }: RequestFormat): boolean {
   return 'anthropic_version' in addedMembers;
 }
 
 export interface BodyContext {
-  /** True if the path has the model. The body must not have the format's `membersInPath` then. */
+  /** True if the path contains the model. We then have to leave the format's `membersInPath` out of the body. */
   readonly hasModelInPath: boolean;
-  /** The headers that we send to the vendor. Some formats repeat them in the body. */
+  /** The headers for the vendor. Some formats repeat them in the body. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * The version of the messages API that we use unless the caller asks for another one. The clouds have their own name for
- * this first version, but use Anthropic's names for all later ones.
+ * We use this version of the messages API unless the caller asks for another one. The clouds have a name of their own
+ * for it, but for later versions they use Anthropic's names.
  */
 export const firstVersion = '2023-06-01';
 
 /**
- * Removes and adds fields as the provider's format requires. We don't overwrite fields that the caller has set, except
- * for the beta flags, which always come from the header. This scans the body once more, but only for vendors that need
- * it.
+ * Removes and adds fields as the provider's format requires. If the caller has set a field, we leave it alone, except
+ * for the beta flags, which always come from the header. We have to scan the body once more for this, but only a few
+ * vendors need it.
  */
 export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath, headers }: BodyContext): Buffer {
   const { 'anthropic-version': version = firstVersion, 'anthropic-beta': flags = '' } = headers;
@@ -44,8 +44,8 @@ export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath
     const own = omitted.includes(key) ? null : textOf(bytes, members.get(key));
     return `${JSON.stringify(key)}:${own ?? JSON.stringify(value)}`;
   });
-  // Added fields go to the start of the object. A removed field takes the comma before it along. Only the first field
-  // has none, so if that one is removed, the added fields end without a comma.
+  // Added fields go to the start of the object. When we remove a field, we also remove the comma before it. The first
+  // field has no comma there, so if we remove that one, we don't need a comma after the added fields either.
   const cuts = [...members.values()].map((member) => cutWithComma(bytes, member));
   const start = object.start + 1;
   const isFirstCut = cuts.some(({ span }) => bytes[span.start] !== comma);

@@ -4,21 +4,22 @@ import type { ProviderConnection } from './vendor.ts';
 
 type AddressedProvider = Pick<ProviderConnection, 'baseUrl' | 'requests'>;
 
-/** The destination of a request. `path` is the standard path of its route, such as `/chat/completions`. */
+/** Where a request goes. `path` is the standard path of its route, for example `/chat/completions`. */
 export interface RequestTarget {
   readonly path: string;
-  /** The model's name at the provider. */
   readonly model: string;
   readonly isStream?: boolean;
 }
 
-/** Returns the path at this provider, which may contain `{model}`. Null if the provider doesn't have the route. */
+/**
+ * Returns the path of a route at this provider. It may contain `{model}`. Null if the provider doesn't have the route.
+ */
 export function pathAt({ requests }: AddressedProvider, { path, isStream = false }: Omit<RequestTarget, 'model'>): string | null {
   const streamPath = isStream ? requests.streamPaths[path] : undefined;
   return streamPath ?? (Object.hasOwn(requests.paths, path) ? (requests.paths[path] ?? null) : path);
 }
 
-/** Throws VendorError if the model's name can't be part of a path. */
+/** Throws VendorError if the model's name can't be a part of a path. */
 export function requestUrl(provider: AddressedProvider, target: RequestTarget): URL {
   const path = pathAt(provider, target) ?? target.path;
   const url = new URL(provider.baseUrl + path.replaceAll('{model}', () => encodeSegment(target.model)));
@@ -27,11 +28,11 @@ export function requestUrl(provider: AddressedProvider, target: RequestTarget): 
 }
 
 /**
- * Encodes a model's name as one path segment. RFC 3986 allows some punctuation, such as the colons in Bedrock's names.
- * We do encode semicolons, because some servers cut off the segment there.
+ * Encodes a model's name as a segment of the path. RFC 3986 allows some punctuation there, so we keep e.g. the colons
+ * in Bedrock's names. Semicolons are allowed too, but some servers cut off the segment there, so we encode them.
  */
 function encodeSegment(model: string): string {
-  // A path segment that consists of dots would be removed by the URL parser, even if we encoded them.
+  // URL parsers remove a segment of dots, even if we encode it.
   if (/^\.{1,2}$/.test(model)) throw new VendorError('status', 'no model has this name', { status: 404 });
   return encodeURIComponent(model).replace(/%(?:3A|40|24|26|2B|2C|3D)/g, decodeURIComponent);
 }

@@ -1,56 +1,55 @@
 /**
- * The body of a vendor's response. Bytes that arrive together become a single chunk, even if HTTP split them, so that
- * the reader wakes up and writes only once.
- *
- * If the reader is slow, we pause the connection. All errors are VendorErrors.
+ * The body of a vendor's response. Even if HTTP has split bytes, they become a single chunk if they arrive together.
+ * This way the reader only wakes up and writes once. If it's slow, we pause the connection. All errors are
+ * VendorErrors.
  */
 import { VendorError } from '../core/errors.ts';
 
 export interface ResponseBody {
   /**
-   * Returns the bytes that have arrived, or null if there are none. Throws `broken`, `aborted`, or the error passed to
-   * `destroy`.
+   * Returns all bytes that have arrived, or null if there aren't any. Throws `broken`, `aborted`, or the error that was
+   * passed to `destroy`.
    */
   take(): Buffer | null;
-  /** True once all bytes have been read. */
+  /** True once everything has been read. */
   isEnded(): boolean;
-  /** Resolves when bytes have arrived, or when the body has ended or failed. Only one reader may wait at a time. */
-  arrival(): Promise<void>;
   /**
-   * Returns the whole body. Throws the same errors as `take`, and `unreadable` if the body is larger than `limitBytes`.
+   * Resolves when bytes have arrived, and also when the body has ended or failed. There can only be one reader waiting.
    */
+  arrival(): Promise<void>;
+  /** Waits for the whole body. Throws the same errors as `take`, and `unreadable` if it's larger than `limitBytes`. */
   readAll(limitBytes: number): Promise<Buffer>;
   /**
-   * Returns the whole body if it has already arrived. Short bodies often arrive together with their headers. Returns
-   * null if it's incomplete, empty or larger than `limitBytes`.
+   * Short bodies often arrive together with their headers. Returns the whole body in that case. Returns null if it's
+   * incomplete, empty or larger than `limitBytes`.
    */
   takeComplete(limitBytes: number): Buffer | null;
-  /** Closes the connection, unless the body is complete. */
+  /** Closes the connection unless the body is already complete. */
   destroy(error?: VendorError): void;
   /**
-   * Call this if you didn't read the whole body. If only a few bytes are left, we drain them so that the connection can
-   * be reused. Otherwise we close the connection.
+   * Call this if you don't want to read the whole body. If there isn't much left, we read the rest so that the
+   * connection can be reused. Otherwise we close it.
    */
   release(): void;
 }
 
-/** Where the bytes of a body come from. */
+/** The connection that the bytes come from. */
 export interface BodySource {
   pause(): void;
   resume(): void;
   abort(error: VendorError): void;
 }
 
-/** A response body, together with the functions that feed it from the connection. */
+/** A body with the functions that the connection uses to fill it. */
 export interface IncomingBody extends ResponseBody {
   add(chunk: Buffer): void;
   end(): void;
   fail(error: VendorError): void;
 }
 
-/** Pause the connection when this much is waiting for the reader. */
+/** If this much is waiting for the reader, we pause the connection. */
 const highWaterBytes = 64 * 1024;
-/** How many bytes we still read after the last event of a stream. Nothing but line breaks should follow it. */
+/** After the last event of a stream, there should be nothing but line breaks. We read no more than this. */
 const maxDrainBytes = 16 * 1024;
 
 export function createResponseBody(source: BodySource): IncomingBody {
@@ -58,7 +57,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
   let size = 0;
   let maxBytes = highWaterBytes;
   let isPaused = false;
-  /** Bytes that have arrived since `release`. Null before it. */
+  /** How many bytes have arrived since `release`. Null if nobody has called it. */
   let drainedBytes: number | null = null;
   let isEnded = false;
   let failure: VendorError | null = null;
@@ -148,8 +147,8 @@ export function createResponseBody(source: BodySource): IncomingBody {
 }
 
 /**
- * Relays a body with backpressure. Throws the same errors as `take`. If the consumer stops early, the vendor's request
- * is aborted.
+ * Yields a body with backpressure, and throws the same errors as `take`. If the consumer stops early, we abort the
+ * vendor's request.
  */
 export async function* relayBody(body: ResponseBody): AsyncGenerator<Buffer, void> {
   try {

@@ -1,14 +1,14 @@
 /**
- * Parses how long a vendor asks us to wait. We look at millisecond headers first, then `retry-after`, then a hint in
- * the body, and finally reset headers (docs/vendors.md). A time in the past counts as 0.
+ * Finds out how long a vendor wants us to wait. Millisecond headers come first, followed by `retry-after`, a hint in
+ * the body, and finally reset headers (docs/vendors.md). If the time is already over, we don't wait at all (0).
  */
 import { asArray, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * Returns the milliseconds to wait. Returns null if waiting doesn't help (a spend limit or quota), and undefined if
- * there was no valid hint.
+ * Returns how many milliseconds to wait. Null means that waiting is pointless, because of a spend limit or quota.
+ * Returns undefined if the vendor doesn't say, or if we don't understand it.
  */
 export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): number | null | undefined {
   const json = parseJson(body.toString('utf8'));
@@ -26,8 +26,8 @@ export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): 
 }
 
 /**
- * Checks whether the error is OpenAI's exhausted quota or Anthropic's enforced spend limit. These 429s don't go away
- * by waiting.
+ * Returns true if it's about OpenAI's exhausted quota or Anthropic's spend limit. Waiting doesn't help against these
+ * 429s.
  */
 function isQuotaExhausted(body: unknown): boolean {
   const error = asObject(asObject(body).error);
@@ -43,14 +43,15 @@ function parseNumber(value: string | string[] | undefined, unitMs: number): numb
 }
 
 /**
- * Parses an HTTP date or an RFC 3339 time. We check the format first, because `Date.parse` accepts almost any text that
- * has a number in it.
+ * Parses an HTTP date or an RFC 3339 time. `Date.parse` takes almost any text with a number in it for a date, so we
+ * check the format ourselves.
  */
 function parseDate(value: string | string[] | undefined, nowMs: number): number | undefined {
   const text = firstValue(value);
   if (text === undefined || !/^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*|\d{4}-\d{2}-\d{2}T)\d{2}:\d{2}:\d{2}/.test(text))
     return undefined;
-  // The oldest of the three HTTP date formats has no time zone, but its times are in UTC too (RFC 9110, section 5.6.7).
+  // The oldest of the three HTTP date formats doesn't mention a time zone, but it's in UTC too (RFC 9110, section
+  // 5.6.7).
   const at = Date.parse(/^[A-Z][a-z]{2} .* \d{4}$/.test(text) ? `${text} GMT` : text);
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
@@ -69,8 +70,8 @@ function parseRetryInfo(body: unknown): number | undefined {
 }
 
 /**
- * Returns the longest wait of the reset headers, which contain durations (`6m0s`, `120ms`) or RFC 3339 times. We only
- * look at limits that are used up.
+ * The reset headers contain durations (`6m0s`, `120ms`) or RFC 3339 times. Returns the longest wait of those limits
+ * that are used up.
  */
 function parseResetHeaders(headers: Headers, nowMs: number): number | undefined {
   const waits: number[] = [];
@@ -88,7 +89,7 @@ function parseResetHeaders(headers: Headers, nowMs: number): number | undefined 
 
 const unitsMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
-/** Parses a Go duration and returns milliseconds, or undefined if it's invalid. */
+/** Parses a Go duration. The result is in milliseconds, or undefined if it's invalid. */
 function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(h|ms|m|s))+$/.test(text)) return undefined;
   let total = 0;

@@ -1,6 +1,6 @@
 /**
- * Requests speech in one of two formats, either OpenAI's or that of vendors who expect the voice in the URL
- * (docs/vendors.md). The audio is streamed with backpressure. Sending throws VendorErrors.
+ * Requests speech in one of two formats. One is OpenAI's, and the other is for vendors who want the voice in the URL
+ * (docs/vendors.md). We stream the audio with backpressure. Sending throws VendorErrors.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asString, parseJson } from '../core/json/narrow.ts';
@@ -16,13 +16,13 @@ export interface SpeechResponse {
   readonly status: number;
   readonly contentType: string;
   /**
-   * The audio in order. Throws VendorError `broken` or `aborted`. If the consumer stops early, the vendor's request is
-   * aborted.
+   * Yields the audio. Throws VendorError `broken` or `aborted`. If the consumer stops early, we abort the vendor's
+   * request.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-/** Resolves when the first audio arrives. Before that, we can still respond with an error status. */
+/** Resolves when the first audio arrives. Up to that point, we can still respond with an error status. */
 export type SendSpeech = (
   httpClient: VendorHttpClient,
   options: { readonly signal: AbortSignal | undefined; readonly onRequestId: OnRequestId },
@@ -72,11 +72,11 @@ function writeRequest({ provider, model, fields, takes }: MediaRequest): { url: 
 }
 
 /**
- * Replaces `{voice}` in the configured path. If the path doesn't contain it, the voice becomes the last path segment or
- * the query parameter `model`.
+ * Puts the voice into the configured path in place of `{voice}`. If the path doesn't have that, the voice becomes its
+ * last segment, or the query parameter `model`.
  */
 function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
-  // URL parsers remove dot segments, so the request would go to a different path.
+  // URL parsers remove such a segment, so the request would go somewhere else.
   if (voice === '.' || voice === '..') throw gatewayError('no_route', { refusal: { reason: 'model_unknown' } });
   const encoded = encodeURIComponent(voice);
   if (path.includes('{voice}')) return new URL(baseUrl + path.replaceAll('{voice}', encoded));
@@ -95,9 +95,9 @@ const formatTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the configured media type. If there is none, returns the type of the requested format, which is `audio/mpeg`
- * by default. If we don't know the format, returns the audio type of the response. Returns null if the response is text
- * and not audio.
+ * Returns the media type of the audio. That's the configured one, if there is any, or else the one of the requested
+ * format, where `audio/mpeg` is the default. For a format that we don't know, we use the response's own type. Returns
+ * null if the response is text, because then it isn't audio.
  */
 function audioType(response: HttpResponse, { provider: { speechMediaType, speechShape }, fields }: MediaRequest): string | null {
   const type = getHeader(response, 'content-type') ?? '';

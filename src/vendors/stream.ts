@@ -1,4 +1,4 @@
-/** Relays a vendor's event stream as complete events without changing their bytes, and returns how the stream ended. */
+/** Relays a vendor's event stream event by event, without changing any bytes, and says at the end how it went. */
 
 import { VendorError } from '../core/errors.ts';
 import type { Span } from '../core/json/spans.ts';
@@ -11,13 +11,12 @@ import { stripSecrets, stripSecretsFromBytes } from './strip-secrets.ts';
 export interface BrokenStream {
   readonly kind: 'broken';
   readonly message: string;
-  /** True if the caller already has the vendor's error event. */
+  /** True if we've already forwarded the vendor's error event to the caller. */
   readonly errorForwarded: boolean;
-  /** True if we closed the stream because the service is stopping, so don't blame the vendor. */
+  /** True if we've closed the stream ourselves, because the service is stopping. It isn't the vendor's fault then. */
   readonly isStopping?: true;
 }
 
-/** Says whether the stream was complete or broke off. */
 export type StreamEnd = { readonly kind: 'whole' } | BrokenStream;
 
 export function toStreamError({ message, isStopping }: BrokenStream): VendorError {
@@ -25,41 +24,39 @@ export function toStreamError({ message, isStopping }: BrokenStream): VendorErro
 }
 
 /**
- * Bytes of a stream that form complete events. The chunk that completes the response has `isLast` set, because the call
- * has to be recorded before that chunk is sent.
+ * Part of a stream that consists of complete events. If it completes the response, `isLast` is true, because we have to
+ * record the call before we send this chunk.
  */
 export interface StreamChunk {
   readonly kind: 'chunk';
   readonly bytes: Buffer;
-  /** The events in `bytes`, for translators. Empty if the chunk doesn't come directly from a vendor. */
+  /** The same events parsed, for translators. Empty if the chunk doesn't come straight from a vendor. */
   readonly events: readonly SseEvent[];
   readonly isLast: boolean;
-  /** Set if the chunk contains only the opening of the response, and perhaps an error, but no content. */
+  /** Set if there's no content yet, just the opening of the response and maybe an error. */
   readonly isOpening?: true;
-  /**
-   * The positions in `bytes` of the events that only report usage, from first to last. Absent if there are no such
-   * events.
-   */
+  /** Where in `bytes` the events are that contain nothing but usage, in order. Absent if there aren't any. */
   readonly usage?: readonly Span[];
 }
 
 /**
- * Reads the chunks of a stream. The stages of a call all read what has arrived without waiting. Only the last reader
- * waits, because a promise per stage and chunk would cost more than the chunk itself (measured).
+ * Reads the chunks of a stream. A call passes them through several stages, and all of these just take what's there
+ * without waiting. Only the last reader waits. If every stage had a promise for every chunk, that would cost more than
+ * the chunk itself (measured).
  */
 export interface ChunkReader {
   /**
-   * Returns the next chunk. After the last chunk, returns how the stream ended. Returns null if nothing has arrived
-   * yet. Throws VendorError `aborted`.
+   * Returns the next chunk, or how the stream ended if there are no more. Returns null if nothing has arrived yet.
+   * Throws VendorError `aborted`.
    */
   read(): StreamChunk | StreamEnd | null;
-  /** Resolves when `read` can return something other than null. Only one reader may wait at a time. */
+  /** Resolves when `read` has something to return. There can only be one reader waiting. */
   ready(): Promise<void>;
-  /** Call this after the last `read`. Aborts the vendor's request unless the response is complete. */
+  /** Call this when you're done reading. It aborts the vendor's request unless the response is complete. */
   close(): void;
 }
 
-/** Waits for the next chunk or the end of the stream. Throws the same errors as `read`. */
+/** Waits for the next chunk, or for the end of the stream. Throws the same errors as `read`. */
 export async function nextChunk(chunks: ChunkReader): Promise<StreamChunk | StreamEnd> {
   for (;;) {
     const step = chunks.read();
@@ -68,7 +65,7 @@ export async function nextChunk(chunks: ChunkReader): Promise<StreamChunk | Stre
   }
 }
 
-/** Returns the bytes of a chunk without the events that only report usage. */
+/** Returns the chunk without the events that contain nothing but usage. */
 export function omitUsage({ bytes, usage = [] }: Pick<StreamChunk, 'bytes' | 'usage'>): Buffer {
   const kept: Buffer[] = [];
   let at = 0;
@@ -80,19 +77,19 @@ export function omitUsage({ bytes, usage = [] }: Pick<StreamChunk, 'bytes' | 'us
 }
 
 /**
- * Limits the keep-alives that we buffer before the first chunk, so that a vendor that sends nothing else can't fill our
- * memory.
+ * A vendor might send nothing but keep-alives. We buffer those until the first chunk, so without a limit they could
+ * fill up our memory.
  */
 const maxBufferedBytes = 1024 * 1024;
 const noSpans: readonly Span[] = [];
 
 /**
- * Relays the events of a response. Until the response starts, we buffer keep-alives and return no chunk, so that
- * another model can be tried. If the stream fails before this point, it's `broken` without a chunk. Throws VendorError
- * `aborted` if the caller cancelled the request, and `stopped` if the service stops before the first chunk. We strip
- * the `secrets` from the vendor's error event, because it may repeat them.
+ * Relays the events of a response. Before the response starts, we don't return any chunk and buffer keep-alives, so
+ * that we can still try another model. If the stream fails at that stage, it's `broken` without a chunk. Throws
+ * VendorError `aborted` if the caller has cancelled the request, and `stopped` if the service stops before the first
+ * chunk. The vendor's error event may repeat a secret, so we strip the `secrets` from it.
  *
- * After a complete response `body` stays open so that its connection can be reused. Otherwise we destroy it.
+ * If the response is complete, we leave `body` open so that its connection can be reused. If it isn't, we destroy it.
  */
 export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: readonly string[] = []): ChunkReader {
   const parser = createSseParser();
@@ -102,8 +99,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   let bufferedBytes = 0;
   let end: StreamEnd | null = null;
   /**
-   * These describe the bytes that we're reading: their events, the positions of events that only report usage, the
-   * error event if there is one, and whether the last event belongs to the dialect.
+   * These are about the bytes that we're reading right now. They're the events, the positions of those with nothing but
+   * usage, the error event if there is one, and whether the last event belongs to the dialect.
    */
   let events: SseEvent[] = [];
   let usage = noSpans;
@@ -132,16 +129,18 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
     } else if (!isReadable && !hasStarted) breakOff('the stream does not use this dialect');
   };
 
-  /** Drops everything after an error. With an event like `[DONE]` at the end, the response would look complete. */
+  /**
+   * Drops everything after an error. If there's a `[DONE]` at the end, for example, the response would look complete.
+   */
   const cutAtError = (bytes: Buffer): Buffer => {
     if (error === null) return bytes;
-    // Only strip secrets from the error event. Everything before it has to keep its length, because `usage` contains
-    // positions in it.
+    // `usage` has positions in the bytes before the error event, so we can't change their length. Only strip secrets
+    // from the error event itself.
     const reported = stripSecretsFromBytes(bytes.subarray(error.start, error.end), secrets);
     return Buffer.concat([bytes.subarray(0, error.start), reported]);
   };
 
-  /** Creates a chunk that consists of the buffered events and `bytes`. */
+  /** Turns the buffered events and `bytes` into a chunk. */
   const toChunk = (bytes: Buffer): StreamChunk => {
     const offset = bufferedBytes;
     const all = offset === 0 ? bytes : Buffer.concat([...buffered, bytes]);
@@ -171,8 +170,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
     isReadable = true;
     const bytes = cutAtError(parser.scanEnd(readEvent));
     end ??= reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', errorForwarded: false };
-    // If the last event is incomplete, we only relay it if it completes the response. In all other cases an error event
-    // follows, and clients couldn't parse that after a partial event.
+    // The last event may be incomplete. We only relay it if it completes the response. Otherwise we send an error event
+    // next, and clients couldn't parse that after half an event.
     const isSent = hasStarted && isReadable && bytes.length > 0 && (end.kind === 'whole' || end.errorForwarded);
     return isSent ? toChunk(bytes) : null;
   };

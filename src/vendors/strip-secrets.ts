@@ -1,15 +1,18 @@
 /**
- * Removes details of the provider's account from vendor messages before callers see them. Some vendors repeat the key
- * that they received, in full or masked, or name the organization that it belongs to.
+ * Callers shouldn't learn anything about the provider's account from a vendor's message. Some vendors repeat the key,
+ * either all of it or masked, or name the organization that it belongs to, so we strip that.
  */
 
 import type { ProviderConnection } from './vendor.ts';
 
-/** A shorter value is probably a placeholder or a word like `true`. Removing those would garble messages. */
+/**
+ * Anything shorter is probably a placeholder or a word like `true`, and messages would be garbled if we removed that.
+ */
 const minSecretLength = 5;
 
 /**
- * Returns the secrets of a provider. These are its key, and the values of fixed headers, which may contain another key.
+ * Returns the secrets of a provider, i.e. its key and the values of its fixed headers, one of which may contain another
+ * key.
  */
 export function collectSecrets({
   apiKey,
@@ -21,20 +24,21 @@ export function collectSecrets({
   return [apiKey ?? '', ...Object.values(headers)].filter((value) => value.length >= minSecretLength);
 }
 
-/** Returns everything about a provider that's secret right now, including its identity's credentials. */
+/** Returns everything about a provider that's secret right now. This includes the credentials of its identity. */
 export function secretsOf({ secrets, identity }: Pick<ProviderConnection, 'secrets' | 'identity'>): readonly string[] {
   return identity ? [...secrets, ...identity.secrets()] : secrets;
 }
 
 /**
- * Matches masked keys such as `sk-proj-********cdef` and `sk-a...cdef`. The repetitions are bounded so that matching
- * takes linear time. In JSON, a key can follow an escape such as `\n`, but a match can't start inside an escape.
+ * Matches masked keys such as `sk-proj-********cdef` and `sk-a...cdef`. Matching takes linear time, because all
+ * repetitions are bounded. In JSON, there may be an escape such as `\n` right before a key, and its letter isn't a part
+ * of the key.
  */
 const maskedKey =
   /(?<!\\(?:u[\da-fA-F]{0,3})?)[\w-]{0,64}\*{3,}[\w*-]{0,64}|(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:sk|gsk|pk|xai|AIza)[\w-]{0,64}(?:\.{3}|…|\\u2026)[\w-]{0,64}/g;
 /**
- * Matches account ids of OpenAI, OpenRouter, Anthropic, AWS and Google. We require a digit so that names such as
- * `org-structure` don't match.
+ * Matches account ids of OpenAI, OpenRouter, Anthropic, AWS and Google. There has to be a digit, so that we don't match
+ * names such as `org-structure`.
  */
 const accountId =
   /(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:(?:org|proj|acct|team|user|wrkspc)[-_](?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{8,64}\b|arn:aws[\w:/.-]{1,256}|projects?[ /#]\d{6,20}\b)/g;
@@ -44,16 +48,14 @@ export function stripSecrets(text: string, secrets: readonly string[]): string {
   return rest.replace(maskedKey, '[key]').replace(accountId, '[account]');
 }
 
-/** Strips secrets from the bytes of an error event. Returns the same buffer if there was nothing to strip. */
+/** Strips secrets from an error event. If there are none, this returns the same buffer. */
 export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[]): Buffer {
   const text = bytes.toString('utf8');
   const stripped = stripSecrets(text, secrets);
   return stripped === text ? bytes : Buffer.from(stripped);
 }
 
-/**
- * Returns the vendor's message for callers. It's shortened and doesn't contain any details of the provider's account.
- */
+/** Shortens the vendor's message for callers, and strips everything about the provider's account. */
 export function vendorErrorText(text: string, provider: Pick<ProviderConnection, 'secrets' | 'identity'>, maxLength = 2_000): string {
   return stripSecrets(text, secretsOf(provider)).trim().slice(0, maxLength);
 }

@@ -1,9 +1,7 @@
 /**
- * Makes a single attempt to call a vendor of the text routes. It sends the body, and returns the response once it has
- * started.
- *
- * Until the first chunk of a stream, every failure is thrown as a VendorError so that another model can be tried. After
- * that, the stream doesn't throw, but returns how it ended.
+ * Makes one attempt to call a vendor of the text routes. Sends the body, and returns the response as soon as it has
+ * started. If anything fails before the first chunk of a stream, we throw a VendorError, so that another model can be
+ * tried. After that the stream doesn't throw anymore, but says at its end what went wrong.
  */
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import { largeBytes } from '../core/low-priority-thread.ts';
@@ -26,37 +24,36 @@ import type { Provider } from './vendor.ts';
 const maxResponseBytes = 64 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
 const maxVendorMessageLength = 500;
-/** These are about the provider's key or account, so we don't show the message to callers. */
+/** With these statuses, the message is about the provider's key or account, so callers don't get to see it. */
 const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 
 export interface TextRequest {
   readonly provider: Provider;
   readonly codec: RouteCodec;
-  /** The model's name at the provider. */
   readonly model: string;
-  /** The request body. If it's large, it's a list of buffers, which are sent one after another. */
+  /** A large body is a list of buffers, which we send one after the other. */
   readonly body: Buffer | readonly Buffer[];
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Called when the vendor has responded, with the vendor's id for the request. The id is null if the vendor didn't
-   * send one.
+   * We call this when the vendor has responded, with its id for the request. Some vendors don't send any, so it can be
+   * null.
    */
   readonly onRequestId?: (requestId: string | null) => void;
   /**
-   * True if we can still try another model. In that case we only return a stream once its content has started, so that
-   * any failure before that can be thrown.
+   * True if we could still try another model. In this case we only return a stream once it has content, so that we can
+   * throw everything that goes wrong before that.
    */
   readonly mayFailOver?: boolean;
   /**
-   * How long we wait for the first content. In a stream, text, tool calls and reasoning count as content. Without
-   * streaming, this is the time until the response. Null or absent means that there is no limit.
+   * How long we wait for the first content. In a stream, that's text, a tool call or reasoning. Without streaming, it's
+   * the whole response. Null or absent means that there's no limit.
    */
   readonly firstContentTimeoutMs?: number | null;
   /**
-   * Returns the current time. We need it because `Retry-After` can contain a date. It's called when the response
-   * arrives, which may be long after the request was sent.
+   * Returns the current time, which we need in case `Retry-After` is a date. We only call this when the response
+   * arrives, which can be long after we've sent the request.
    */
   readonly now: () => number;
 }
@@ -72,14 +69,14 @@ export interface JsonResponse {
 export interface StreamResponse {
   readonly kind: 'stream';
   readonly status: number;
-  /** Returns a reader for the chunks. Call this at most once. Closing the reader frees the vendor's connection. */
+  /** Returns a reader for the chunks, and can only be called once. Closing the reader frees the vendor's connection. */
   chunks(): ChunkReader;
   summary(): ResponseSummary;
   /** See `StreamReader`. */
   hasAllOutput(choices: number): boolean;
   /** See `StreamReader`. */
   readonly formatFailure?: StreamReader['formatFailure'];
-  /** Set if the vendor has opened the response but hasn't sent any content yet. */
+  /** Set if the vendor has opened the response, but there's no content yet. */
   readonly isWithoutContent?: true;
 }
 
@@ -134,7 +131,9 @@ async function readResponse(response: HttpResponse, request: TextRequest): Promi
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
-/** Adapts the body to the provider's format. If a header moves into the body, we omit the header. */
+/**
+ * Adapts the body to the provider's format. If a header has moved into the body, we don't send it as a header as well.
+ */
 function adaptRequest(
   { body, provider: { requests }, forwardedHeaders: headers }: TextRequest,
   hasModelInPath: boolean,
@@ -147,15 +146,15 @@ function adaptRequest(
   };
 }
 
-/** The address of a route's requests to a provider, and all headers except those that come from the caller. */
+/** Where a provider's requests for a route go, and with which headers. Only those of the caller are missing here. */
 interface Target {
-  /** The fixed address of the route. It's null if the address depends on the model. */
+  /** Null if the address depends on the model. */
   readonly address: Address | null;
   readonly plainHeaders: Readonly<Record<string, string>>;
   readonly streamHeaders: Readonly<Record<string, string>>;
 }
 
-/** Cached by provider and path, because a stream's path can differ from the one for plain responses. */
+/** The key is the path, because streams can have a different one. */
 const targets = new WeakMap<Provider, Map<string, Target>>();
 
 function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Target {
@@ -180,7 +179,7 @@ function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Tar
 function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec }: TextRequest): JsonResponse {
   const summary = codec.parseResponse(bytes);
   if (summary === null) {
-    // Some vendors respond with status 200 and put the error in the body.
+    // Some vendors send their errors with status 200.
     const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
     if (error?.code === contextOverflowCode) throw overflowError(error, provider);
     const errorText = toVendorMessage(error?.message ?? null, provider);
@@ -197,7 +196,7 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
 }
 
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
-  // If we can't read the error body, we still know the status.
+  // Even if we can't read the body of the error, we know the status.
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
   const errorText = accountStatuses.has(response.status) ? null : toVendorMessage(body.message ?? plainTextBody(response, bytes), provider);
@@ -205,8 +204,8 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
 }
 
 /**
- * Creates the error for a prompt that is too long, if the vendor reports it after it has responded with 200. The error
- * is the same as for a 400.
+ * Some vendors only notice that a prompt is too long after they've responded with 200. Creates the same error as for a
+ * 400.
  */
 function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
   const vendorMessage = toVendorMessage(body.message, provider);
@@ -218,7 +217,7 @@ function toVendorMessage(text: string | null, provider: Provider): string | null
   return text === null ? null : vendorErrorText(text, provider, maxVendorMessageLength);
 }
 
-/** Returns the body of an error if it's plain text. Proxies in front of vendors often don't send JSON. */
+/** Proxies in front of vendors often send plain text and not JSON. Returns the body of an error in that case. */
 function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
   return /^text\/plain\b/i.test(getHeader(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
 }
@@ -227,7 +226,7 @@ async function openStream(
   response: HttpResponse,
   { provider, codec, mayFailOver = false, firstContentTimeoutMs = null }: TextRequest,
 ): Promise<StreamResponse> {
-  // Don't use `response` in the functions below. Its headers would stay in memory until the stream ends.
+  // Don't use `response` in the functions below, because that would keep its headers in memory until the stream ends.
   const { status } = response;
   const type = getHeader(response, 'content-type') ?? 'text/event-stream';
   const isBinary = isAwsEventStream(type);
@@ -238,7 +237,7 @@ async function openStream(
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(body, reader, secretsOf(provider));
-  // A limit for the first content covers the first chunk as well, so we don't need both.
+  // If there's a limit for the first content, we don't need another one for the first chunk.
   const isLimited = firstContentTimeoutMs !== null;
   const first = relay.read() ?? (await (isLimited ? nextChunk(relay) : waitForChunk(relay, body, provider)));
   const fail = (reason: string): never => {
@@ -246,7 +245,7 @@ async function openStream(
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
     const report = problem === null ? undefined : toReport(problem, secretsOf(provider));
     const vendorMessage = toVendorMessage(problem?.message ?? null, provider);
-    // Bedrock only checks the rate limit after it has started a stream. Treat this like the 429 of other vendors.
+    // Bedrock doesn't check the rate limit until it has started a stream. That's the same as a 429 from another vendor.
     if (report?.type === 'rate_limit_error')
       throw new VendorError('status', vendorMessage ?? 'the rate limit is exceeded', { status: 429, vendorMessage, report });
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, {
@@ -278,7 +277,7 @@ async function openStream(
   };
 }
 
-/** Keep-alives don't count, so a vendor that sends nothing else runs into the timeout. */
+/** Keep-alives don't count as a chunk. A vendor that sends nothing else runs into the timeout. */
 function waitForChunk(relay: ChunkReader, body: ResponseBody, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
   const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response arrived in time')), firstByteTimeoutMs);
   return nextChunk(relay).finally(() => clearTimeout(timer));

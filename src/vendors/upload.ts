@@ -1,6 +1,7 @@
 /**
- * Relays an upload to a vendor while it arrives, and then the response to the caller. Bytes aren't changed, except for
- * images that the vendor returns as URLs. Sending throws VendorErrors, or the error of the upload.
+ * Relays an upload to a vendor while it's still arriving, and then the response to the caller. We don't change any
+ * bytes, except that we replace images that the vendor returns as URLs. Sending throws VendorErrors, or the error of
+ * the upload.
  */
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asObject, parseJson } from '../core/json/narrow.ts';
@@ -23,7 +24,6 @@ import { relayBody } from './response-body.ts';
 export interface UploadRequest {
   readonly provider: MediaProvider;
   readonly kind: UploadKind;
-  /** The model's name at the provider. */
   readonly model: string;
   readonly body: UploadBody;
   readonly signal: AbortSignal | undefined;
@@ -35,17 +35,17 @@ export interface UploadResponse {
   readonly status: number;
   readonly contentType: string;
   /**
-   * A response that isn't streamed is a single chunk. Throws VendorError `broken` or `aborted`. If the consumer stops
-   * early, the vendor's request is aborted.
+   * Yields a single chunk if the response isn't streamed. Throws VendorError `broken` or `aborted`. If the consumer
+   * stops early, we abort the vendor's request.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
   /** Null until the vendor has reported its usage. */
   readonly usage: () => UploadUsage | null;
-  /** Returns the transcript so far, in parts. Empty for images. */
+  /** Returns the parts of the transcript so far. There are none for images. */
   readonly texts: () => readonly string[];
 }
 
-/** Throws `no_route` if the provider's format doesn't support uploads. */
+/** Throws `no_route` if uploads aren't possible in the provider's format. */
 export async function sendUpload(httpClient: VendorHttpClient, request: UploadRequest): Promise<UploadResponse> {
   const { provider, kind, model, signal, now, onRequestId } = request;
   const upload = watchUpload(request.body);
@@ -74,7 +74,7 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
   return { status, contentType, chunks: once(bytes), usage: () => usage, texts: () => [usage.text ?? ''] };
 }
 
-/** Throws `no_route` if the provider's image shape doesn't support uploads. */
+/** Throws `no_route` if uploads aren't possible with the provider's image shape. */
 export function assertTakesUploads({ name, imageShape }: MediaProvider, { route, path }: UploadKind): void {
   if (route === 'images' && imageShape !== 'openai')
     throw gatewayError('no_route', {
@@ -83,7 +83,7 @@ export function assertTakesUploads({ name, imageShape }: MediaProvider, { route,
     });
 }
 
-/** Remembers the error of an upload, because the HTTP client reports it as a connection error. */
+/** The HTTP client reports an error of the upload as a connection error, so we remember the original. */
 function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly error: () => unknown } {
   let failure: unknown = null;
   async function* chunks(): AsyncGenerator<Buffer, void> {
@@ -98,8 +98,8 @@ function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly er
 }
 
 /**
- * Downloads the edited images if the vendor returned URLs, and returns the response with base64 instead. If it contains
- * no URLs, the vendor's bytes are returned unchanged.
+ * If the vendor has returned URLs for the edited images, we download them and put base64 into the response. Otherwise
+ * we return the vendor's bytes unchanged.
  */
 async function inlineEdits(httpClient: VendorHttpClient, bytes: Buffer, { provider, now }: UploadRequest, status: number): Promise<Buffer> {
   const body = asObject(parseJson(bytes.toString('utf8')));
@@ -113,7 +113,7 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer, void> {
   yield bytes;
 }
 
-/** Relays chunks as they arrive, and reads the usage from the events in them. */
+/** Relays chunks as they arrive. The usage is in one of the events, so we read those too. */
 function relayStream({ status, body }: HttpResponse, contentType: string): UploadResponse {
   const parser = createSseParser(maxImageResponseBytes);
   let usage: UploadUsage | null = null;

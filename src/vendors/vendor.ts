@@ -1,6 +1,5 @@
 /**
- * The parts of a provider that requests to vendors need. `registry.ts` and `media.ts` build them from the
- * configuration.
+ * What requests to vendors need to know about a provider. `registry.ts` and `media.ts` take it from the configuration.
  */
 import type { Dialect } from '../core/call.ts';
 import type { Egress } from '../core/egress.ts';
@@ -10,23 +9,24 @@ import type { VendorIdentity } from './identity/credential.ts';
 
 export interface ProviderConnection extends Timeouts {
   readonly name: string;
-  /** The base URL with the version prefix, but without a trailing slash. `request-url.ts` appends the route's path. */
+  /** The base URL including the version, without a slash at the end. `request-url.ts` appends the path of the route. */
   readonly baseUrl: string;
-  /** The authentication and fixed headers, with lower-case names. We only send them to the provider's origin. */
+  /**
+   * The headers for authentication and those from the configuration, in lower case. We send them to nobody but the
+   * provider's origin.
+   */
   readonly headers: Readonly<Record<string, string>>;
-  /** Adds the credentials of a cloud identity to requests. Null or absent if the provider uses an API key. */
+  /** Adds the credentials of a cloud identity to requests. If the provider uses an API key, it's null or absent. */
   readonly identity?: VendorIdentity | null;
   readonly requests: RequestFormat;
-  /** Null or absent if connections go out directly, with the default certificate authorities. */
+  /** Null or absent means that we connect directly, with the default certificate authorities. */
   readonly egress?: Egress | null;
-  /**
-   * The secrets of the provider. The secrets of its cloud identity change, so they aren't included (see `secretsOf`).
-   */
+  /** The secrets that never change. Those of a cloud identity do, so use `secretsOf` to get all of them. */
   readonly secrets: readonly string[];
 }
 
 export interface Provider extends ProviderConnection {
   readonly dialect: Dialect;
-  /** How long we wait for the first content of a response. Null or absent if the provider doesn't limit this. */
+  /** How long we wait for the first content of a response. Null or absent means that there's no limit. */
   readonly firstContentTimeoutMs?: number | null;
 }

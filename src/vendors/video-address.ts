@@ -1,21 +1,19 @@
 /**
  * Parses the operations and file URLs in requests to the video routes.
  *
- * We only accept URLs that a URL parser leaves unchanged. This rules out decimal or upper-case hosts, default ports,
- * backslashes, tabs and dot segments. vendor-hosts.ts decides whether the host belongs to the vendor.
+ * We don't accept a URL if a URL parser would change it. That rules out decimal or upper-case hosts, default ports,
+ * backslashes, tabs and dot segments. Whether the host belongs to the vendor is up to vendor-hosts.ts.
  */
 import { createHash } from 'node:crypto';
 import { parseVendorAddress, type VendorHosts } from './vendor-hosts.ts';
 
-/**
- * Matches the name of an operation. The model and the id can't be `.` or `..`, because a URL parser would remove them.
- */
+/** The name of an operation. Neither the model nor the id can be `.` or `..`, because URL parsers remove those. */
 const operationName = /^(?:models\/(?!\.{1,2}\/)[A-Za-z0-9._:-]+\/)?operations\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
 const maxNameLength = 1_024;
 
 /**
- * Returns the name of an operation. The text can be the name itself, or a URL below the vendor's base URL. Returns null
- * for anything else.
+ * Returns the name of an operation, given that name or a URL below the vendor's base URL. Returns null for anything
+ * else.
  */
 export function parseOperationName(text: string, baseUrl: string): string | null {
   const base = `${new URL(baseUrl).href.replace(/\/+$/, '')}/`;
@@ -23,27 +21,27 @@ export function parseOperationName(text: string, baseUrl: string): string | null
   return isOperationName(name) ? name : null;
 }
 
-/** Checks that the name is an operation's, so that we can poll it. */
+/** Checks that this is the name of an operation, and nothing else that we might request. */
 export function isOperationName(name: string): boolean {
   return name.length <= maxNameLength && operationName.test(name);
 }
 
-/** Parses the URL of a file. Returns null if it's malformed or isn't on one of the vendor's hosts. */
+/** Parses the URL of a file. Returns null if it's malformed or leads to a host that isn't the vendor's. */
 export function parseFileAddress(text: string, hosts: VendorHosts): URL | null {
   const address = parseVendorAddress(text, hosts);
   if (address === null || address.url.href !== text || /%(?:2f|5c|00)/i.test(address.url.pathname)) return null;
   return address.url;
 }
 
-/** Returns `files/{id}` for any spelling of a Gemini file's URL, or null if it isn't the path of a file. */
+/** Returns `files/{id}`, however the URL of a Gemini file is spelled. Returns null if it isn't the URL of a file. */
 export function getFileName({ pathname }: URL): string | null {
   const id = /\/files\/([A-Za-z0-9._-]+)(?::[a-z]+)?$/i.exec(pathname)?.[1];
   return id === undefined ? null : `files/${id}`;
 }
 
 /**
- * Returns a key that is the same for all spellings of a file's URL. Without it, a different spelling could give access
- * to another project's file.
+ * There are several spellings of a file's URL, and this key is the same for all of them. Otherwise, people could use
+ * another spelling to get at a file of another project.
  */
 export function getFileKey(address: string): string {
   if (!URL.canParse(address)) return address;
@@ -52,5 +50,5 @@ export function getFileKey(address: string): string {
   return key.length <= maxKeyLength ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`;
 }
 
-/** PostgreSQL rejects index entries that are longer than about 2,700 bytes. */
+/** PostgreSQL doesn't accept index entries longer than about 2,700 bytes. */
 const maxKeyLength = 1_024;

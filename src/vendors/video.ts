@@ -1,9 +1,8 @@
 /**
- * The client for Gemini's video API (docs/vendors.md). Starting a video returns an operation, polling returns its
- * state, and a file is downloaded from the URL that the vendor returns. We send the key in a header, and only to the
- * provider's origin.
- *
- * Every failure is thrown as a VendorError whose message contains the vendor's status and message.
+ * The client for Gemini's video API (docs/vendors.md). Starting a video returns an operation, and polling it returns
+ * its state. When it's done, we download the file from the URL that the vendor returns. The key goes into a header, and
+ * only to the provider's origin. If anything fails we throw a VendorError, whose message contains the vendor's status
+ * and message.
  */
 import { VendorError } from '../core/errors.ts';
 import { asArray, asCount, asObject, asString, isObject, type JsonObject } from '../core/json/narrow.ts';
@@ -17,13 +16,13 @@ import { isOperationName } from './video-address.ts';
 
 export interface VideoVendorDeps {
   readonly httpClient: VendorHttpClient;
-  /** Returns the current time. We need it because `Retry-After` can contain a date. */
+  /** Returns the current time, which we need in case `Retry-After` is a date. */
   readonly now: () => number;
 }
 
 /**
- * The state of an operation. `reason` is the vendor's error code. `message` comes from the vendor and can quote the
- * prompt.
+ * The state of an operation. `reason` is the vendor's error code. `message` is in the vendor's words, so it can quote
+ * the prompt.
  */
 export type VideoState =
   | { readonly kind: 'running' }
@@ -32,29 +31,29 @@ export type VideoState =
 
 export interface VideoFile {
   readonly contentType: string;
-  /** The declared length, or null if the vendor didn't declare one. */
+  /** Null if the vendor doesn't say how long the file is. */
   readonly lengthBytes: number | null;
   /**
-   * Reading applies backpressure. Throws VendorError `broken` or `aborted`. If the consumer stops early, the vendor's
-   * request is aborted.
+   * Yields the file with backpressure. Throws VendorError `broken` or `aborted`. If the consumer stops early, we abort
+   * the vendor's request.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
 export interface VideoVendor {
-  /** Starts a video. `body` is in the vendor's format. Returns the name of the operation. */
+  /** Starts a video and returns the name of its operation. `body` is in the vendor's format. */
   start(provider: MediaProvider, model: string, body: Buffer, onRequestId?: OnRequestId): Promise<string>;
   poll(provider: MediaProvider, operation: string, signal?: AbortSignal): Promise<VideoState>;
   /**
-   * Downloads a file. Follows redirects within the vendor's hosts. Throws VendorError `unreadable` for redirects to
-   * other hosts, or if there are too many.
+   * Downloads a file. We follow redirects as long as they stay on the vendor's hosts. If one doesn't, or if there are
+   * too many, this throws VendorError `unreadable`.
    */
   open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile>;
 }
 
 const maxResponseBytes = 1024 * 1024;
 const maxFailureMessageLength = 500;
-/** How long a single poll can take. If it takes longer, we try again later. */
+/** If a poll takes longer than this, we try again later. */
 const pollTimeoutMs = 30_000;
 
 export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVendor {
@@ -64,7 +63,7 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVe
       const request = { url, method: 'POST', accept: 'application/json', body, now, onRequestId } as const;
       const response = await sendMediaRequest(httpClient, provider, request);
       const name = asString((await readJsonObject(response, maxResponseBytes)).name);
-      // If we can't poll the operation, fail right away, because the caller would never get the video.
+      // If we can't poll the operation, the caller would never get the video, so fail now.
       if (name === null || !isOperationName(name))
         throw new VendorError('unreadable', 'the response names no operation', { status: response.status });
       return name;
@@ -104,7 +103,7 @@ function toVideoState(json: JsonObject, status: number, provider: MediaProvider)
   const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = asObject(asObject(json.response).generateVideoResponse);
   const samples = asArray(generatedSamples);
   const reasons = asArray(raiMediaFilteredReasons);
-  // Google doesn't bill a response without samples. Either all samples were filtered, or the vendor gives no reason.
+  // Google doesn't bill a response without samples. The reason is either that it has filtered all of them, or unknown.
   if (samples.length === 0)
     return failedAs(reasons.length > 0 || asCount(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
   const uris = samples.map((sample) => asString(asObject(asObject(sample).video).uri) ?? '').filter(isAddress);

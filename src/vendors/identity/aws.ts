@@ -1,4 +1,4 @@
-/** Gets AWS credentials from the default chain of the AWS SDK, and optionally assumes a role with them. */
+/** Gets AWS credentials from the default chain of the AWS SDK. If you want, it assumes a role with them. */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { AwsIdentitySettings } from '../../core/cloud-identity.ts';
@@ -8,8 +8,8 @@ import type { ServerClock } from './server-clock.ts';
 import { type AwsCredentials, createSigner, mintBedrockToken, signRequest } from './sign-request.ts';
 
 /**
- * The lifetime that we request, which is the maximum that AWS allows. A token expires earlier if the credentials that
- * it was derived from do.
+ * We ask for the longest lifetime that AWS allows. A token can't outlive the credentials that it was derived from,
+ * though.
  */
 const tokenSeconds = 43_200;
 
@@ -42,16 +42,13 @@ interface ExpiringCredentials extends AwsCredentials {
   readonly expiration?: Date;
 }
 
-/**
- * Creates a new provider each time, because the SDK would otherwise return the same credentials until they nearly
- * expire.
- */
+/** The SDK returns the same credentials until they nearly expire, so we create a new provider each time. */
 async function loadAwsCredentials(
   { region, profile, roleArn, externalId, sessionName }: AwsIdentitySettings,
   clock: ServerClock,
 ): Promise<ExpiringCredentials> {
   const { fromNodeProviderChain, fromTemporaryCredentials } = await import('@aws-sdk/credential-providers');
-  // The SDK doesn't read HTTPS_PROXY and NO_PROXY, but Node's agents do.
+  // Node's agents read HTTPS_PROXY and NO_PROXY, but the SDK doesn't.
   const agent = { proxyEnv: process.env };
   const requestHandler = { httpAgent: new HttpAgent(agent), httpsAgent: new HttpsAgent(agent) };
   const sts = { clientConfig: { region, requestHandler }, clientPlugins: [createDatePlugin(clock)], logger: silent };
@@ -81,7 +78,7 @@ async function loadAwsCredentials(
   };
 }
 
-/** Sets our clock from the responses of STS. We also read the errors, because STS returns one if our clock is wrong. */
+/** Sets our clock from the responses of STS. If it's wrong, STS responds with an error, so we read that too. */
 function createDatePlugin(clock: ServerClock): ClientPlugin {
   return {
     applyToStack(stack) {
@@ -98,5 +95,5 @@ function createDatePlugin(clock: ServerClock): ClientPlugin {
 const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 function ignore(): void {
-  // A logger that does nothing. Otherwise the SDK prints warnings to the console.
+  // Does nothing. Without a logger, the SDK prints warnings to the console.
 }

@@ -15,9 +15,9 @@ export function createAzureLoader(settings: AzureIdentitySettings): LoadCredenti
 }
 
 /**
- * Chooses a credential based on the same environment variables as Azure's own tools, in the order of the default chain.
- * We create a new one each time, because an existing one would return the same token until it nearly expires, and
- * because secrets and certificates can be replaced at any time.
+ * Chooses a credential by the environment variables that Azure's own tools use, in the order of the default chain. We
+ * can't keep it, because it would return the same token until that nearly expires. Secrets and certificates can also be
+ * replaced at any time.
  */
 async function createCredential(settings: AzureIdentitySettings, env: NodeJS.ProcessEnv): Promise<TokenCredential> {
   const azure = await import('@azure/identity');

@@ -1,27 +1,23 @@
-/** The credentials that a cloud issues, and the identity that adds them to a provider's requests. */
+/** A cloud issues credentials, and an identity adds them to the requests of a provider. */
 import type { HttpRequest, HttpResponse, VendorHttpClient } from '../http-client.ts';
 
 export interface Credential {
-  /** Returns a copy of the request with the headers that prove our identity. */
+  /** Returns the request with the headers that prove who we are. */
   authorize(request: HttpRequest): Promise<HttpRequest>;
-  /** When the credential expires, by the same clock that `LoadCredential` uses. Null if it never expires. */
+  /** When the credential expires, by the clock that `LoadCredential` uses. Null if it never does. */
   readonly expiresAtMs: number | null;
-  /** Must not appear in any message. */
+  /** We strip these from all messages. */
   readonly secrets: readonly string[];
 }
 
-/** Gets a new credential from the cloud. */
 export type LoadCredential = () => Promise<Credential>;
 
 export interface VendorIdentity {
-  /**
-   * Adds the credential to a request. Never waits for a new credential, but throws a VendorError if there's no valid
-   * one.
-   */
+  /** Adds the credential to a request. If there's no valid one, this throws a VendorError rather than wait for it. */
   authorize(request: HttpRequest): Promise<HttpRequest>;
-  /** Call this if the vendor rejected the credential (401 or 403), so that we get a new one soon. */
+  /** Call this if the vendor has rejected the credential (401 or 403). We then get a new one soon. */
   rejected(response: Pick<HttpResponse, 'headers'>): void;
-  /** Returns the secrets of the current and the previous credential, which we have to keep out of messages. */
+  /** Returns the secrets of the current credential and the one before it. Messages can still contain either. */
   secrets(): readonly string[];
 }
 
@@ -39,8 +35,8 @@ export function createBearerCredential(
 }
 
 /**
- * Sends a request to the provider's origin, with the credential of its cloud identity if it has one. Don't use this for
- * any other host, because no other host may get the credential. Throws VendorError.
+ * Sends a request to the provider's origin. If the provider has a cloud identity, this adds its credential, which no
+ * other host may get. So don't use this for any other host. Throws VendorError.
  */
 export function sendAuthorized(
   httpClient: VendorHttpClient,

@@ -1,4 +1,4 @@
-/** Describes errors from the clouds' libraries for logs and `/readyz`, without the secrets that they can contain. */
+/** Describes errors of the clouds' libraries for logs and `/readyz`. They can contain secrets, which we leave out. */
 import { errorSummary } from '../../core/error-messages.ts';
 import { asString, isObject } from '../../core/json/narrow.ts';
 import { stripSecrets } from '../strip-secrets.ts';
@@ -6,10 +6,10 @@ import { stripSecrets } from '../strip-secrets.ts';
 const maxLength = 300;
 
 export function describeIdentityError(error: unknown): string {
-  // its own message would quote the file
+  // The error's own message would quote the file.
   if (error instanceof SyntaxError) return 'a file or response is not valid JSON';
   const message = readMessage(error);
-  // The SDK quotes the command and its output, which can contain secrets.
+  // The SDK quotes the command and what it printed, which can contain secrets.
   if (/^Command failed/i.test(message)) return 'the credential_process of the AWS profile failed';
   const code = isObject(error) ? asString(error.name) : null;
   const text = code === null || code === 'Error' || message.startsWith(code) ? message : `${code}: ${message}`;
@@ -17,8 +17,8 @@ export function describeIdentityError(error: unknown): string {
 }
 
 /**
- * Returns the error's message, or its cause's message or its code if it doesn't have one. Cuts off the request and
- * response that Azure's library appends.
+ * Returns the message of an error. If there's none, it's that of its cause, or else its code. Azure's library appends
+ * the request and the response, which we cut off.
  */
 function readMessage(error: unknown): string {
   const [message = ''] = errorSummary(error).split(/\s*(?:Headers: |Trace ID: |Browse to )/, 1);
@@ -27,7 +27,7 @@ function readMessage(error: unknown): string {
   return asString(error.code) ?? (isObject(error.response) ? `the response has status ${String(error.response.status)}` : 'unknown error');
 }
 
-/** Matches JWTs, session tokens, assertions and keys. All of them are long and contain no spaces. */
+/** Strips JWTs, session tokens, assertions and keys. We recognize them because they're long and have no spaces. */
 function stripTokens(text: string): string {
   return text.replaceAll(/-----BEGIN[^-]*-----.*/g, '[key]').replaceAll(/[\w+/=.~-]{40,}/g, '[token]');
 }

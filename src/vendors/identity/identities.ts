@@ -1,6 +1,6 @@
 /**
- * Manages the cloud identities of all providers. Providers with the same settings share an identity. Identities survive
- * a reload of the configuration, so a reload doesn't request new credentials.
+ * Manages the cloud identities of all providers. Providers with the same settings share one. Identities survive a
+ * reload of the configuration, so we don't have to get new credentials for it.
  */
 import type { CloudIdentitySettings } from '../../core/cloud-identity.ts';
 import type { Clock } from '../../core/time.ts';
@@ -12,7 +12,7 @@ import { exceptMetadataHosts } from './metadata-hosts.ts';
 import { type CredentialState, createRefreshedCredential, type RefreshedCredential } from './refreshed-credential.ts';
 import { createServerClock, type ServerClock } from './server-clock.ts';
 
-/** The settings that identities need from a configured provider. */
+/** What we need to know about a configured provider. */
 export interface IdentitySource {
   readonly name: string;
   readonly identity: CloudIdentitySettings | null;
@@ -25,15 +25,15 @@ export interface ProviderIdentityState extends CredentialState {
 
 export interface Identities {
   /**
-   * Starts the new identities of these providers, before `replace` is called with the same providers. Resolves once
-   * each identity has tried to get its first credential. Returns null if there are no new identities.
+   * Starts the new identities of these providers ahead of `replace`. Resolves once each of them has tried to get its
+   * first credential. Returns null if there are no new ones.
    */
   prepare(sources: readonly IdentitySource[], limitMs: number): Promise<void> | null;
-  /** Starts the identities of these providers, and closes the ones that are no longer used. */
+  /** Starts the identities of these providers, and closes those that no provider uses anymore. */
   replace(sources: readonly IdentitySource[]): void;
-  /** Returns the identity of a provider, or null if it has none. The provider must have been passed to `replace`. */
+  /** Returns a provider's identity, or null if it has none. Pass the provider to `replace` first. */
   find(provider: string): VendorIdentity | null;
-  /** Waits for each identity's first try to get a credential. */
+  /** Waits until each identity has tried to get its first credential. */
   firstAttempts(limitMs: number): Promise<void>;
   states(): readonly ProviderIdentityState[];
   close(): void;
@@ -53,9 +53,9 @@ interface RunningIdentity extends VendorIdentity {
 }
 
 export function createIdentities({ clock, logger }: IdentitiesDeps): Identities {
-  /** Keyed by the settings of the identity, so that providers with the same settings share one. */
+  /** The key consists of the identity's settings, which is why providers with the same settings share it. */
   const running = new Map<string, RunningIdentity>();
-  /** Maps each provider that has an identity to the identity's key in `running`. */
+  /** The key in `running` for each provider that has an identity. */
   let keys = new Map<string, string>();
 
   const start = (settings: CloudIdentitySettings, key: string): RunningIdentity => {
@@ -63,7 +63,7 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
     exceptMetadataHosts(process.env);
     const serverClock = createServerClock(clock);
     const fields = () => ({ providers: [...keys].filter(([, used]) => used === key).map(([provider]) => provider), identity: type });
-    /** The last logged state. Failing identities retry often, so we only log changes. */
+    /** What we've logged last. An identity that fails keeps retrying, so we only log changes. */
     let reported: 'working' | 'retrying' | 'invalid' = 'working';
     const credential = createRefreshedCredential({
       load: createLoader(settings, serverClock),
@@ -89,8 +89,8 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
       authorize: async (request) => credential.current().authorize(request),
       rejected({ headers }) {
         const { date } = headers;
-        // Only AWS rejects requests because our clock is wrong. Correct the clock first, because a token that is
-        // derived at the wrong time would be useless.
+        // AWS is the only cloud that rejects requests if our clock is wrong. Correct it before we get a new token,
+        // because one that's derived at the wrong time would be useless.
         if (type === 'aws') serverClock.setByDate(typeof date === 'string' ? date : null);
         credential.refreshEarly();
       },
@@ -98,7 +98,7 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
     };
   };
 
-  /** Starts the identities that aren't running yet, and returns their credentials. */
+  /** Starts all identities that aren't running yet, and returns their credentials. */
   const add = (sources: readonly IdentitySource[]): RefreshedCredential[] =>
     sources.flatMap(({ name, identity }) => {
       if (identity === null) return [];

@@ -1,11 +1,11 @@
 import { metadataHosts } from '../../core/internal-hosts.ts';
 
 /**
- * Adds the clouds' metadata hosts to NO_PROXY. A proxy can't reach them, and it shouldn't see the credentials. The
- * clouds' libraries read this environment variable each time, and have no other way to configure it.
+ * Adds the clouds' metadata hosts to NO_PROXY. A proxy can't reach them, and shouldn't see the credentials anyway.
+ * There's no other way to tell the clouds' libraries, which read this variable each time.
  */
 export function exceptMetadataHosts(env: NodeJS.ProcessEnv): void {
-  // Set both spellings of the variable, because libraries disagree about which one takes precedence.
+  // Libraries don't agree on which spelling takes precedence, so set both.
   const value = `${env.NO_PROXY ?? ''},${env.no_proxy ?? ''}`;
   const entries = value.split(/[\s,]+/).filter((entry) => entry !== '');
   if (entries.includes('*')) return;

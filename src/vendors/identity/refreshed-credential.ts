@@ -1,9 +1,7 @@
 /**
- * Keeps a credential valid. We get the next one in the background after half to two thirds of its lifetime, so that a
- * cloud can be down for a long time before calls notice.
- *
- * While the cloud is down, we keep the current credential until it expires, and retry with a backoff. All delays have
- * jitter, because the processes of a service start at the same time.
+ * Keeps a credential valid. After half to two thirds of its lifetime, we get the next one in the background. That way,
+ * a cloud can be down for a long time before any call notices. Until then we keep the current credential and retry with
+ * a backoff. All delays have jitter, because the processes of a service start at the same time.
  */
 import { type BackgroundLoop, createBackgroundLoop } from '../../core/background-loop.ts';
 import { VendorError } from '../../core/errors.ts';
@@ -13,34 +11,33 @@ import type { Credential, LoadCredential } from './credential.ts';
 import { describeIdentityError } from './describe-identity-error.ts';
 
 export interface RefreshedCredential {
-  /** Throws VendorError if there is no valid credential. */
+  /** Throws VendorError if we have no valid credential. */
   current(): Credential;
-  /** Gets a new credential soon, because the vendor rejected the current one. */
+  /** Call this if the vendor has rejected the credential, so that we get a new one soon. */
   refreshEarly(): void;
   secrets(): readonly string[];
   state(): CredentialState;
   start(): void;
-  /** Resolves once the first attempt to get a credential has succeeded or failed, but after `limitMs` at the latest. */
+  /**
+   * Resolves when we've tried once to get a credential, whether or not it worked. Doesn't wait longer than `limitMs`.
+   */
   firstAttempt(limitMs: number): Promise<void>;
   stop(): void;
 }
 
 export interface CredentialState {
   readonly isValid: boolean;
-  /**
-   * The time until the credential expires. It's zero if there is no valid credential, and null if the credential never
-   * expires.
-   */
+  /** How long the credential is still valid. 0 if we have no valid one, and null if it never expires. */
   readonly remainingMs: number | null;
-  /** Failed attempts to get a credential since the start. */
+  /** How many attempts to get a credential have failed since the start. */
   readonly failures: number;
-  /** Why the last attempt failed, without secrets. Null if it succeeded. */
+  /** The reason why the last attempt failed, without any secrets. Null if it didn't. */
   readonly problem: string | null;
 }
 
 export interface RefreshOptions {
   readonly load: LoadCredential;
-  /** How messages name the identity, e.g. `aws`. */
+  /** The name of the identity in messages, e.g. `aws`. */
   readonly name: string;
   readonly clock: Clock;
   readonly onFailure?: (problem: string, state: CredentialState) => void;
@@ -51,13 +48,13 @@ const loadTimeoutMs = 30_000;
 const retries = { initialMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0.3 };
 const minDelayMs = 1_000;
 /**
- * Even if a credential doesn't expire, we look for a new one, because the file that contains it can be replaced at any
- * time.
+ * Somebody can replace the file with the credential at any time, so we look for a new one this often even if the
+ * current one doesn't expire.
  */
 const maxDelayMs = 3_600_000;
 /**
- * The minimum time between two early refreshes. A vendor can reject requests for reasons that a new credential won't
- * fix, so we don't refresh after each rejection.
+ * A vendor may reject requests for reasons that a new credential doesn't change. So we never refresh early more often
+ * than this.
  */
 const earlyRefreshIntervalMs = 300_000;
 
@@ -73,7 +70,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
     hasStarted = resolve;
   });
 
-  /** Counts a credential as expired a little early, because requests take a while to arrive. */
+  /** Requests take a while to arrive, so we let a credential expire a little early. */
   const remainingMs = (): number | null => {
     if (credential === null) return 0;
     if (credential.expiresAtMs === null) return null;

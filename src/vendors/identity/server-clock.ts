@@ -1,15 +1,15 @@
 /**
- * A clock that we correct with the `Date` header of a cloud's responses, because AWS rejects requests that are signed
- * with a wrong time.
+ * AWS rejects requests that are signed with a wrong time. So we correct this clock with the `Date` header of a cloud's
+ * responses.
  */
 import type { Clock } from '../../core/time.ts';
 
 export interface ServerClock extends Clock {
-  /** Sets the clock from a `Date` header that has just arrived. Returns true if this changed the time. */
+  /** Takes a `Date` header that has just arrived. Returns true if our clock was wrong. */
   setByDate(date: string | null): boolean;
 }
 
-/** `Date` has a resolution of one second, and the response takes a while to arrive. */
+/** `Date` only has whole seconds, and the response takes a while to arrive. */
 const toleratedMs = 30_000;
 
 export function createServerClock(clock: Clock): ServerClock {

@@ -12,7 +12,7 @@ export interface AwsCredentials {
 type SignerInit = ConstructorParameters<typeof SignatureV4>[0];
 type SourceData = string | ArrayBuffer | ArrayBufferView;
 
-/** Adapts Node's hashes to the interface that the signer expects. */
+/** Makes Node's hashes usable for the signer. */
 class Sha256 {
   private readonly hash: Hash | Hmac;
 
@@ -43,13 +43,14 @@ export async function createSigner(init: Pick<SignerInit, 'credentials' | 'regio
   return new Signer({ ...init, sha256: Sha256 });
 }
 
-/** Any other header could be changed by a proxy on the way. */
+/** Sign only these headers, because a proxy on the way could change any other. */
 const signedHeaders = /^(?:content-type|anthropic-.*|x-amz.*)$/;
 
 export async function signRequest(signer: SignatureV4, request: HttpRequest, signingDate: Date): Promise<HttpRequest> {
   const { origin, pathname, search } = request.url;
   const { protocol, hostname, host } = new URL(origin);
-  // Like AWS's own SDK, we encode all reserved characters of the path that we send, such as the colon of a model's name.
+  // We encode all reserved characters of the path, such as the colon in a model's name, because AWS's own SDK does so
+  // too.
   const path = pathname.split('/').map(encodeSegment).join('/');
   const body = request.body === null || Buffer.isBuffer(request.body) ? request.body : Buffer.concat(await Array.fromAsync(request.body));
   const { headers } = await signer.sign(
@@ -82,14 +83,14 @@ function encodeSegment(segment: string): string {
   return encodeReserved(decodeURIComponent(segment));
 }
 
-/** Encodes everything but the unreserved characters of RFC 3986. */
+/** Only leaves the unreserved characters of RFC 3986 as they are. */
 function encodeReserved(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
 /**
- * Returns a bearer token for Bedrock, which is a presigned URL. Unlike AWS's token generator, this function takes the
- * time as an argument, so that we can correct a wrong clock.
+ * Returns a bearer token for Bedrock, which is really a presigned URL. AWS has a token generator for this, but we can't
+ * pass it the time, which we need to correct a wrong clock.
  */
 export async function mintBedrockToken(signer: SignatureV4, expiresInSeconds: number, signingDate: Date): Promise<string> {
   const host = 'bedrock.amazonaws.com';
