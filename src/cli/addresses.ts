@@ -1,8 +1,7 @@
 /**
- * Publishes the addresses of the services that use a data directory, so that commands can find a running service. Each
- * service has its own file in `addresses/`, which is named after its host and port, so services that share a directory
- * don't overwrite each other's file. A killed service leaves its file behind, so readers use the newest address that
- * responds.
+ * Publishes the addresses of the services that use a data directory, so that commands can find one that's running.
+ * Services may share a directory, so each has its own file in `addresses/`, named after its host and port. A service
+ * that was killed leaves its file behind, which is why readers take the newest address that responds.
  */
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +9,7 @@ import { join } from 'node:path';
 const folderName = 'addresses';
 const probeTimeoutMs = 2_000;
 
-/** Publishes the address. Returns a function that removes it again. Rejects if the directory isn't writable. */
+/** Publishes the address and returns a function that removes it again. Rejects if we can't write to the directory. */
 export async function publishAddress(dataDir: string, url: string): Promise<() => Promise<void>> {
   const folder = join(dataDir, folderName);
   const file = join(folder, new URL(url).host.replaceAll(':', '-'));
@@ -20,8 +19,8 @@ export async function publishAddress(dataDir: string, url: string): Promise<() =
 }
 
 /**
- * Returns the address of a service that responds. If none does, returns the newest address for an error message, or
- * null if there isn't one.
+ * Returns the newest address that responds. If there's no response from any of them, returns the newest one for the
+ * error message, or null if there's none at all.
  */
 export async function findAddress(dataDir: string): Promise<string | null> {
   const addresses = await listAddresses(join(dataDir, folderName));
@@ -29,10 +28,9 @@ export async function findAddress(dataDir: string): Promise<string | null> {
   return addresses[0] ?? null;
 }
 
-/** Lists the published addresses, newest first. */
 async function listAddresses(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch(() => []); // no service has been started yet
-  // Another process may have removed it.
+  const names = await readdir(folder).catch(() => []); // No service has ever been started.
+  // Another process may have removed the file.
   const files = await Promise.all(names.map((name) => readAddress(join(folder, name)).catch(() => null)));
   return files
     .flatMap((file) => (file !== null && URL.canParse(file.url) ? [file] : []))
@@ -51,6 +49,6 @@ async function isReachable(address: string): Promise<boolean> {
     await response.body?.cancel();
     return response.ok;
   } catch {
-    return false; // The service isn't listening any more.
+    return false; // There's no service at this address anymore.
   }
 }

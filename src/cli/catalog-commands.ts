@@ -1,5 +1,5 @@
 /**
- * Implements the `gateway catalog` commands that import rows from the public price table into the running service, and
+ * Implements the `gateway catalog` commands that import rows from the public price table into the running service, or
  * remove them again.
  */
 import { convertTable } from '../config/convert-price-table.ts';
@@ -7,7 +7,7 @@ import { asArray, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
 
-/** Returns the service's receipt, together with the entries that we didn't send and the reasons. */
+/** Returns the service's receipt. It also contains the entries that we didn't send, and why. */
 export async function importCatalog({ send, args: { file = '' }, options }: Invocation): Promise<JsonObject> {
   const text = await readInput(file);
   const { providers } = await send('get /provision/catalog');
@@ -26,7 +26,7 @@ export async function importCatalog({ send, args: { file = '' }, options }: Invo
   return { ...receipt, skipped, foreign: unmatched };
 }
 
-/** Removes an imported row. If the model has a built-in row, that row becomes active again. */
+/** Removes an imported row. If we have a built-in row for the same model, that one becomes active again. */
 export function removeImportedRow({ send, args: { model = '' } }: Invocation): Promise<JsonObject> {
   return send('put /provision/catalog', { models: { [model]: null } });
 }

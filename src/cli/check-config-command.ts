@@ -1,7 +1,7 @@
 /**
- * Implements `gateway check-config [command]`. It validates the environment and gateway.yaml like `gateway <command>`
- * would, but doesn't start anything. It only uses the network with `--online`. In this case, it sends one or two free
- * requests to each provider, to find out whether the key and the address work.
+ * Implements `gateway check-config [command]`. It checks the environment and gateway.yaml just like `gateway
+ * <command>`, but doesn't start anything. It doesn't use the network either, unless you pass `--online`. Then it sends
+ * one or two free requests to each provider to find out if the key and the address work.
  */
 import { resolve } from 'node:path';
 import { type Config, ConfigError } from '../config/config.ts';
@@ -22,7 +22,7 @@ warnings, and exits with 0. With --online, it also sends a free request to each 
 
 const checkable = ['start', 'serve', 'worker', 'migrate'] as const;
 
-/** A provider's response to a free request. */
+/** What we found out from a free request to a provider. */
 interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;
@@ -30,8 +30,8 @@ interface ProviderCheck {
 }
 
 /**
- * Prints the summary or the help. Returns 1 if a provider doesn't work, and otherwise 0. Throws a ConfigError that
- * lists all mistakes.
+ * Prints the summary or the help. Returns 1 if any provider doesn't work, or else 0. If there are mistakes, throws a
+ * ConfigError that lists all of them.
  */
 export async function checkConfig(
   args: readonly string[],
@@ -85,7 +85,7 @@ function summarize(config: Config, file: string | null): [string, unknown][] {
 
 const temporalModes = { off: 'off', dev: 'development server' } as const;
 
-/** Returns the host, port and database in a URL, without the user and password. */
+/** Shortens a URL to its host, port and database, so that it doesn't show the user and the password. */
 function nameOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `${host}${pathname}`;

@@ -1,7 +1,7 @@
 /**
- * Runs the commands in `command-table.ts`. Each command sends a few requests to the running service. It prints the
- * response as text, or unchanged as JSON with `--json`. The exit status is 0. After an error, it's 1 and there's a line
- * on standard error.
+ * Runs the commands in `command-table.ts`. Each of them sends a few requests to the running service. We print the
+ * response as text, or as JSON if there's a `--json`. The exit status is 0, or 1 after an error. In that case, there's
+ * also a line on standard error.
  */
 import { CommanderError, Option, Command as Program } from 'commander';
 import { PriceTableError } from '../config/convert-price-table.ts';
@@ -21,7 +21,7 @@ export async function runCommand(argv: readonly string[], environment: Environme
     await createProgram(environment, output).parseAsync(argv, { from: 'user' });
     return 0;
   } catch (error) {
-    // Commander has printed the help or the error.
+    // Commander has already printed the help or the error.
     if (error instanceof CommanderError) return error.exitCode;
     if (!(error instanceof CommandError || error instanceof PriceTableError)) throw error;
     output.writeError(`gateway: ${error.message}\n`);
@@ -35,7 +35,7 @@ export function isCommandGroup(name: string): boolean {
   return groups.has(name);
 }
 
-/** Returns a line for each group of commands that call a running service. */
+/** Describes each group of commands that call a running service, in one line. */
 export function overview(): string {
   const lines = [...groups].map(([group, members]) => {
     const verbs = members.map(([name, { summary }]) => (name === group ? summary : name.slice(group.length + 1)));

@@ -24,7 +24,7 @@ export function formatBatches(response: JsonObject): string {
   return formatList('No batches.', batchColumns, response);
 }
 
-/** Formats a batch, with a table of its groups and their complete errors. */
+/** Formats a batch. Below a table of its groups, there are all of their errors. */
 export function formatBatch(batch: JsonObject): string {
   const groups = asArray(batch.groups).map(asObject);
   const facts = formatFacts([
@@ -46,7 +46,9 @@ export function formatBatch(batch: JsonObject): string {
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
 }
 
-/** Formats the response to replaying one batch, or all of a project's batches that are in some state. */
+/**
+ * Formats the response to a replay. That was either a single batch, or all of a project's batches in a certain state.
+ */
 export function formatReplay(batch: JsonObject): string {
   if (Array.isArray(batch.batches)) {
     const { project, state, batches } = batch;

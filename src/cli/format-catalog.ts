@@ -3,7 +3,7 @@ import { asArray, asObject, asString, type JsonObject } from '../core/json/narro
 import { formatUsd } from './format-reports.ts';
 import { type Column, formatList } from './table.ts';
 
-/** Names per line of skipped entries. Use `--json` to see them all. */
+/** A line lists this many skipped entries. `--json` shows all of them. */
 const maxNamesShown = 5;
 
 const columns: readonly Column[] = [

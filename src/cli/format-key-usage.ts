@@ -1,24 +1,20 @@
-/**
- * Formats the report of `gateway payload-key check`, which shows for each key what still needs it and what to do with
- * it.
- */
+/** Formats the report of `gateway payload-key check`. For each key, it says what still needs it and what to do next. */
 import type { PayloadKeyUsage } from '../temporal/client/payload-key-usage.ts';
 import { formatTable } from './table.ts';
 
 export interface KeyUsageReport {
   readonly runs: number;
   readonly schedules: number;
-  /** The keys in TEMPORAL_PAYLOAD_KEY in order, followed by keys that are needed but missing there. */
+  /** The keys in TEMPORAL_PAYLOAD_KEY in their order, and then the keys that should be there but aren't. */
   readonly keys: readonly KeyReport[];
 }
 
 interface KeyReport {
   readonly id: string;
-  /** True if the key is in TEMPORAL_PAYLOAD_KEY. */
   readonly configured: boolean;
   readonly runs: number;
   readonly schedules: number;
-  /** The ids of a few workflows and schedules that still need the key. */
+  /** A few of the workflows and schedules that still need the key. */
   readonly examples: readonly string[];
   readonly advice: string;
 }

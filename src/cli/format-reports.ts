@@ -3,7 +3,7 @@ import { asArray, asObject, isObject, type JsonObject } from '../core/json/narro
 import type { Invocation } from './command.ts';
 import { type Column, formatFacts, formatList, formatRecord, titleOf, toRows } from './table.ts';
 
-/** Maps commands to the functions that format the lists in their responses. */
+/** How to format a response that's a list, by command. */
 export const lists = {
   'projects list': list('No projects yet. Create one with: gateway projects create <project>', [
     ...['project', 'name', 'may_call'],
@@ -69,7 +69,7 @@ export const lists = {
   ]),
 };
 
-/** Formats a new key. The secret is on a line of its own so that it's easy to copy. */
+/** Formats a new key. Its secret has a line to itself, which makes it easy to copy. */
 export function formatIssuedKey(response: JsonObject, { options: { project } }: Invocation): string {
   const facts = formatFacts([
     ['prefix', response.prefix],
@@ -84,7 +84,7 @@ export function formatIssuedKey(response: JsonObject, { options: { project } }: 
   return `${String(response.key)}\n\n${facts}\nStore the key now, because it will not be shown again.\n`;
 }
 
-/** Formats a call, or a list of calls, failed attempts or refused calls. */
+/** Formats either a single call, or a list of calls, failed attempts or refused calls. */
 export function formatCalls(response: JsonObject, { options }: Invocation): string {
   if (response.object !== 'list') return formatRecord(response);
   if (isObject(response.counts)) return formatRefusedCalls(response);
@@ -106,7 +106,7 @@ const refusedCallColumns: readonly Column[] = [
   'id',
 ];
 
-/** Formats a row for each failed attempt. The `RESULT` column contains the outcome of the whole call. */
+/** There's a row for each failed attempt, but `RESULT` says how the whole call ended. */
 function formatFailedAttempts(response: JsonObject): string {
   const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)
@@ -131,7 +131,7 @@ const failedAttemptColumns: readonly Column[] = [
   ['MESSAGE', ({ error }) => asObject(error).message],
 ];
 
-/** Formats the status, with problems at the top and waiting work below. */
+/** Formats the status. Problems come first, followed by the work that's waiting. */
 export function formatStatus({ version, status, reasons, degraded, work }: JsonObject): string {
   const problems = [...asArray(reasons), ...asArray(degraded)].map((problem) => `- ${String(problem)}\n`).join('');
   const waiting = isObject(work)
@@ -150,8 +150,8 @@ export function formatRuleHits({ data }: JsonObject): string {
 }
 
 /**
- * Formats the month's totals, followed by a table for each group that has rows. Without a project, shows the totals of
- * all projects.
+ * Formats the totals of the month, and a table for each group that has any rows. If there's no project, these are the
+ * totals of all projects.
  */
 export function formatUsage(usage: JsonObject): string {
   if (usage.by_project !== undefined) return formatDeploymentUsage(usage);
@@ -206,7 +206,8 @@ export function formatReprice(response: JsonObject): string {
 }
 
 /**
- * Formats an amount with two to nine decimals, e.g. `$0.50` or `$0.0000123`. Returns null if the value isn't a number.
+ * Formats an amount with two to nine decimals, e.g. as `$0.50` or `$0.0000123`. Returns null for anything that isn't a
+ * number.
  */
 export function formatUsd(value: unknown): string | null {
   if (typeof value !== 'number') return null;

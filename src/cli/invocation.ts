@@ -1,4 +1,4 @@
-/** Turns a command and its arguments into requests to the service. */
+/** Turns a command line into requests to the service. */
 import { Option } from 'commander';
 import type { Environment } from '../config/environment.ts';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
@@ -9,8 +9,8 @@ import { connectService } from './service-client.ts';
 import { requireChange } from './special-commands.ts';
 
 /**
- * Returns a command's positional arguments. The project is a positional argument of the `projects` commands, and an
- * option of all other commands.
+ * Returns a command's positional arguments. In the `projects` commands, the project is one of them. In all others, it's
+ * an option.
  */
 export function argumentsOf(name: string, { operations, args = [] }: Command): { parameter: string; isRequired: boolean }[] {
   const inPath = new Set(operations.flatMap(parametersOf));
@@ -22,7 +22,10 @@ export function argumentsOf(name: string, { operations, args = [] }: Command): {
   ];
 }
 
-/** Returns the `--project` option. Returns null if the project is a positional argument, or isn't needed. */
+/**
+ * Returns the `--project` option. If the command doesn't need a project, or if it's a positional argument, returns
+ * null.
+ */
 export function projectOption(name: string, { operations }: Command): Option | null {
   const inPath = operations.filter((address) => parametersOf(address).includes('project'));
   if (isOfProjects(name) || inPath.length === 0) return null;
@@ -30,7 +33,7 @@ export function projectOption(name: string, { operations }: Command): Option | n
   return new Option('--project <project>', `slug of the project${isRequired ? ' (required)' : ''}`);
 }
 
-/** Returns the query and body fields that can be set with an option of the command. */
+/** Returns the fields of the query and the body for which the command has an option. */
 export function membersOf(name: string, command: Command): Member[] {
   const { operations, args = [], without = [] } = command;
   const others = [...args, ...without, ...(projectOption(name, command) ? ['project'] : [])];
@@ -48,7 +51,6 @@ interface Given {
   readonly environment: Environment;
   readonly output: CommandOutput;
   readonly options: Invocation['options'];
-  /** The positional arguments. */
   readonly given: readonly string[];
 }
 
@@ -60,7 +62,7 @@ export async function runInvocation(given: Given): Promise<void> {
   output.write(options.json === true ? `${JSON.stringify(response, null, 2)}\n` : command.format(response, invocation));
 }
 
-/** Sends a request to the first operation for which the user passed all path parameters. */
+/** Calls the first operation for which the user has passed all path parameters. */
 function sendFirst(name: string, { operations }: Command, { send, args, options, members }: Invocation): Promise<JsonObject> {
   const isGiven = (parameter: string): boolean => (args[parameter] ?? options[parameter]) !== undefined;
   const address = operations.find((one) => parametersOf(one).every(isGiven)) ?? operations.at(-1) ?? '';
@@ -70,7 +72,7 @@ function sendFirst(name: string, { operations }: Command, { send, args, options,
 
 async function createInvocation({ name, command, environment, output, options, given }: Given): Promise<Invocation> {
   const args = Object.fromEntries(argumentsOf(name, command).map(({ parameter }, at) => [parameter, given[at]]));
-  // URL parsers resolve `.` and `..` even if the dots are escaped, so the request would go to a different path.
+  // URL parsers resolve `.` and `..`, even if they're escaped, and the request would go somewhere else.
   for (const parameter of command.operations.flatMap(parametersOf)) {
     const value = args[parameter] ?? options[parameter];
     if (value === '.' || value === '..') throw new CommandError(`${parameter}: must not be ${value}, because a path can't contain it`);
@@ -109,7 +111,7 @@ async function createInvocation({ name, command, environment, output, options, g
   };
 }
 
-/** Collects the fields of the request. Options take precedence over fields in `--file`. */
+/** Collects the fields of the request. If a field is both in an option and in `--file`, the option wins. */
 async function readMembers(members: readonly Member[], options: Invocation['options']): Promise<Record<string, unknown>> {
   const read: Record<string, unknown> = typeof options.file === 'string' ? { ...(await readBodyFile(options.file)) } : {};
   for (const member of members) {
@@ -126,7 +128,10 @@ function attributeOf({ name }: Member): string {
   return new Option(`--${optionName(name)}`).attributeName();
 }
 
-/** Replaces field names in the service's error message by the names of the options, because users only know these. */
+/**
+ * Users only know the names of the options, so we put those into the service's error messages in place of the names of
+ * the fields.
+ */
 function nameOptions({ message, status, cause }: CommandError, members: readonly Member[]): CommandError {
   const named = message.replaceAll(/(^|; )([a-z_]+(?:\.[a-z_]+)*)((?:\.\d+)?: )/g, (all, before: string, path: string, after: string) =>
     members.some(({ name }) => name === path) ? `${before}--${optionName(path)}${after}` : all,

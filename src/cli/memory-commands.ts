@@ -1,6 +1,6 @@
 /**
- * Implements `gateway memory export` and `gateway memory import`. We never hold a whole file in memory, so files can be
- * of any length.
+ * Implements `gateway memory export` and `gateway memory import`. Files can have any length, because we never have all
+ * of one in memory.
  */
 import { open, rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -13,8 +13,8 @@ import { formatTable } from './table.ts';
 const team = '/provision/teams/{project}';
 
 /**
- * Uses a temporary name until the export is complete, so that a truncated file never gets the requested name. Only the
- * owner can read the file.
+ * The file has a temporary name until the export is complete. That way, nobody takes a truncated file for a complete
+ * one. Only its owner can read it.
  */
 export async function exportMemory({ download, options, output, warn }: Invocation): Promise<JsonObject> {
   const file = typeof options.output === 'string' ? options.output : null;
@@ -45,8 +45,8 @@ export function formatMemoryExport({ file, records }: JsonObject): string {
 }
 
 /**
- * Counts the records of an export or import while its chunks pass through. Each line is a record, except for the first
- * and the last one.
+ * Counts the records of an export or import as they pass through. Every line is a record, except for the first and the
+ * last.
  */
 function createCounter(chunks: AsyncIterable<Uint8Array>) {
   let lines = 0;

@@ -1,4 +1,4 @@
-/** Extra paragraphs for the help texts of some groups of commands. */
+/** Additional paragraphs for the help of some groups of commands. */
 export const notes: Readonly<Partial<Record<string, string>>> = {
   batches: `States: running, waiting, retrying, failing, done, failed, stopped.
 

@@ -1,12 +1,11 @@
 /**
- * Loads the API's operations under `/provision`, which scripts/write-openapi.js generates. Derives the commands that
- * call them.
+ * Loads the API's operations under `/provision`, which scripts/write-openapi.js has generated, and derives the names of
+ * the commands that call them.
  */
 import operations from './api-operations.json' with { type: 'json' };
 
-/** A query or body field. */
 export interface Member {
-  /** The field's path, e.g. `name`, or `ceilings.calls` in a nested object. */
+  /** The path of the field, e.g. `name`, or `ceilings.calls` if it's inside an object. */
   readonly name: string;
   readonly kind: string;
   readonly in?: string;
@@ -17,16 +16,14 @@ export interface Member {
 
 export interface Operation {
   readonly summary: string;
-  /** True if the response contains a list. */
   readonly list?: boolean;
-  /** True if the request takes a JSON body. */
   readonly body?: boolean;
   readonly members: readonly Member[];
 }
 
 export const apiOperations: Readonly<Record<string, Operation>> = operations;
 
-/** Better names for some commands than what we'd derive from their method and path. */
+/** For these commands, the name that we'd derive from the method and the path isn't good enough. */
 const renamed: Readonly<Record<string, string>> = {
   'applications delete': 'applications reset',
   'audit list': 'audit',
@@ -50,8 +47,7 @@ const renamed: Readonly<Record<string, string>> = {
 const verbs: Readonly<Record<string, string>> = { post: 'create', put: 'set', patch: 'set', delete: 'delete' };
 
 /**
- * Maps each command to the addresses of its operations, such as `get /provision/teams`. Operations with more path
- * parameters come first.
+ * Returns the operations of each command, e.g. `get /provision/teams`. Those with the most path parameters come first.
  */
 export function operationsByCommand(): ReadonlyMap<string, readonly string[]> {
   const byCommand = Map.groupBy(Object.keys(apiOperations), commandName);
@@ -60,13 +56,14 @@ export function operationsByCommand(): ReadonlyMap<string, readonly string[]> {
 }
 
 /**
- * Derives a command's name. For example, `post /provision/teams/{project}/keys/{prefix}/rotate` becomes `keys rotate`.
+ * Derives the name of a command from its operation, e.g. `keys rotate` from `post
+ * /provision/teams/{project}/keys/{prefix}/rotate`.
  */
 function commandName(address: string): string {
   const [method = '', path = ''] = address.split(' ');
   const nouns = path.split('/').filter((segment) => segment !== '' && !segment.startsWith('{'));
   const last = nouns.at(-1) ?? '';
-  // Collections are plural. A last segment that isn't, e.g. `rotate`, is a verb.
+  // If the last segment isn't plural, it's a verb and not a collection, e.g. `rotate`.
   const isVerb = nouns.length > 2 && !last.endsWith('s') && nouns.at(-2) !== 'teams';
   const name = isVerb ? `${nouns.at(-2)} ${last}` : `${last} ${verbs[method] ?? (apiOperations[address]?.list ? 'list' : 'show')}`;
   return renamed[name] ?? name;

@@ -1,6 +1,6 @@
 /**
- * Builds the commands' options and parses their values. Each option sets a field in the request, and the field's schema
- * determines which values are allowed.
+ * Builds the commands' options and parses their values. An option sets a field of the request, and the schema of the
+ * field says which values it accepts.
  */
 import { readFile } from 'node:fs/promises';
 import { Option } from 'commander';
@@ -9,7 +9,7 @@ import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import { CommandError } from './command.ts';
 import type { Member } from './operations.ts';
 
-/** Options whose name differs from that of their field. */
+/** For most options, we derive the name from their field. These have a different one. */
 const names: Readonly<Record<string, string>> = {
   'ceilings.calls': 'calls',
   'ceilings.cost': 'cost',
@@ -35,8 +35,8 @@ const names: Readonly<Record<string, string>> = {
 };
 
 /**
- * What people type for null, or for an empty list where null isn't allowed. For other options, this follows from their
- * kind.
+ * What people type if they want null, or an empty list if the field can't be null. If an option isn't listed here, it
+ * depends on its kind.
  */
 const words: Readonly<Record<string, string>> = {
   'delete-after-days': 'never',
@@ -48,7 +48,7 @@ const words: Readonly<Record<string, string>> = {
 };
 const nullWords: Readonly<Record<string, string>> = { boolean: 'default', choice: 'default', list: 'all', number: 'none' };
 
-/** Boolean options without a value. All others take `on` or `off`. */
+/** These boolean options have no value. For all others, people type `on` or `off`. */
 const switches = ['admin', 'disabled'];
 
 const valueNames: Readonly<Record<string, string>> = {
@@ -60,17 +60,14 @@ const valueNames: Readonly<Record<string, string>> = {
   time: 'time',
 };
 
-/** Lets an option be repeated, collecting its values. */
+/** Collects the values of an option that can be repeated. */
 export const collect = (text: string, previous: unknown): unknown[] => [...(Array.isArray(previous) ? previous : []), text];
 
 export function optionName(member: string): string {
   return names[member] ?? member.replaceAll(/[._]/g, '-');
 }
 
-/**
- * Returns the command line options for a field. A boolean field in a body has two of them, e.g. `--admin` and
- * `--no-admin`.
- */
+/** Returns the options for a field. If it's a boolean in the body there are two, e.g. `--admin` and `--no-admin`. */
 export function toOptions(member: Member): Option[] {
   const name = optionName(member.name);
   const { kind, values, description = '' } = member;
@@ -92,7 +89,7 @@ export function toOptions(member: Member): Option[] {
   return [kind === 'lists' ? option.argParser(collect) : option];
 }
 
-/** Converts an option's value to the value of its field. Throws CommandError. */
+/** Converts what the user typed to the value of the field. Throws CommandError. */
 export function parseMember(member: Member, given: unknown): unknown {
   const name = optionName(member.name);
   if (Array.isArray(given)) return name === 'rule' ? given.map(parseRule) : parseLists(given, name);
@@ -124,7 +121,7 @@ function wordFor({ name, kind, nullable }: Member): string | undefined {
   return words[optionName(name)] ?? (nullable ? nullWords[kind] : undefined);
 }
 
-/** Reads a file as text, or standard input if the name is `-`. */
+/** Reads a text from a file. If the name is `-`, reads standard input. */
 export async function readInput(file: string): Promise<string> {
   return readFile(file === '-' ? '/dev/stdin' : file, 'utf8').catch((cause: unknown) => {
     throw new CommandError(`cannot read ${file}: ${errorMessage(cause)}`, null, cause);

@@ -1,8 +1,9 @@
 /**
- * Implements `gateway payload-key check` and `gateway payload-key rotate`. They show which payload keys the runs in
- * Temporal still need, and print the next value of TEMPORAL_PAYLOAD_KEY during a rotation. They connect to Temporal
- * with the service's settings, and change nothing there. Keys are only printed by `rotate`, and only to standard
- * output.
+ * Implements `gateway payload-key check` and `gateway payload-key rotate`. They find out which payload keys the runs in
+ * Temporal still need. During a rotation, they print the next value of TEMPORAL_PAYLOAD_KEY.
+ *
+ * They connect to Temporal with the service's settings, and don't change anything there. `rotate` is the only one that
+ * ever prints keys, and only to standard output.
  */
 import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../config/config.ts';
@@ -125,7 +126,7 @@ function keyIdsOf(keys: readonly string[]): string[] {
   return keys.map((key) => keyFingerprint(Buffer.from(key, 'base64')));
 }
 
-/** Throws CommandError if we can't read from Temporal. */
+/** Throws CommandError if Temporal can't be read. */
 async function readUsage({ temporal, server }: EnvironmentSettings): Promise<PayloadKeyUsage> {
   if (temporal.mode === 'off') throw new CommandError('GATEWAY_TEMPORAL is off, so there are no runs');
   const { address, namespace, tls, apiKey } = readTemporalConnection(temporal);

@@ -1,4 +1,4 @@
-/** Commands that take more than a single request. */
+/** Commands that need more than one request. */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
@@ -7,14 +7,14 @@ const team = '/provision/teams/{project}';
 
 export async function createProject({ send, args }: Invocation): Promise<JsonObject> {
   const existing = await send(`get ${team}`).catch(nullIfNotFound);
-  // Check this first, because a PUT doesn't fail if the project exists, but changes it.
+  // If the project exists, a PUT would change it and not fail. So check that first.
   if (existing !== null) throw new CommandError(`the project ${args.project} already exists`);
   return send(`put ${team}`);
 }
 
 export async function setProject({ send, members }: Invocation): Promise<JsonObject> {
   requireChange(members, 'projects');
-  // Check that the project exists, because a PUT with a misspelled name would create a new project.
+  // If the name is misspelled, a PUT would create a new project. So check that there is one.
   await send(`get ${team}`);
   return send(`put ${team}`);
 }
@@ -50,7 +50,7 @@ export async function createPerson({ send, options, members }: Invocation): Prom
   return send('post /provision/people', { ...members, password });
 }
 
-/** Shows the call with this id, even if it was refused. Without an id, lists calls. */
+/** Shows the call with this id, which may be a refused one. Without an id, lists calls. */
 export async function readCalls({ send, args, options }: Invocation): Promise<JsonObject> {
   if (args.id !== undefined) {
     const call = await send(`get ${team}/calls/{id}`).catch(nullIfNotFound);
@@ -68,7 +68,7 @@ export async function readCalls({ send, args, options }: Invocation): Promise<Js
   return send(`get ${parent}/${isRefused ? 'refused-calls' : 'calls'}`);
 }
 
-/** Throws if there are no options that change anything. */
+/** Throws if the user hasn't passed any option that changes something. */
 export function requireChange(members: JsonObject, group: string): void {
   if (Object.keys(members).length === 0) throw new CommandError(`what should change? see gateway ${group} --help`);
 }

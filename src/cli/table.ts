@@ -1,7 +1,7 @@
-/** Formats plain text tables for a terminal. They have no borders, and each column is as wide as its widest cell. */
+/** Formats plain text tables for a terminal, without borders. A column is as wide as its widest cell. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 
-/** Formats a table with a header line. Empty cells are shown as `-`. */
+/** Formats a table, starting with its titles. Empty cells become `-`. */
 export function formatTable(titles: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map(cellText))];
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
@@ -16,10 +16,13 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('');
 }
 
-/** The name of a row's field, or a title and a function that returns the text of a cell. */
+/** Either the name of a field, or a title with a function that returns the text for a cell. */
 export type Column = string | readonly [title: string, show: (row: JsonObject) => unknown];
 
-/** Formats the list in a response. Returns `empty` if there are no rows. If `columns` is null, shows all fields. */
+/**
+ * Formats the list in a response. If it's empty, returns `empty`. If `columns` is null, there's a column for every
+ * field.
+ */
 export function formatList(empty: string, columns: readonly Column[] | null, response: JsonObject): string {
   const rows = toRows(response);
   if (rows.length === 0) return `${empty}\n`;
@@ -31,23 +34,22 @@ export function formatList(empty: string, columns: readonly Column[] | null, res
   );
 }
 
-/** Derives a column's title, e.g. `LAST USED` from `last_used_at`. */
+/** Derives the title of a column, e.g. `LAST USED` from `last_used_at`. */
 export function titleOf(member: string): string {
   return member.replace(/_at$/, '').replaceAll('_', ' ').toUpperCase();
 }
 
-/** Formats names and values as two aligned columns. */
+/** Formats names and values in two columns. */
 export function formatFacts(facts: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}\n`).join('');
 }
 
-/** Returns the response's list as rows. */
 export function toRows(response: JsonObject): JsonObject[] {
   return asArray(response.data).map(asObject);
 }
 
-/** Formats an object with a line for each field. Nested fields have names like `ceilings.calls`. */
+/** Formats an object, with one field per line. A nested field has a name such as `ceilings.calls`. */
 export function formatRecord(json: JsonObject): string {
   return formatFacts(flatten(json, ''));
 }
@@ -66,6 +68,6 @@ function cellText(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
   if (isObject(value)) return Object.keys(value).length === 0 ? '-' : JSON.stringify(value);
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(',');
-  // Replace control characters in names, because they could move the terminal's cursor.
+  // A control character in a name could move the cursor of the terminal, so replace those.
   return String(value).replace(/\p{Cc}/gu, '?');
 }

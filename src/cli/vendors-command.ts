@@ -1,6 +1,6 @@
 /**
- * Implements `gateway vendors`, which lists the known vendors, and `gateway vendors add`, which adds a provider to
- * gateway.yaml. On a terminal, it asks for everything that the options don't specify.
+ * Implements `gateway vendors`, which lists the vendors that we know, and `gateway vendors add`, which adds a provider
+ * to gateway.yaml. If it runs in a terminal, it asks for everything that's missing from the options.
  */
 import { existsSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -36,7 +36,7 @@ If add runs in a terminal, it asks for everything that is missing. It writes to 
 keeps everything that is in there. The file never contains the key itself.
 `;
 
-/** Asks a question. If the answer is empty, returns the default. Throws ConfigError if there is no terminal. */
+/** Asks a question, and returns the default if the answer is empty. Throws ConfigError if there's no terminal. */
 export type Ask = (question: string, byDefault: string | null) => Promise<string>;
 
 /** Runs the command and returns the exit status. Throws ConfigError. */
@@ -147,11 +147,11 @@ function parseModelNames(assignments: readonly string[]): Readonly<Record<string
 
 type Dialogue = Pick<Terminal, 'ask' | 'output'>;
 
-/** How many times we repeat a question. A typo shouldn't force people to start over. */
+/** People shouldn't have to start over because of a typo, so we ask this often. */
 const maxTries = 3;
 
 /**
- * Asks until `check` returns null. If the answer is invalid, `check` returns what's wrong with it. Throws ConfigError
+ * Asks until `check` returns null. As long as it doesn't, it returns what's wrong with the answer. Throws ConfigError
  * after three answers.
  */
 async function askUntilValid(
@@ -211,8 +211,8 @@ interface Insertion {
 }
 
 /**
- * Adds the provider to the text of the file. Throws ConfigError if the result isn't valid, or if we can't add to the
- * file.
+ * Adds the provider to the text of gateway.yaml. Throws ConfigError if that isn't possible, or if the result isn't
+ * valid.
  */
 function insert(
   text: string,
@@ -226,7 +226,7 @@ function insert(
   if (withProvider === null) throw new ConfigError([`${fileName}: cannot add to the providers section; add this by hand:\n\n${block}`]);
   const withTier = file.has('tiers') || model === '-' ? null : addToSection(withProvider, 'tiers', 'standard', [`${name}/${model}`]);
   const next = withTier ?? withProvider;
-  // The environment variable for the key doesn't have to be set yet, but everything else has to be valid.
+  // The environment variable for the key may still be missing, but everything else has to be valid.
   const variable = credential !== null && 'variable' in credential ? credential.variable : null;
   loadConfig({ env: variable === null ? env : { ...env, [variable]: env[variable] ?? 'to-be-set' }, fileText: next, fileName });
   return { text: next, hasTier: withTier !== null };
