@@ -1,18 +1,18 @@
-/** Deletes settled videos after their retention period. Their costs are kept, because they're stored with the calls. */
+/** Deletes settled videos when they've expired. What they cost remains, because that's stored with the calls. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { batchSize } from '../db/row-batches.ts';
 
 /**
- * Videos have to keep their row for as long as vendors keep operations and files (about two days), because it says
- * which project they belong to. The row also has the corrected cost of the call, so it must outlive the call's stay in
- * a journal.
+ * A video's row says which project it belongs to, so we have to keep it for as long as vendors keep operations and
+ * files, which is about two days. It also has the corrected cost of the call, which we need until the call has left the
+ * journal.
  */
 const retentionDays = 30;
 
 /**
- * Deletes one batch and returns its size. Returns 0 if there's nothing left to delete. Running videos are never
- * deleted.
+ * Deletes one batch and returns how many there were, so 0 means that there's nothing left to do. Never deletes a video
+ * that's still running.
  */
 export async function deleteExpiredVideos(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query(

@@ -1,6 +1,6 @@
 /**
- * Stores videos. There's one row for each operation that a vendor has accepted, written together with the outbox row of
- * the polling workflow. The first one to learn the result settles the video and the cost of its call. After that,
+ * Stores videos. When a vendor accepts an operation, we write a row for it, together with the outbox row of the
+ * workflow that polls it. Whoever learns the result first settles the video and the cost of its call. After that,
  * settling it again has no effect.
  */
 import { createHash } from 'node:crypto';
@@ -18,7 +18,7 @@ export interface NewVideo {
   readonly provider: string;
   readonly model: string;
   readonly operation: string;
-  /** Null if the price is unknown. */
+  /** Null if we don't know the price. */
   readonly secondNanos: number | null;
   readonly durationMs: number;
   readonly samples: number;
@@ -32,13 +32,13 @@ export interface Video extends NewVideo {
   readonly polledAt: number | null;
 }
 
-/** The final result of a video. `unknown` means that we've stopped polling without learning the outcome. */
+/** How a video ended. `unknown` means that we gave up polling before we found out. */
 export type VideoResult =
   | { readonly kind: 'done'; readonly uris: readonly string[]; readonly fileKeys: readonly string[] }
   | { readonly kind: 'failed'; readonly failure: string }
   | { readonly kind: 'unknown' };
 
-/** A correction for the row of the call that started the video. If `outcome` is null, the call keeps its outcome. */
+/** Corrects the row of the call that started the video. If `outcome` is null, its outcome stays the same. */
 export interface VideoCorrection {
   readonly callId: string;
   readonly outcome: Outcome | null;
@@ -49,15 +49,15 @@ export interface VideoCorrection {
 
 interface VideosDeps {
   readonly database: Database;
-  /** Corrects the cost of calls that are stored already. Runs inside `tx`. */
+  /** Corrects calls that are already stored, as a part of the transaction `tx`. */
   readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<unknown>;
 }
 
 export type Videos = ReturnType<typeof createVideos>;
 
 /**
- * All functions reject with `budget_unavailable` if the database is unavailable, because we can't start videos without
- * recording them.
+ * We can't start a video without recording it. So if the database is unavailable, all functions reject with
+ * `budget_unavailable`.
  */
 export function createVideos({ database, correctCalls }: VideosDeps) {
   const mapUnavailable = async <Result>(work: Promise<Result>): Promise<Result> => {
@@ -74,14 +74,14 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
   };
 
   return {
-    /** Rejects unless videos can be recorded at the moment. */
+    /** Rejects if we can't record videos right now. */
     async assertWritable(): Promise<void> {
       await mapUnavailable(database.query('select 1 from videos limit 1'));
     },
 
     /**
-     * Inserts the video and the outbox row for its workflow. Idempotent, so you can repeat it if you don't know whether
-     * it succeeded.
+     * Inserts the video and the outbox row for its workflow. This is idempotent, so if you don't know whether it has
+     * worked, just call it again.
      */
     add: (video: NewVideo): Promise<void> =>
       mapUnavailable(
@@ -111,8 +111,8 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 
     get: (callId: string) => findVideo('where call_id = $1::uuid', [callId]),
     /**
-     * Finds a video by its operation. Several projects can have a video with the same operation name. In that case, the
-     * video of the given project is returned.
+     * Finds a video by its operation. If several projects have a video with the same operation name, the given project
+     * comes first.
      */
     findByOperation: (projectId: string, operation: string) =>
       findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),
@@ -126,7 +126,7 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
       );
     },
 
-    /** Settles the video and its call. Does nothing if they're already settled. */
+    /** Settles the video and its call, unless somebody else has done that already. */
     settle: (video: Video, result: VideoResult, settledAt: number): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {
@@ -153,9 +153,9 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 }
 
 /**
- * Returns corrections for videos whose calls are being stored by the transaction `tx`. The video rows are locked until
- * `tx` ends. If a video is settled at the same time, either the result includes its correction, or whoever settles it
- * will find the call in the database.
+ * Returns corrections for videos whose calls `tx` is storing, and locks the rows of these videos until `tx` ends.
+ * Because of the lock, no correction is lost if somebody settles a video at the same time. Either we already see it
+ * here, or they find the call in the database.
  */
 export async function lockCorrections(tx: Queries, callIds: readonly string[]): Promise<readonly VideoCorrection[]> {
   if (callIds.length === 0) return [];
@@ -167,8 +167,8 @@ export async function lockCorrections(tx: Queries, callIds: readonly string[]): 
 }
 
 /**
- * Enqueues the polling workflows of all running videos again, because Temporal may have lost its state. Workflows that
- * are already running aren't started twice.
+ * Temporal may have lost its state, so this enqueues the polling workflows of all running videos again. A workflow
+ * that's still running isn't started twice.
  */
 export function reenqueueVideoPolls(database: Database): Promise<void> {
   const text = `select call_id as id, call_id as "callId", project_id as "projectId", provider, operation from videos
@@ -176,14 +176,14 @@ export function reenqueueVideoPolls(database: Database): Promise<void> {
   return enqueueInPages<VideoKey & { readonly id: string }>(database, text, toOutboxEntry);
 }
 
-/** Returns the price for `samples` videos in nano-dollars. Only rounds once. */
+/** Returns the price of `samples` videos in nano-dollars, and rounds only once. */
 function videoCost({ secondNanos, durationMs }: Pick<NewVideo, 'secondNanos' | 'durationMs'>, samples: number): number | null {
   if (secondNanos === null) return null;
   const prices = { perSecondNanos: BigInt(secondNanos), perImageNanos: null, perMillionCharactersNanos: null };
   return unitsCost({ seconds: (durationMs * samples) / 1_000 }, prices);
 }
 
-/** Calculates the cost of a video. A failed video costs nothing. If the result is unknown, we charge the estimate. */
+/** Returns what a video costs. If it failed, that's nothing. If we don't know the result, we charge the estimate. */
 function resultCost(video: Video, result: VideoResult): number | null {
   switch (result.kind) {
     case 'done':
@@ -197,7 +197,7 @@ function resultCost(video: Video, result: VideoResult): number | null {
 
 type VideoKey = Pick<NewVideo, 'callId' | 'projectId' | 'provider' | 'operation'>;
 
-/** Vendors can reuse the name of an operation, so the workflow id also depends on the call's id. */
+/** A vendor may use the name of an operation twice, so the call's id is a part of the workflow's id too. */
 function toOutboxEntry({ callId, projectId, provider, operation }: VideoKey): OutboxEntry {
   const hash = createHash('sha256').update([provider, operation, callId].join('\n')).digest('hex');
   return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId }, projectId };
