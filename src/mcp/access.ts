@@ -1,17 +1,17 @@
-/** Describes who makes a request, and which projects they have access to. */
+/** Says who is making a request, and which projects they have access to. */
 import { gatewayError } from '../core/errors.ts';
 import type { Person } from '../people/person.ts';
 import type { Scope } from '../people/scopes.ts';
 
-/** What a verified access token permits. */
 export interface Access {
   readonly person: Person;
   readonly scopes: readonly Scope[];
-  /** Milliseconds since the epoch. */
   readonly expiresAt: number;
-  /** The actor in the audit log. An OIDC token counts as the person who has signed in. */
+  /** The actor in the audit log. If it's an OIDC token, that's the person who has signed in. */
   readonly actor: 'personal_token' | 'person';
-  /** The client in the audit log. Either `token:<prefix>`, or the client id in an OIDC token. */
+  /**
+   * The client in the audit log. It's `token:<prefix>` for a personal token, or else the client id of the OIDC token.
+   */
   readonly client: string;
 }
 
@@ -20,14 +20,14 @@ export interface OwnProject {
   readonly slug: string;
 }
 
-/** Returns the projects of a person, or all projects for a deployment admin. */
+/** Returns the projects that the person belongs to. Deployment admins get all projects. */
 export type ProjectsOf = (person: Person) => Promise<readonly OwnProject[]>;
 
 const maxNamedProjects = 20;
 
 /**
- * Finds the project with this slug. If there's no slug, returns the person's only project. Throws `bad_request`. The
- * message doesn't reveal whether the slug belongs to somebody else's project.
+ * Finds the project with this slug, or the person's only project if there's no slug. Throws `bad_request`, with a
+ * message that doesn't reveal whether the slug belongs to somebody else's project.
  */
 export async function chooseProject(projectsOf: ProjectsOf, person: Person, slug: string | undefined): Promise<OwnProject> {
   const projects = await projectsOf(person);

@@ -1,8 +1,9 @@
 /**
- * The HTTP endpoint for MCP. We check the host, the origin and the token, and then pass the request to the official
- * SDK, which supports both versions of the protocol. The order matters. A request for a foreign host gets no
- * information, and a request without a token only finds out where to sign in. We read the body after all of these
- * checks.
+ * The HTTP endpoint for MCP. It checks the host, the origin and the token, and passes the request on to the official
+ * SDK, which supports both versions of the protocol.
+ *
+ * The order of the checks matters. A request for a foreign host doesn't learn anything, and one without a token only
+ * learns where to sign in. We don't read the body until all checks are done.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -23,11 +24,11 @@ import type { AnyTool } from './tools/tool.ts';
 import { type TokenDeps, verifyToken } from './verify-token.ts';
 
 export interface McpEndpointDeps {
-  /** Called for each request, because a reload can change the settings. */
+  /** A reload can change the settings, so we get them again for each request. */
   readonly resource: () => ResourceSettings;
   readonly tokens: TokenDeps;
   readonly projectsOf: ProjectsOf;
-  /** Clients list the tools in this order. */
+  /** This is also the order in which clients list the tools. */
   readonly tools: readonly AnyTool[];
   readonly clock: Clock;
   readonly logger: Logger;
@@ -35,9 +36,9 @@ export interface McpEndpointDeps {
 
 export interface McpEndpoint {
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Sends the protected resource metadata (RFC 9728). It doesn't require a token. */
+  /** Sends the metadata of the protected resource (RFC 9728). Clients don't need a token for this. */
   sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Waits for running tool calls, and then ends open streams. Later requests fail. */
+  /** Waits for running tool calls and then ends all streams. Later requests fail. */
   close(): Promise<void>;
 }
 
@@ -49,13 +50,13 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   const waitSeconds = createRateLimit();
   const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
-    // Clients can subscribe to changes, but there won't be any, because tools only change with a release.
+    // Clients can subscribe to changes, but there never are any, because tools only change with a release.
     maxSubscriptions: 100,
     onerror: (err) => logger.debug({ err }, 'MCP request rejected'),
   });
   const handle = toNodeHandler(handler, { onerror: (err) => logger.error({ err }, 'MCP request failed') });
 
-  /** Returns the access that the request's token permits. If there is no valid token, sends a 401 and returns null. */
+  /** Returns what the request's token permits. If there's no valid token, sends a 401 and returns null. */
   const authenticate = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -71,7 +72,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       return await verifyBearerToken(request.headers.authorization, { verifier: { verifyAccessToken }, ...advertised });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
-      // Request all scopes, so that a person only has to sign in once.
+      // Ask for all scopes right away. Otherwise people might have to sign in more than once.
       const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], ...advertised });
       response.setHeader('www-authenticate', challenge.headers.get('www-authenticate') ?? 'Bearer');
       sendJson(response, challenge.status, await challenge.json());
@@ -102,7 +103,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
           return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
       }
       const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
-      // Subscriptions don't count. They only end when the client or the process does.
+      // Don't wait for subscriptions, because they only end with the client or the process.
       if (!isListening(body)) running.add(handled);
       await handled.finally(() => running.delete(handled));
     },
@@ -127,7 +128,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   };
 }
 
-/** Gets the access that `authenticate` stored. */
+/** Returns what `authenticate` has found out about the token. */
 function accessOf(auth: AuthInfo | undefined): Access {
   const access = auth?.extra?.access;
   if (access === undefined) throw new Error('the request was not authenticated');

@@ -1,6 +1,6 @@
 import { OAuthError, OAuthErrorCode } from '@modelcontextprotocol/server';
 
-/** Returns an error that becomes a 401 with this message. */
+/** This error becomes a 401 with the given message. */
 export function invalidToken(message: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, message);
 }

@@ -1,12 +1,12 @@
-/** Limits the requests per person and minute. Each process counts separately. */
+/** Limits how many requests a person can make per minute. Every process counts for itself. */
 import { LRUCache } from 'lru-cache';
 import { minuteAt } from '../core/time.ts';
 
 const requestsPerMinute = 120;
 
 /**
- * Creates a function to call for each request. It returns null if the request is allowed, and otherwise in how many
- * seconds one will be.
+ * Returns a function to call for each request. The result is null if the request is allowed. If it isn't, it's the
+ * number of seconds to wait.
  */
 export function createRateLimit(limit: number = requestsPerMinute): (personId: string, now: number) => number | null {
   const counts = new LRUCache<string, { start: number; requests: number }>({ max: 10_000 });

@@ -1,6 +1,6 @@
 /**
  * Describes the MCP resource, so that clients can find out where to sign in (RFC 9728). Also decides which hosts and
- * origins are allowed. Without a public URL we only accept loopback names, because an attacker could make any other
+ * origins we accept. If there's no public URL, we only accept loopback names, because an attacker can make any other
  * name resolve to this machine (DNS rebinding).
  */
 import {
@@ -13,11 +13,11 @@ import { scopes } from '../people/scopes.ts';
 
 export interface ResourceSettings {
   /**
-   * The public URL without a trailing slash, e.g. `https://gateway.example.com`. If this is null, we only accept
+   * The public URL without a slash at the end, e.g. `https://gateway.example.com`. Null means that we only accept
    * loopback names.
    */
   readonly publicUrl: string | null;
-  /** The OIDC issuer. If this is null, we only accept personal tokens. */
+  /** The OIDC issuer. Null means that we only accept personal tokens. */
   readonly issuer: string | null;
 }
 
@@ -27,19 +27,19 @@ export interface RequestHeaders {
 }
 
 export interface Resource {
-  /** The audience for access tokens. */
+  /** Access tokens need to have this audience. */
   readonly url: string;
   readonly issuer: string | null;
   /**
-   * 401 and 403 responses point clients to this address to find out where to sign in. It's absent if there's no issuer.
-   * Clients would otherwise try to register with the gateway itself, and report that failure instead of our error.
+   * 401 and 403 responses tell clients to find out here where to sign in. If there's no issuer, we leave this out.
+   * Clients would then try to register with the gateway itself, and report that this failed in place of our error.
    */
   readonly metadataUrl?: string;
-  /** OAuth metadata of the protected resource (RFC 9728). */
+  /** The OAuth metadata about this protected resource (RFC 9728). */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Returns why we refuse a request, or null if its host and origin are allowed. */
+/** Returns the reason why we refuse the request, or null if we accept its host and origin. */
 export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin }: RequestHeaders): string | null {
   const allowed = [...localhostAllowedHostnames(), ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])];
   const checkedHost = validateHostHeader(host, allowed);
@@ -49,7 +49,8 @@ export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin 
 }
 
 /**
- * Describes the resource under the host name that the client has used. Check `headers` with `findForeignHost` first.
+ * Describes the resource under the host name that the client has used. Call `findForeignHost` before this to check the
+ * headers.
  */
 export function describeResource({ publicUrl, issuer }: ResourceSettings, { host = 'localhost' }: RequestHeaders): Resource {
   const url = `${publicUrl ?? `http://${host}`}/mcp`;

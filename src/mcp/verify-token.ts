@@ -1,21 +1,19 @@
 /**
- * Finds out who a token belongs to. We accept this gateway's personal tokens and access tokens from the configured OIDC
- * issuer, but never virtual keys.
+ * Finds out whose token this is. We accept the gateway's own personal tokens, and access tokens from the configured
+ * OIDC issuer. We never accept virtual keys.
  */
 import type { Access } from './access.ts';
 import { invalidToken } from './invalid-token.ts';
 import type { TokenSource } from './oidc-tokens.ts';
 
 export interface TokenDeps {
-  /** Returns null if the token is unknown, expired or revoked, or its person is disabled. */
+  /** Returns null if the token is unknown, expired or revoked, or if its person is disabled. */
   readonly findPersonalToken: (token: string) => Promise<Access | null>;
-  /**
-   * Throws an `OAuthError` for tokens that we don't accept, and `keystore_unavailable` if we can't reach the issuer.
-   */
+  /** Throws an `OAuthError` if we don't accept the token, and `keystore_unavailable` if we can't reach the issuer. */
   readonly verifyOidcToken: (token: string, source: TokenSource) => Promise<Access>;
 }
 
-/** Verifies a token. `source` is null if there is no OIDC issuer. Throws an `OAuthError`, which becomes a 401. */
+/** Verifies a token. `source` is null if there's no OIDC issuer. Throws an `OAuthError`, which becomes a 401. */
 export async function verifyToken(
   { findPersonalToken, verifyOidcToken }: TokenDeps,
   token: string,

@@ -6,7 +6,7 @@ import { type Batch, type BatchState, batchStates } from '../../memory/learning/
 import { type AnyTool, defineTool } from './tool.ts';
 
 export interface BatchesToolDeps {
-  /** Returns batches, newest first. */
+  /** The newest batch comes first. */
   readonly listBatches: (projectId: string, state: BatchState | null) => Promise<readonly Batch[]>;
 }
 

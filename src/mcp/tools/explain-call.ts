@@ -1,4 +1,4 @@
-/** `gateway_why` explains why a model has served a call, or why the call wasn't served at all. */
+/** `gateway_why` explains why a certain model served a call, or why none did. */
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
 import { callResponse, refusedCallResponse } from '../../http/shapes/provision-responses.ts';

@@ -1,6 +1,6 @@
 /**
- * `gateway_read_memory_settings` and `gateway_set_memory_settings`, for the same settings as in the console and under
- * `/provision`.
+ * `gateway_read_memory_settings` and `gateway_set_memory_settings`. These are the same settings as in the console and
+ * under `/provision`.
  */
 import { z } from 'zod';
 import { type Clock, dayMs, formatTime, formatTimeOrNull } from '../../core/time.ts';
@@ -18,17 +18,17 @@ import { type AnyTool, defineTool } from './tool.ts';
 
 export interface LastChange {
   readonly at: number;
-  /** A person's email, or `admin token`. Null if the person has been deleted. */
+  /** The email address of a person, or `admin token`. Null if the person has been deleted. */
   readonly by: string | null;
 }
 
 export interface MemorySettingsToolDeps {
   readonly readSettings: (projectId: string) => Promise<ShownMemorySettings>;
-  /** Returns null if nobody has ever changed the settings. */
+  /** Returns null if nobody has changed the settings so far. */
   readonly readLastChange: (projectId: string) => Promise<LastChange | null>;
-  /** Changes the settings and writes the audit row. Throws `bad_request`. */
+  /** Changes the settings and writes an audit row. Throws `bad_request` if the change is invalid. */
   readonly changeSettings: (access: Access, projectId: string, change: Readonly<Record<string, unknown>>) => Promise<MemorySettingsChange>;
-  /** Counts what the cleanup would delete if `rule` took effect at `at`. */
+  /** Counts what the cleanup would delete if `rule` took effect at the time `at`. */
   readonly previewRetention: (projectId: string, rule: DeletionStart['rule'], at: number) => Promise<RetentionPreview>;
   readonly clock: Clock;
 }
@@ -96,13 +96,13 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
 
 interface DeletionStart {
   readonly rule: Pick<PendingDeletion, 'delete_conversations_after_days' | 'delete_unlearned'>;
-  /** Absent if the rule is already in effect. */
+  /** Absent if the rule already applies. */
   readonly effectiveAt?: string;
 }
 
 /**
- * Returns the new deletion rule if the change makes the cleanup delete more, either now or after the notice period.
- * Otherwise returns null.
+ * If the change makes the cleanup delete more, returns the rule that does. It may apply now or only after the notice
+ * period. Returns null for any other change.
  */
 function findStart({ previous, settings: current }: MemorySettingsChange): DeletionStart | null {
   const { pending_deletion: pending, delete_conversations_after_days: days } = current;

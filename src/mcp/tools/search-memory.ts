@@ -1,6 +1,6 @@
 /**
- * `gateway_search_memory` searches like `POST /v1/memory/search`. If the request doesn't name an end user, it covers
- * all of the project's end users.
+ * `gateway_search_memory` works like `POST /v1/memory/search`, except that it searches all end users of the project if
+ * the request doesn't name one.
  */
 import { toSearchJson } from '../../http/shapes/memory-json.ts';
 import { memoryResponses } from '../../http/shapes/memory-responses.ts';

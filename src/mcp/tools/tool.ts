@@ -1,6 +1,6 @@
 /**
- * Describes tools as data. `defineTool` adds what all tools share: the scope, the project, errors without internal
- * details, and the format of results.
+ * Tools are data. `defineTool` adds what they all have in common, i.e. the scope, the project, the format of results,
+ * and errors that don't show any internal details.
  */
 import { type McpServer, requireScopes } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -16,14 +16,14 @@ export interface Tool<Input extends z.ZodObject> {
   readonly description: string;
   readonly scope: Scope;
   readonly isReadOnly: boolean;
-  /** The arguments, except for `project`, which every tool has. */
+  /** The arguments without `project`, which all tools have. */
   readonly input: Input;
-  /** The result, also without `project`. */
+  /** The result without `project`. */
   readonly output: z.ZodObject;
   run(input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
 }
 
-/** `Tool` without its input type, so that a list can contain tools with different inputs. */
+/** Leaves out the type of the input, so that tools with different inputs fit into one list. */
 export type AnyTool = Pick<Tool<z.ZodObject>, 'name'> & { register(server: McpServer, session: ToolSession): void };
 
 export interface ToolContext {
@@ -33,7 +33,7 @@ export interface ToolContext {
 
 export interface ToolResult {
   readonly output: Readonly<Record<string, unknown>>;
-  /** Put in front of the JSON output, for the model to read. */
+  /** A text for the model, which comes before the JSON output. */
   readonly summary?: string | null;
 }
 
@@ -77,8 +77,8 @@ export function defineTool<Input extends z.ZodObject>(tool: Tool<Input>): AnyToo
 }
 
 /**
- * Returns a message for the client. Messages of gateway errors are public. All other errors are logged, and the client
- * doesn't see their messages.
+ * Returns the message for the client. The messages of gateway errors are meant for it. All others could contain
+ * anything, so we log them and don't pass them on.
  */
 function publicMessage(error: unknown, tool: string, logger: Logger): string {
   const isPublic = error instanceof GatewayError;
