@@ -1,6 +1,6 @@
 /**
- * Validates and converts the settings of an application. They are stored as JSON in the format of the API, including
- * defaults.
+ * Validates and converts the settings of an application. We store them as JSON in the format of the API, with all
+ * defaults filled in.
  */
 
 import { z } from 'zod';
@@ -12,20 +12,20 @@ import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSett
 export type ApplicationWindow = 'day' | 'month' | 'total';
 
 export interface ApplicationCeiling {
-  /** A number of calls, or a cost in nano-dollars. Null means unlimited. */
+  /** A number of calls, or a cost in nano-dollars. Null means that there's no limit. */
   readonly limit: number | null;
   readonly window: ApplicationWindow;
 }
 
-/** The tiers override the project's tiers with the same names. */
+/** If the project has a tier with the same name, the application's own one overrides it. */
 export interface ApplicationSettings extends TierSettings {
   readonly ceilings: { readonly calls: ApplicationCeiling; readonly cost: ApplicationCeiling };
 }
 
-/** An application's settings in the format of the API, which we also use in the database. */
+/** An application's settings in the format of the API, which is also how we store them. */
 export type StoredApplication = z.output<typeof storedApplication>;
 
-/** Zero is allowed. An application with this ceiling can only make calls that don't count towards it. */
+/** Zero is fine. It means that the application can only make calls that don't count towards this ceiling. */
 const calls = z.int().min(0).nullable().describe('most calls per window');
 const cost = z.number().min(0).max(9_000_000).nullable().describe('highest cost of the calls per window, in USD');
 const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling, by default a month');
@@ -33,7 +33,7 @@ const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling
 const ceilings = { calls, cost };
 const windows = { calls: window, cost: window };
 
-/** Body of `PUT …/applications/{source}`. */
+/** The body of `PUT …/applications/{source}`. */
 export const applicationInput = z
   .strictObject({
     ceilings: z.strictObject(ceilings).partial(),
@@ -43,8 +43,8 @@ export const applicationInput = z
   .partial();
 
 /**
- * The stored settings of an application. The schema accepts unknown fields, because a newer version of the gateway may
- * have stored some.
+ * What we've stored for an application. There may be fields from a newer version of the gateway, so we accept those
+ * that we don't know.
  */
 const storedApplication = z.object({
   ceilings: z.object(ceilings).default({ calls: null, cost: null }),
@@ -52,12 +52,14 @@ const storedApplication = z.object({
   ...storedTierFields,
 });
 
-/** A parsed `PUT` request. All settings are optional, but `tiers` are replaced as a whole, as they are for projects. */
+/**
+ * A valid `PUT` request. Everything in it is optional. `tiers` are replaced as a whole, just like those of projects.
+ */
 export interface ApplicationChange {
   apply(current: StoredApplication): StoredApplication;
 }
 
-/** Validates the name and body of `PUT …/applications/{source}`. Throws `bad_request` with a list of all mistakes. */
+/** Validates the name and the body of `PUT …/applications/{source}`. Throws a `bad_request` that lists all mistakes. */
 export function parseApplicationChange(source: string, input: unknown): ApplicationChange {
   const change = parseOrBadRequest(applicationInput, input ?? {}, sourceIssues(source));
   return {
@@ -76,15 +78,15 @@ export function parseApplicationChange(source: string, input: unknown): Applicat
 const maxSourceLength = 256;
 
 /**
- * Returns the problems of an application's name. The length is counted in code points. We reject U+0000 and lone
- * surrogates, because we can't store them and no header can contain them.
+ * Checks the name of an application. We count its length in code points, and reject U+0000 and lone surrogates. We
+ * couldn't store these, and they can't occur in a header anyway.
  */
 export function sourceIssues(source: string): readonly Issue[] {
   const fits = source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength;
   return fits && !/[\0\p{Cs}]/u.test(source) ? [] : [{ path: 'source', message: `must be 1 to ${maxSourceLength} characters` }];
 }
 
-/** Parses the settings in a row. Missing settings get their defaults. */
+/** Parses the settings in a row and fills in defaults. */
 export function parseStoredApplication(row: unknown): StoredApplication {
   return storedApplication.parse(row);
 }

@@ -1,6 +1,6 @@
 /**
- * Settings that an application overrides in its project. They are loaded together with the project, so calls don't need
- * another query. A change invalidates the cached project in every process.
+ * An application can override settings of its project. We load these settings together with the project, so that calls
+ * don't need another query. If somebody changes them, every process drops the project from its cache.
  */
 import { gatewayError } from '../core/errors.ts';
 import { type Clock, formatTimeOrNull } from '../core/time.ts';
@@ -18,37 +18,39 @@ import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 export interface Application {
   readonly source: string;
   readonly settings: ApplicationSettings;
-  /** Null if nobody has stored settings yet, so these are the defaults. */
+  /** Null if nobody has changed any settings, so these are just the defaults. */
   readonly createdAt: number | null;
   readonly updatedAt: number | null;
 }
 
 export interface Applications {
   /**
-   * Creates or changes an application's settings. Settings that `input` omits stay unchanged. Throws `bad_request`, or
-   * `conflict` if a setting no longer has the value in `read`.
+   * Creates or changes the settings of an application. Whatever `input` leaves out stays the same. Throws
+   * `bad_request`, or `conflict` if a setting no longer has the value in `read`.
    */
   put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application>;
-  /** Removes an application's settings, so that the defaults apply. Throws `not_found` if there are none. */
+  /**
+   * Removes the settings of an application, which then has the defaults again. Throws `not_found` if there aren't any.
+   */
   reset(projectId: string, source: string): Promise<Application>;
   /**
-   * Returns an application's settings. Applications don't have to be created, so an unknown application has the
-   * defaults.
+   * Returns the settings of an application. Nobody has to create an application first, so if we don't know it, it has
+   * the defaults.
    */
   find(projectId: string, source: string): Promise<Application>;
-  /** Returns the applications that have settings, sorted by name. */
+  /** Returns all applications that have settings, sorted by name. */
   list(projectId: string): Promise<Application[]>;
 }
 
 export interface ApplicationsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** The NOTIFY channel. Its payload is the project's id. */
+  /** We send a project's id on this NOTIFY channel. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }
 
-/** Limited because a project loads all of its applications. */
+/** A project loads all of its applications, so there has to be a limit. */
 const maxApplications = 1_000;
 
 export function createApplications({ database, clock, channel, onChange }: ApplicationsOptions): Applications {
@@ -57,8 +59,8 @@ export function createApplications({ database, clock, channel, onChange }: Appli
       const change = parseApplicationChange(source, input);
       const now = new Date(clock.now());
       const row = await database.transaction(async (tx) => {
-        // Lock the project, so that concurrent partial updates don't overwrite each other and can't exceed the maximum
-        // number of applications.
+        // Without this lock, partial updates at the same time could overwrite each other, or exceed the maximum number
+        // of applications.
         await tx.query('select id from projects where id = $1::uuid for update', [projectId]);
         const [current] = await tx.query<ApplicationRow>(
           `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
@@ -122,7 +124,7 @@ export function createApplications({ database, clock, channel, onChange }: Appli
   };
 }
 
-/** Converts an application to the `application` object of the API. */
+/** Formats an application as the `application` object of the API. */
 export function toApplicationJson({ source, settings, createdAt, updatedAt }: Application): Record<string, unknown> {
   return {
     source,
@@ -132,7 +134,7 @@ export function toApplicationJson({ source, settings, createdAt, updatedAt }: Ap
   };
 }
 
-/** Subquery for the settings of all applications in the outer query's project: a JSON object, keyed by application. */
+/** Selects the settings of all applications of a project from an outer query, as a JSON object by application. */
 export const applicationsSubquery = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
 
 export function parseApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {

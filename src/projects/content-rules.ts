@@ -1,6 +1,6 @@
 /**
- * Reads and replaces a project's content rules. They are loaded together with the project, and a change invalidates the
- * cached project in every process.
+ * Reads and replaces a project's content rules. We load them together with the project. If somebody changes them, every
+ * process drops the project from its cache.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
@@ -10,16 +10,16 @@ import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 
 export interface ContentRules {
   find(projectId: string): Promise<readonly ContentRule[]>;
-  /** Replaces all rules. Throws `bad_request` with a list of all mistakes. */
+  /** Replaces all rules. Throws a `bad_request` that lists all mistakes. */
   put(projectId: string, input: unknown): Promise<readonly ContentRule[]>;
   /**
-   * Adds a rule, by default at the end. Throws `bad_request`, or `conflict` if another rule looks for the same text in
-   * the same place.
+   * Adds a rule, at the end unless you pass a position. Throws `bad_request`, or `conflict` if another rule already
+   * looks for the same text in the same place.
    */
   add(projectId: string, input: unknown, position?: number): Promise<ContentRule>;
   /**
-   * Changes the given fields of a rule. Its id comes from `ruleIdOf`. Null removes the expression. Throws the same
-   * errors as `add`, `not_found`, and `conflict` if the rule no longer has the values in `read`.
+   * Changes some fields of a rule, whose id comes from `ruleIdOf`. Null removes the expression. Throws the same errors
+   * as `add`, `not_found` if there's no such rule, and `conflict` if it no longer has the values in `read`.
    */
   change(
     projectId: string,
@@ -34,13 +34,13 @@ export interface ContentRules {
 export interface ContentRulesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** The NOTIFY channel. Its payload is the project's id. */
+  /** We send a project's id on this NOTIFY channel. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }
 
 export function createContentRules({ database, clock, channel, onChange }: ContentRulesOptions): ContentRules {
-  /** Replaces the rules by what `change` returns for the current ones. */
+  /** Passes the current rules to `change`, and stores the ones that it returns. */
   const update = async <Result>(
     projectId: string,
     change: (current: readonly ContentRule[]) => { readonly rules: readonly ContentRule[]; readonly result: Result },

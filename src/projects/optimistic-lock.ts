@@ -1,16 +1,16 @@
 /**
- * Optimistic locking for settings. Without it, two people who edit settings at the same time would overwrite each
- * other's changes.
+ * Optimistic locking for settings. If two people edit them at the same time, neither overwrites the other's changes by
+ * accident.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../core/errors.ts';
 
-/** Stored settings as the editor saw them, in whole or in part. */
+/** The settings that an editor saw, or some of them, as they were stored. */
 export type ReadSettings = Readonly<Record<string, unknown>>;
 
 /**
- * Throws `conflict` if a setting in `read` has a different value in `current`. Call this in the transaction that writes
- * the settings.
+ * Throws `conflict` if a setting in `read` isn't the same in `current`. Call this in the transaction that writes the
+ * settings.
  */
 export function assertNotModified(current: object, read: ReadSettings | undefined): void {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(current));

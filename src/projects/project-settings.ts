@@ -1,5 +1,6 @@
 /**
- * Validates and converts a project's settings. They are stored as JSON in the format of the API, including defaults.
+ * Validates and converts a project's settings. We store them as JSON in the format of the API, with all defaults filled
+ * in.
  */
 import { z } from 'zod';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
@@ -11,28 +12,28 @@ import type { ApplicationSettings } from './application-settings.ts';
 import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSettings } from './tiers.ts';
 
 export interface ProjectSettings extends TierSettings {
-  /** The providers that the project may use. Null allows all providers, and an empty list allows none. */
+  /** The project may only use these providers. Null stands for all of them, and an empty list for none. */
   readonly providers: readonly string[] | null;
-  /** Models and providers that are only tried if all others have failed. */
+  /** We don't try these models and providers until everything else has failed. */
   readonly retired: readonly string[];
-  /** Only providers with all of these tags get the project's calls. */
+  /** The project's calls only go to providers that have all of these tags. */
   readonly requiredTags: readonly string[];
-  /** If this is null, the setting in gateway.yaml applies. */
+  /** Null means that gateway.yaml decides. */
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** If this is null, the setting in gateway.yaml applies. */
+  /** Null means that gateway.yaml decides. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number; readonly sampled: boolean };
-  /** Says which code errors contain. With `vendor`, we use the vendor's code if it sent one. */
+  /** Which codes the errors have. With `vendor`, it's the vendor's own code if there is one. */
   readonly errorCodes: 'gateway' | 'vendor';
-  /** The IANA name of the time zone that reports use to split the time into days. */
+  /** The IANA name of a time zone. It determines when a day starts in reports. */
   readonly timeZone: string;
-  /** The settings that applications override, by application name. */
+  /** What each application overrides, by its name. */
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
-/** A project's settings in the format of the API, which we also use in the database. */
+/** A project's settings in the format of the API, which is also how we store them. */
 export type StoredSettings = z.output<typeof storedSettings>;
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');
@@ -86,23 +87,23 @@ const storedSettings = z.object({
   monthly_cap: fields.monthly_cap.default(null),
   on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
-  // These settings belong to `cache`, but they can't be nested there. During an upgrade, processes with an older
-  // version would reject unknown fields in `cache`.
+  // This belongs into `cache`. But an older version doesn't accept fields in there that it doesn't know, and during an
+  // upgrade some processes still have it.
   cache_sampled: fields.cache_sampled.default(false),
   error_codes: fields.error_codes.default('gateway'),
-  // Don't validate this. A process with newer time zone data may know names that we don't.
+  // Don't check this, because a process with newer time zone data may know names that we don't.
   time_zone: z.string().default('UTC'),
 });
 
-/** A validated body of a `PUT` request. */
+/** The body of a valid `PUT` request. */
 export interface ProjectChange {
   readonly name: string | undefined;
-  /** Returns the new settings. Settings that the request omits stay unchanged. */
+  /** Returns the new settings. Whatever the request leaves out stays the same. */
   apply(current: StoredSettings): StoredSettings;
 }
 
 /**
- * Validates the slug and body of `PUT /provision/teams/{project}`. Throws `bad_request` with a list of all mistakes.
+ * Validates the slug and the body of `PUT /provision/teams/{project}`. Throws a `bad_request` that lists all mistakes.
  */
 export function parseProjectChange(slug: string, input: unknown): ProjectChange {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
@@ -117,7 +118,7 @@ export function parseProjectChange(slug: string, input: unknown): ProjectChange 
   };
 }
 
-/** Parses the settings in a row. Missing settings get their defaults. */
+/** Parses the settings in a row and fills in defaults. */
 export function parseStoredSettings(row: unknown): StoredSettings {
   return storedSettings.parse(row);
 }
@@ -139,7 +140,7 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
   });
 }
 
-/** Returns the settings in the format of the API. Applications aren't included, because they have their own routes. */
+/** Formats the settings for the API. Applications have routes of their own, so we leave them out. */
 export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   return parseStoredSettings({
     providers: settings.providers,
@@ -157,7 +158,7 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   });
 }
 
-/** Drops undefined properties, because they would overwrite existing values. */
+/** Drops everything that's undefined, because it would overwrite an existing value. */
 function definedMembers<Part extends object>(part: Part): Partial<Part> {
   const entries = Object.entries(part).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Partial<Part>;

@@ -1,6 +1,6 @@
 /**
- * Projects own keys, budgets and memory. `get` runs for every call, so it's synchronous if the project is cached. A
- * NOTIFY invalidates a changed project in every process.
+ * Keys, budgets and memory all belong to a project. `get` runs for every call, so if the project is cached it's
+ * synchronous. When a project changes, every process drops it from its cache because of a NOTIFY.
  */
 
 import { gatewayError } from '../core/errors.ts';
@@ -19,8 +19,8 @@ import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjec
 import { createRuleHits, type RuleHits } from './rule-hits.ts';
 
 /**
- * The NOTIFY channel. Its payload is the id of the project that was created or changed. Changes to a project's
- * applications and rules count too.
+ * When a project is created or changed, we send its id on this NOTIFY channel. We do the same if its applications or
+ * rules change.
  */
 const projectChannel = 'gateway_projects';
 
@@ -30,7 +30,7 @@ export interface Project {
   readonly name: string;
   readonly settings: ProjectSettings & {
     readonly rules: CompiledRules;
-    /** The value of `performance.now()` when we started to read the settings. */
+    /** What `performance.now()` was when we started to read the settings. */
     readonly readAt: number;
   };
   readonly createdAt: number;
@@ -39,22 +39,22 @@ export interface Project {
 
 export interface Projects {
   /**
-   * Returns a project. Rejects with `not_found`, or with `keystore_unavailable` if the project isn't cached and the
-   * database doesn't respond.
+   * Rejects with `not_found` if there's no such project. If it isn't cached and the database doesn't respond, rejects
+   * with `keystore_unavailable`.
    */
   get(projectId: string): Promise<Project>;
-  /** Loads projects into the cache, so that later calls don't have to wait for the database. */
+  /** Loads projects into the cache, so that their calls don't have to wait for the database. */
   warm(projectIds: readonly string[]): Promise<void>;
   findBySlug(slug: string): Promise<Project | null>;
   /**
-   * Creates or changes a project from a request body. Settings that the body omits stay unchanged. Throws `conflict` if
-   * a setting or the name no longer has the value in `read`.
+   * Creates or changes a project. Whatever the body leaves out stays the same. Throws `conflict` if the name or a
+   * setting no longer has the value in `read`.
    */
   put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
-  /** Makes sure that the project exists. If it doesn't, creates it with default settings. */
+  /** Creates the project with default settings, unless it exists. */
   ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
   list(): Promise<Project[]>;
-  /** The settings of individual applications, which are also part of the project's own settings. */
+  /** Changes the settings of applications, which the settings of a project contain as well. */
   readonly applications: Applications;
   readonly contentRules: ContentRules;
   readonly ruleHits: RuleHits;
@@ -66,7 +66,7 @@ export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger?: Pick<Logger, 'warn'>;
-  /** Called with the id of a project after any process has changed it. */
+  /** We call this after any process has changed a project. */
   readonly onChange?: (projectId: string) => void;
 }
 
@@ -146,7 +146,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
   };
 }
 
-/** Converts a project to the `project` object of the API. */
+/** Formats a project as the `project` object of the API. */
 export function toProjectJson(project: Project): Record<string, unknown> {
   return {
     id: project.id,
@@ -170,12 +170,12 @@ interface ProjectRow {
 }
 
 /**
- * The required tags have their own column. If they were part of `settings`, a process with an older version could
- * remove them during an upgrade.
+ * The required tags have a column of their own. During an upgrade, an older process could drop them from `settings`
+ * without noticing.
  */
 const projectColumns = `id, slug, name, settings || jsonb_build_object('required_tags', required_tags) as settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
-/** Inserts a project, named after its slug. Returns false if the slug is taken. */
+/** Inserts a project that has its slug as its name. Returns false if the slug is taken. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
   const rows = await tx.query(
     `insert into projects (id, slug, name, settings, created_at, updated_at)

@@ -1,7 +1,9 @@
 /**
- * Counts how often content rules match, by rule and hour, and keeps the newest calls of each hour (table
- * `content_rule_hits`). We collect the hits in memory and write them once a second. So calls don't have to wait, and a
- * flood of hits only adds up in one row per rule and hour. If a process is killed, we lose its hits of the last second.
+ * Counts how often content rules match, per rule and hour, and remembers the newest calls of each hour (table
+ * `content_rule_hits`).
+ *
+ * We collect hits in memory and write them once a second. That way calls don't have to wait, and even a flood of hits
+ * only changes one row per rule and hour. If somebody kills the process, the hits of the last second are lost.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, dayMs, hourMs } from '../core/time.ts';
@@ -12,7 +14,7 @@ import type { Logger } from '../observability/logger.ts';
 export interface RuleHit {
   readonly projectId: string;
   readonly callId: string;
-  /** The rules that the call's input or output has matched. */
+  /** All rules that matched the call's input or output. */
   readonly rules: readonly ContentRule[];
 }
 
@@ -22,29 +24,29 @@ export interface RuleUse {
 }
 
 export interface RuleHits {
-  /** Records a hit without waiting. Never throws. */
+  /** Records a hit. This never waits and never throws. */
   record(hit: RuleHit): void;
-  /** Returns the hits of the last seven days for all of a project's rules, by rule id. */
+  /** Returns how often each of the project's rules has matched in the last seven days, by rule id. */
   count(projectId: string): Promise<ReadonlyMap<string, RuleUse>>;
-  /** Returns the ids of calls that a rule has matched in the last seven days, newest first. */
+  /** Returns the calls that a rule has matched in the last seven days, with the newest first. */
   listCalls(projectId: string, ruleId: string, page: { readonly before: string | null; readonly limit: number }): Promise<string[]>;
-  /** Returns the newest calls that matched these rules, and how often each rule matched. */
+  /** Returns for each of these rules how often it has matched, and the newest calls that it has matched. */
   list(
     projectId: string,
     rules: readonly ContentRule[],
     newest: number,
   ): Promise<{ readonly rule: ContentRule; readonly hits: number; readonly calls: readonly string[] }[]>;
-  /** Writes the hits that are still in memory. */
+  /** Writes whatever is still in memory. */
   stop(): Promise<void>;
 }
 
 export const ruleHitsDays = 7;
-/** How many call ids we keep per rule and hour. Further calls are only counted. */
+/** We remember this many calls per rule and hour, and just count the rest. */
 export const maxCallsPerHour = 100;
 const flushMs = 1_000;
 /**
- * Limits how many hits we keep in memory while the database is unavailable. An entry counts the hits of one rule in one
- * hour.
+ * We never keep more entries than this in memory while the database is unavailable. Each of them counts the hits of one
+ * rule in one hour.
  */
 const maxPending = 10_000;
 
@@ -53,7 +55,7 @@ interface PendingHits {
   readonly rule: string;
   readonly hour: number;
   hits: number;
-  /** Newest first. */
+  /** The newest call comes first. */
   calls: string[];
 }
 
@@ -78,7 +80,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
     } else if (pending.size < maxPending) pending.set(key, { projectId, rule, hour, hits, calls });
   };
 
-  /** If the database is unavailable, we keep the hits and try again later. */
+  /** Writes all hits. If the database is unavailable, we keep them and try again later. */
   const flush = async (): Promise<void> => {
     const taken = [...pending.values()];
     if (taken.length === 0) return;
@@ -87,7 +89,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
       await write(taken);
       isFailing = false;
     } catch (err) {
-      // The failed hits are older, so they come first.
+      // The hits that we couldn't write are older, so put them first.
       const newer = [...pending.values()];
       pending = new Map();
       for (const hits of [...taken, ...newer]) add(hits);
@@ -96,7 +98,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
     }
   };
 
-  /** Sort the rows, because processes that lock them in the same order can't deadlock. */
+  /** Rows are sorted, because processes that lock them in the same order can't deadlock. */
   const write = async (hits: readonly PendingHits[]): Promise<void> => {
     const rows = hits.map(({ hour, ...row }) => ({ ...row, hour: new Date(hour).toISOString() }));
     await database.query(
@@ -148,7 +150,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
     record({ projectId, callId, rules }) {
       const hour = Math.floor(clock.now() / hourMs) * hourMs;
       for (const rule of new Set(rules.map(ruleIdOf))) {
-        // After a failover, a call has several responses, which are checked separately. Count only one hit for the
+        // After a failover, a call has several responses, and we check each of them. That's still only one hit for the
         // call.
         const isCounted = pending.get(`${projectId} ${rule} ${hour}`)?.calls.includes(callId) ?? false;
         if (!isCounted) add({ projectId, rule, hour, hits: 1, calls: [callId] });
@@ -173,7 +175,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
   };
 }
 
-/** Deletes hits that are too old to be shown. Returns the number of rows. */
+/** Deletes the hits that are too old to be shown, and returns how many rows that were. */
 export async function deleteExpiredRuleHits(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query<{ deleted: number }>(
     `with expired as (delete from content_rule_hits where hour <= $1::timestamptz returning 1) select count(*) as deleted from expired`,

@@ -1,4 +1,7 @@
-/** Tiers that projects and applications define. They override the configuration's tiers with the same names. */
+/**
+ * The tiers that projects and applications define. If the configuration has a tier with the same name, they override
+ * it.
+ */
 import { z } from 'zod';
 import type { Tiers } from '../core/call.ts';
 
@@ -9,7 +12,7 @@ const modelId = z
 
 const tierName = z
   .string()
-  // This has to be a single expression, so that we can include it in the OpenAPI schema.
+  // The OpenAPI schema contains this too, so it has to be a single expression.
   .regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, {
     error: ({ input }) =>
       input === 'auto'
@@ -19,14 +22,13 @@ const tierName = z
 
 const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier; the name `auto` is reserved');
 
-/** The settings that contain tiers. */
 export const tierKinds = ['tiers', 'image_tiers', 'speech_tiers', 'transcription_tiers'] as const;
 export type TierKind = (typeof tierKinds)[number];
 
-/** The tiers of each kind, in the format of the API. */
+/** The tiers of all kinds, in the format of the API. */
 export type TierSets = Readonly<Record<TierKind, Tiers>>;
 
-/** The tiers of each kind, as settings contain them. */
+/** The tiers of all kinds, as settings contain them. */
 export interface TierSettings {
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
