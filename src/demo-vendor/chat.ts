@@ -1,4 +1,4 @@
-/** Handles POST /v1/chat/completions like OpenAI, with or without streaming. */
+/** Handles POST /v1/chat/completions as OpenAI does, both with and without streaming. */
 
 import {
   type ComposeReply,
@@ -15,7 +15,7 @@ import { asCount, asObject, asObjects, asString, type JsonObject } from './json.
 import { createdAt, type DemoRequest, type DemoResponse, type EventStream, jsonResponse } from './response.ts';
 import { splitArguments, splitText } from './tokens.ts';
 
-/** Returns a completion. If the body has no messages, returns the same 400 as OpenAI. */
+/** Returns a completion. If there are no messages in the body, this returns the same 400 as OpenAI. */
 export function handleChat(request: DemoRequest, compose: ComposeReply = composeReply): DemoResponse {
   const { json, model, requestNumber } = request;
   if (!Array.isArray(json.messages) || json.messages.length === 0)
@@ -76,7 +76,7 @@ export function toUsage({ inputTokens, outputTokens }: Reply) {
 
 function chatStream({ requestNumber, json, model }: DemoRequest, reply: Reply): EventStream {
   const includeUsage = asObject(json.stream_options).include_usage === true;
-  // Written once per word of the response, so build the constant part only once.
+  // We write this for each word of the response, so build the constant part only once.
   const head = `data: {"id":"chatcmpl-demo-${requestNumber}","object":"chat.completion.chunk","created":${createdAt},"model":${JSON.stringify(model)},"system_fingerprint":"fp_demo","choices":[`;
   const end = includeUsage ? '],"usage":null}\n\n' : ']}\n\n';
   const chunk = (delta: string, finishReason = 'null') =>

@@ -1,4 +1,4 @@
-/** The types and functions for composing a reply to a conversation. They don't depend on a vendor's API. */
+/** Types and functions for making up a reply to a conversation, no matter which vendor's API it came through. */
 
 import { asObject, asString, isObject, type JsonObject } from './json.ts';
 import { respondToMemoryPrompt } from './memory-worker.ts';
@@ -13,23 +13,22 @@ export interface Tool {
 
 export interface Conversation {
   readonly userText: string;
-  /** Images, audio clips and files in the last user message. */
+  /** How many images, audio clips and files the last user message has. */
   readonly attachments: number;
-  /** The result of the tool, if that's what the conversation ends with. Null after a user message. */
+  /** Set if the conversation ends with the result of a tool. Null if it ends with a user message. */
   readonly toolResult: string | null;
-  /** Characters in all messages, from which the demo vendor derives its token counts. */
+  /** The length of all messages in characters. We derive the token counts from it. */
   readonly characters: number;
   readonly tools: readonly Tool[];
-  /** With `named`, we always call this tool, no matter what the user's text says. */
+  /** With `named`, we call this tool no matter what the user says. */
   readonly toolChoice: 'auto' | 'none' | 'required' | { readonly named: string };
-  /** The JSON schema of the response, or null for free text. */
+  /** Null if the response is free text. */
   readonly schema: JsonObject | null;
   readonly maxTokens: number | null;
 }
 
 interface ToolCall {
   readonly name: string;
-  /** The arguments as a JSON string. */
   readonly arguments: string;
 }
 
@@ -43,7 +42,7 @@ export interface Reply {
 
 export type ComposeReply = (conversation: Conversation, request: DemoRequest) => Reply;
 
-/** Calls a tool if the user's text names one. Otherwise echoes the text, up to the caller's limit. */
+/** Calls a tool if the user's text names one. If not, echoes the text, up to the limit that the caller has set. */
 export function composeReply(conversation: Conversation, request: DemoRequest): Reply {
   const tool = conversation.toolResult === null ? chooseTool(conversation) : undefined;
   if (tool !== undefined) return toReply(conversation, { text: '', toolCalls: [callTool(tool, conversation)], end: 'tools' });
@@ -70,8 +69,8 @@ export function callTool(tool: Tool, { userText }: Conversation): ToolCall {
 }
 
 /**
- * Returns the tool that the user's text names. If the text asks for "a tool" or the caller requires one, returns the
- * first tool.
+ * Returns the tool that the user's text names. If it just asks for "a tool", or the caller requires a tool call, that's
+ * the first tool.
  */
 export function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undefined {
   if (toolChoice === 'none') return undefined;
@@ -88,8 +87,7 @@ function fitSchema(schema: JsonObject, text: string): unknown {
 }
 
 /**
- * Returns the simplest value that matches a JSON schema. Strings contain the user's text, arrays are empty, and numbers
- * are 1.
+ * Returns a simple value that fits a JSON schema. Strings contain the user's text, arrays are empty, and numbers are 1.
  */
 function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
   if ('const' in schema) return schema.const;
@@ -105,7 +103,7 @@ function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
 }
 
 /**
- * Returns the text of the last user message and the number of its attachments. `characters` counts the text of all
+ * Returns the text of the last user message and how many attachments it has. `characters` counts the text of all
  * messages.
  */
 export function readTexts(messages: readonly JsonObject[], textTypes: readonly string[]) {
@@ -118,15 +116,15 @@ export function readTexts(messages: readonly JsonObject[], textTypes: readonly s
   };
 }
 
-/** Parses a tool choice that has OpenAI's values. `nameOf` returns the name of the chosen tool. */
+/** Parses a tool choice that has the same values as OpenAI's. `nameOf` finds out which tool the choice names. */
 export function parseToolChoice(choice: unknown, nameOf: (choice: JsonObject) => unknown): Conversation['toolChoice'] {
   if (isObject(choice)) return { named: asString(nameOf(choice)) };
   return choice === 'required' || choice === 'none' ? choice : 'auto';
 }
 
 /**
- * Returns the text of a message and the number of its other parts. The content is either a string, or a list of parts
- * in which those with a type in `textTypes` contain text.
+ * Returns the text of a message and how many other parts it has. The content may be a string. If it's a list of parts,
+ * only those with a type in `textTypes` are text.
  */
 export function readContent(content: unknown, textTypes: readonly string[]): { readonly text: string; readonly attachments: number } {
   if (!Array.isArray(content)) return { text: asString(content), attachments: 0 };

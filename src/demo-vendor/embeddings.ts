@@ -1,6 +1,6 @@
 /**
- * Handles POST /v1/embeddings. It returns unit vectors that are derived from the words in a text, so that texts about
- * the same topic have similar vectors.
+ * Handles POST /v1/embeddings. The result is a unit vector that we derive from the words of a text, so texts about the
+ * same topic have similar vectors.
  */
 
 import { badRequest } from './errors.ts';
@@ -11,7 +11,7 @@ const defaultDimensions = 256;
 const maxDimensions = 4_096;
 const indexesPerWord = 4;
 
-/** Returns vectors as floats or base64. The input can be strings or arrays of token numbers. */
+/** Returns vectors as floats or base64. The input consists of strings or of arrays of token numbers. */
 export function handleEmbeddings({ json, model }: DemoRequest): DemoResponse {
   const texts = parseInputs(json.input);
   const dimensions = json.dimensions ?? defaultDimensions;
@@ -38,8 +38,8 @@ interface Input {
 }
 
 /**
- * Returns the texts or token lists to embed. `input` can be one of them or a list of several. Returns null if it has
- * any other form.
+ * Returns the texts or token lists to embed. `input` is either one of these or a list of them. Returns null if it's
+ * anything else.
  */
 function parseInputs(input: unknown): readonly Input[] | null {
   if (typeof input === 'string') return [textInput(input)];
@@ -63,7 +63,8 @@ function isTokens(value: unknown): value is readonly number[] {
 }
 
 /**
- * Derives a few indexes from the hash of each word, adds or subtracts 1 there, and then scales the vector to length 1.
+ * Derives a few positions from the hash of each word, and adds or subtracts 1 there. At the end, the vector is scaled
+ * to length 1.
  */
 function embed(text: string, dimensions: number): Float32Array {
   const sums = new Float32Array(dimensions);
@@ -76,13 +77,13 @@ function embed(text: string, dimensions: number): Float32Array {
     }
   }
   const length = Math.hypot(...sums);
-  // A text without words has a zero vector, and the words of a text can also cancel each other out. A zero vector can't
-  // be normalized, so we give it an arbitrary direction.
+  // If a text has no words, or if they cancel each other out, the vector is zero. We can't scale that to length 1, so
+  // give it some direction.
   if (length === 0) sums[0] = 1;
   return length === 0 ? sums : sums.map((sum) => sum / length);
 }
 
-/** Encodes the vector as little-endian 32-bit floats, regardless of the machine's byte order. */
+/** Encodes the vector as little-endian 32-bit floats, whatever the byte order of the machine. */
 function toBase64(vector: Float32Array): string {
   const bytes = Buffer.allocUnsafe(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);

@@ -1,23 +1,23 @@
-/** Describes how different vendors report errors, and which header contains the API key. */
+/** Every vendor reports errors in its own way, and has its own header for the API key. This describes both. */
 import { type DemoRequest, type DemoResponse, jsonHeaders } from './response.ts';
 
 export interface Family {
-  /** The headers in which the real vendors accept an API key. */
+  /** The real vendors accept an API key in any of these headers. */
   readonly keyHeaders: readonly string[];
   readonly requestIdHeader: string;
   readonly missingModel: string;
-  /** Returns the body of an error response, or of an error event in a stream. */
+  /** Returns the body of an error. A stream contains the same in its error event. */
   errorBody(details: ErrorDetails): object;
 }
 
 export interface ErrorDetails {
   readonly status: number;
   readonly message: string;
-  /** OpenAI's error code. The other vendors derive theirs from the status. */
+  /** OpenAI's code for the error. The other vendors derive theirs from the status. */
   readonly code?: string;
-  /** The name of the invalid request parameter, for OpenAI. */
+  /** Only OpenAI names the parameter that's invalid. */
   readonly param?: string;
-  /** The `details` in errors of Google and Anthropic. */
+  /** Only Google and Anthropic have `details`. */
   readonly details?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -45,7 +45,7 @@ export function errorResponse(family: Family, details: ErrorDetails): DemoRespon
   return { kind: 'body', status: details.status, headers: { ...jsonHeaders, ...details.headers }, body };
 }
 
-/** Returns OpenAI's response to an invalid request. */
+/** Returns what OpenAI says about an invalid request. */
 export function badRequest(message: string): DemoResponse {
   return errorResponse(openai, { status: 400, message });
 }

@@ -1,6 +1,6 @@
 /**
- * Handles POST /v1/images/generations and /v1/images/edits. It returns valid PNG files of the requested size. Their
- * color depends on the prompt.
+ * Handles POST /v1/images/generations and /v1/images/edits. The result is a valid PNG file of the requested size, in a
+ * color that depends on the prompt.
  */
 import { crc32, deflateSync } from 'node:zlib';
 import { badRequest } from './errors.ts';
@@ -12,7 +12,7 @@ const maxSide = 4_096;
 export const maxImages = 10;
 const outputTokensPerImage = 1_056;
 
-/** Always returns base64 regardless of `response_format`, like current image models. */
+/** Always returns base64, whatever `response_format` says, as current image models do. */
 export function handleImages({ json }: DemoRequest): DemoResponse {
   const prompt = asString(json.prompt);
   const size = parseSize(asString(json.size) || '1024x1024');
@@ -31,7 +31,7 @@ export function handleImages({ json }: DemoRequest): DemoResponse {
   return jsonResponse({ created: createdAt, data, usage });
 }
 
-/** Handles an edit, whose body is multipart, by drawing a new image. */
+/** Handles an edit by simply drawing a new image. Its body is multipart. */
 export function handleImageEdits(request: DemoRequest): DemoResponse {
   const { json } = request;
   if (json.image === undefined && json['image[]'] === undefined) return badRequest("Missing required parameter: 'image'.");
@@ -56,8 +56,8 @@ export function parseSize(text: string): Size | null {
 const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 /**
- * Draws a one-bit image in which all pixels have the first color of the palette. Even the largest image has only a few
- * hundred bytes.
+ * Draws an image with one bit per pixel, in which all pixels have the palette's first color. That way, even the largest
+ * image has only a few hundred bytes.
  */
 export function drawPng(size: Size, colour: number): Buffer {
   const header = Buffer.alloc(13);

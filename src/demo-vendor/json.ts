@@ -1,4 +1,4 @@
-/** Lenient readers for untrusted JSON: anything missing or of the wrong type counts as empty. */
+/** Lenient readers for untrusted JSON. If something is missing or has the wrong type, they treat it as empty. */
 
 export type JsonObject = { readonly [name: string]: unknown };
 
@@ -28,7 +28,7 @@ export function asString(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Returns a positive number, rounded down. Returns null for any other value. */
+/** Rounds a positive number down. Returns null for any other value. */
 export function asCount(value: unknown): number | null {
   return typeof value === 'number' && value > 0 ? Math.floor(value) : null;
 }

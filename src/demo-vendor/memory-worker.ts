@@ -1,11 +1,11 @@
 /**
- * Acts as a memory model. It derives memories from conversations, so that learning works without a real vendor. We
- * recognize a memory prompt by its response schema.
+ * Pretends to be a memory model by deriving memories from conversations. That way, learning works even without a real
+ * vendor. We recognize a memory prompt by its response schema.
  */
 import { asObject, asObjects, asString, isObject, type JsonObject, parseObject } from './json.ts';
 import { termsOf } from './tokens.ts';
 
-/** Returns the response to a memory prompt. Returns null for other prompts. */
+/** Returns null if this isn't a memory prompt. */
 export function respondToMemoryPrompt(schema: JsonObject, text: string): object | null {
   const properties = asObject(schema.properties);
   if (!isObject(properties.memories) && !(isObject(properties.merges) && isObject(properties.facts))) return null;
@@ -14,7 +14,7 @@ export function respondToMemoryPrompt(schema: JsonObject, text: string): object 
   return isObject(properties.memories) ? { memories: findMemories(prompt) } : consolidate(prompt);
 }
 
-/** Picks the sentences in which users talk about themselves. Questions don't count. */
+/** Takes the sentences in which users talk about themselves, except for questions. */
 function findMemories({ conversations }: JsonObject): object[] {
   const said = asObjects(conversations)
     .flatMap((conversation) => asObjects(conversation.messages))
@@ -32,8 +32,8 @@ function findMemories({ conversations }: JsonObject): object[] {
 }
 
 /**
- * Answers the prompt with which memory consolidates new memories. We merge memories that consist of the same words in
- * any order, and extract facts from sentences such as "I live in Oslo". The page lists all memories.
+ * Answers a prompt for consolidating memories. If several memories consist of the same words in any order, we merge
+ * them. We extract facts from sentences such as "I live in Oslo", and the page just lists all memories.
  */
 function consolidate({ new: added, known, facts }: JsonObject): object {
   const fresh = asObjects(added);

@@ -1,19 +1,19 @@
 /**
- * Model names that make the demo vendor do something other than echo, so that you can try out failover and memory.
- * These are `fail-<status>`, `rate-limited-<seconds>`, `break-after-<n>` (the stream breaks off after n deltas) and
- * `echo-body` (the response is the body of the request).
+ * With certain model names, the demo vendor does something other than echo, so that you can try out failover and
+ * memory. These are `fail-<status>`, `rate-limited-<seconds>`, `break-after-<n>` (breaks off the stream after n deltas)
+ * and `echo-body` (responds with the body of the request).
  */
 import { errorResponse, type Family, rateLimitResponse } from './errors.ts';
 import type { DemoRequest, DemoResponse } from './response.ts';
 
-/** Returns the error that a model name asks for, e.g. `fail-500`. Null for ordinary names. */
+/** Returns the error for a model name such as `fail-500`, or null for any other name. */
 export function failureOf({ model }: DemoRequest, family: Family): DemoResponse | null {
   const [, status, seconds] = /^(?:fail-([45]\d\d)|rate-limited-(\d+))$/.exec(model) ?? [];
   if (status !== undefined) return errorResponse(family, { status: Number(status), message: failureMessage(status, model) });
   return seconds === undefined ? null : rateLimitResponse(family, model, { headers: { 'retry-after': seconds } });
 }
 
-/** Returns the number of deltas after which the demo vendor breaks off the stream, or infinity. */
+/** Returns after how many deltas the stream breaks off. For most models that's infinity. */
 export function breakAfter({ model }: DemoRequest): number {
   return Number(/^break-after-(\d+)$/.exec(model)?.[1] ?? Infinity);
 }

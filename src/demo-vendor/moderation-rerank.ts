@@ -1,6 +1,6 @@
 /**
- * Handles POST /v1/moderations and POST /v1/rerank. Moderation searches for words from a list, and rerank counts the
- * words that a document shares with the query.
+ * Handles POST /v1/moderations and POST /v1/rerank. Moderation looks for words from a list, and rerank counts how many
+ * words a document shares with the query.
  */
 
 import { readContent } from './conversation.ts';
@@ -9,7 +9,7 @@ import { asCount, asString, isObject } from './json.ts';
 import { type DemoRequest, type DemoResponse, jsonResponse } from './response.ts';
 import { countTokens, termsOf } from './tokens.ts';
 
-/** Flags texts that contain words from a short list. The response has no `usage`, like OpenAI's. */
+/** Flags texts with words from a short list. There's no `usage` in the response, just as in OpenAI's. */
 export function handleModerations({ json, model, requestNumber }: DemoRequest): DemoResponse {
   const { input } = json;
   const texts = typeof input === 'string' ? [input] : Array.isArray(input) && input.length > 0 ? moderationTexts(input) : null;
@@ -18,8 +18,7 @@ export function handleModerations({ json, model, requestNumber }: DemoRequest): 
 }
 
 /**
- * Returns the texts to classify. An array of parts is a single input, while an array of strings contains several
- * inputs.
+ * Returns the texts to classify. An array of strings contains several inputs, but an array of parts is a single one.
  */
 function moderationTexts(input: readonly unknown[]): readonly string[] {
   return input.some(isObject) ? [readContent(input, ['text']).text] : input.map(asString);
@@ -44,7 +43,7 @@ const flaggedTerms: Readonly<Record<string, readonly string[]>> = {
   violence: ['kill', 'murder', 'attack'],
 };
 
-/** Scores each document by the share of words that it has in common with the query. */
+/** Of all the words in the query and the document, the document's score is the share that occurs in both. */
 export function handleRerank({ json, model, requestNumber }: DemoRequest): DemoResponse {
   const query = asString(json.query);
   const documents = Array.isArray(json.documents) ? json.documents.map(documentText) : [];

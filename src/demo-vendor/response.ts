@@ -1,32 +1,32 @@
-/** The demo vendor's requests and responses. Handlers turn a request into a response and never see the socket. */
+/** The demo vendor's requests and responses. Handlers turn one into the other and never see the socket. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from './json.ts';
 
 export interface DemoRequest {
-  /** The number of the request, starting at 1. Ids in the response contain it, so that they're all different. */
+  /** Requests are numbered from 1. The ids in a response contain this number, so that they're all different. */
   readonly requestNumber: number;
   readonly method: string;
-  /** The path with the query. */
+  /** The path, including the query. */
   readonly url: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** The parsed body, or an empty object if the request has no body. */
+  /** The parsed body. If there's none, it's an empty object. */
   readonly json: JsonObject;
   readonly model: string;
-  /** The variable part of the path, such as the name of a model, file or operation. */
+  /** The part of the path that varies, e.g. the name of a model, file or operation. */
   readonly pathParam: string;
-  /** Where clients reach this vendor, for links in responses. */
+  /** Links in responses begin with this, because it's where clients reach us. */
   readonly origin: string;
 }
 
 /**
- * A stream of server-sent events. Each string is a complete event (`data: ...` and a blank line). The opening, the
- * deltas and the closing are generated while they're being sent.
+ * A stream of server-sent events. Every string is a complete event (`data: ...` and a blank line). We generate them
+ * while we're sending.
  */
 export interface EventStream {
   readonly opening: Iterable<string>;
-  /** The events that carry content. Pacing and `break-after-<n>` count only these. */
+  /** Events with content. `paceMs` and `break-after-<n>` are only about these. */
   readonly deltas: Iterable<string>;
   readonly closing: Iterable<string>;
 }
@@ -45,7 +45,5 @@ export function binaryResponse(mediaType: string, body: Buffer): DemoResponse {
 
 export const jsonHeaders: Readonly<Record<string, string>> = { 'content-type': 'application/json' };
 
-/**
- * The creation time of all responses (2025-11-21). It's constant, so that identical requests get identical responses.
- */
+/** All responses claim to have been created on 2025-11-21, so that identical requests get identical responses. */
 export const createdAt = 1_763_678_400;

@@ -1,4 +1,4 @@
-/** The demo vendor's routes. We only implement those that its models in the built-in catalog need. */
+/** The demo vendor's routes. There's nothing here that its models in the built-in catalog don't need. */
 import { handleChat } from './chat.ts';
 import { handleEmbeddings } from './embeddings.ts';
 import { type Family, gemini, openai } from './errors.ts';
@@ -12,13 +12,13 @@ import { createVideos } from './videos.ts';
 
 export interface Route {
   readonly family: Family;
-  /** Reads the name of the model in a request. Null for routes whose requests don't name a model. */
+  /** Returns the model that a request names. Null for routes on which requests don't name one. */
   readonly readModel: ((parts: { json: JsonObject; pathParam: string; query: string }) => string) | null;
   readonly handle: (request: DemoRequest) => DemoResponse;
   readonly needsKey: boolean;
 }
 
-/** Returns the route of a request, and the variable part of its path. Returns null if the path is unknown. */
+/** Returns the route and the variable part of the path, or null if we don't have this path. */
 export type FindRoute = (method: string, path: string) => { readonly route: Route; readonly pathParam: string } | null;
 
 export function createRoutes(): FindRoute {
@@ -45,7 +45,7 @@ export function createRoutes(): FindRoute {
   };
 }
 
-/** Finds a route by regular expressions. Their first group is the variable part of the path. */
+/** Finds a route by regular expressions. The first group is the variable part of the path. */
 export function matchPatterns(patterns: readonly (readonly [method: string, path: RegExp, route: Route])[]): FindRoute {
   return (method, path) => {
     for (const [patternMethod, pattern, route] of patterns) {

@@ -1,7 +1,8 @@
 /**
- * The demo vendor is a local model vendor for which you don't need an account. `npm start` uses it if no vendor key is
- * set. It echoes what it receives, gives identical responses to identical requests, and accepts any key. It doesn't
- * import any other code of the gateway. The scripted vendor of the tests (test/support/scripted-vendor) extends it.
+ * The demo vendor is a model vendor that runs locally and doesn't need an account. `npm start` uses it if there's no
+ * key for any other vendor. It echoes what it receives, accepts any key, and always gives the same response to the same
+ * request. It doesn't import any other code of the gateway. The tests have a scripted vendor that extends it
+ * (test/support/scripted-vendor).
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -16,16 +17,16 @@ import { parseForm } from './transcriptions.ts';
 import { writeResponse } from './write-response.ts';
 
 export interface DemoVendor {
-  /** The URL without a path. Base URLs are `${url}/v1` (chat) and `${url}/v1beta` (video). */
+  /** The URL without a path. To get a base URL, append `/v1` for chat or `/v1beta` for video. */
   readonly url: string;
-  /** Closes all connections. A second call waits for the first one. */
+  /** Closes all connections. It's fine to call this twice, the second call just waits. */
   close(): Promise<void>;
 }
 
 export interface DemoVendorOptions {
   readonly host?: string;
   readonly port?: number;
-  /** The time between two deltas of a stream. With about 15, you can watch the text being streamed. */
+  /** How long a stream waits between two deltas. At about 15, you can watch the text appear. */
   readonly paceMs?: number;
 }
 
@@ -45,14 +46,14 @@ export interface ReceivedRequest {
   readonly request: DemoRequest;
   readonly route: Route | null;
   readonly family: Family;
-  /** What to respond if the request is invalid. Otherwise null. */
+  /** Set if the request is invalid, so this has to be the response. */
   readonly refusal: DemoResponse | null;
 }
 
 const keepAliveMs = 75_000;
 const backlog = 8_192;
 
-/** Starts a server that parses each request and passes it to `respond`. */
+/** Starts a server that parses requests and passes them to `respond`. */
 export async function startVendorServer({
   host = '127.0.0.1',
   port = 0,
@@ -107,8 +108,8 @@ export async function startVendorServer({
     try {
       await respond(await receive(request), response);
     } catch (error) {
-      // A client that disconnects while sending isn't an error. Anything else is a bug, and the connection can't be
-      // used any more.
+      // It isn't an error if a client disconnects while it's still sending. Anything else is a bug, and we can't use
+      // the connection anymore.
       if (request.complete) process.emitWarning(`demo vendor: ${String(error)}`);
       response.destroy();
     }
@@ -145,7 +146,7 @@ function findRequestError(
   return readModel !== null && model === '' ? errorResponse(family, { status: 400, message: family.missingModel }) : null;
 }
 
-/** Parses a JSON or multipart body. Returns null if it can't. */
+/** Parses a JSON or multipart body. Returns null if it's invalid. */
 function parseBody({ method, headers }: IncomingMessage, body: Buffer): JsonObject | null | Promise<JsonObject | null> {
   if (body.length === 0 && method === 'GET') return {};
   const { 'content-type': type = '' } = headers;
@@ -160,7 +161,7 @@ function decodePathParam(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A stray percent sign, so take the text literally.
+    // There's a percent sign that isn't an escape, so take the text literally.
     return text;
   }
 }

@@ -1,4 +1,4 @@
-/** Handles POST /v1/audio/speech. It returns silent MP3 audio whose length depends on the text. */
+/** Handles POST /v1/audio/speech. The result is silent MP3 audio, which is longer for a longer text. */
 import { badRequest } from './errors.ts';
 import { asString } from './json.ts';
 import { binaryResponse, type DemoRequest, type DemoResponse } from './response.ts';
@@ -18,8 +18,8 @@ export function handleSpeech({ json }: DemoRequest): DemoResponse {
 
 const mp3FramesPerTerm = 4;
 /**
- * A frame in MPEG-1 layer III, 32 kbit/s, 44.1 kHz, mono. The side information is all zeros, which makes it 26 ms of
- * silence.
+ * A frame in MPEG-1 layer III, at 32 kbit/s and 44.1 kHz in mono. Since its side information is all zeros, it's 26 ms
+ * of silence.
  */
 const mp3Frame = Buffer.concat([Buffer.from([0xff, 0xfb, 0x10, 0xc4]), Buffer.alloc(100)]);
 
@@ -27,7 +27,7 @@ export function makeMp3(text: string): Buffer {
   return Buffer.alloc(mp3Frame.length * mp3FramesPerTerm * countSpokenTerms(text), mp3Frame);
 }
 
-/** Returns how many words to speak. At least one, or the file would be empty. */
+/** Returns how many words to speak. It's at least one, because the file would be empty otherwise. */
 export function countSpokenTerms(text: string): number {
   return Math.min(Math.max(termsOf(text).length, 1), maxSpokenTerms);
 }

@@ -1,7 +1,7 @@
 /**
- * Handles POST /v1/audio/transcriptions and /v1/audio/translations. The demo vendor doesn't recognize speech, so the
- * transcript only names the file. It estimates the duration from the file's size, as if every file were 16-bit mono
- * audio at 16 kHz.
+ * Handles POST /v1/audio/transcriptions and /v1/audio/translations. The demo vendor doesn't understand speech, so its
+ * transcript just names the file. It estimates the duration from the size of the file, as if it were 16-bit mono audio
+ * at 16 kHz.
  */
 import { badRequest } from './errors.ts';
 import { asObject, asString, type JsonObject } from './json.ts';
@@ -10,8 +10,8 @@ import { binaryResponse, type DemoRequest, type DemoResponse, jsonResponse } fro
 const bytesPerSecond = 32_000;
 
 /**
- * Parses a multipart body. Text fields become strings, and files become objects with their name and size. Returns null
- * if we can't parse the body.
+ * Parses a multipart body. Text fields become strings, and files become objects with a name and a size. Returns null if
+ * the body is invalid.
  */
 export async function parseForm(contentType: string, body: Buffer): Promise<JsonObject | null> {
   try {
@@ -33,7 +33,7 @@ export function handleTranscription({ json }: DemoRequest): DemoResponse {
     : jsonResponse({ text, usage });
 }
 
-/** Returns the transcript of the uploaded file, or null if there is no file. */
+/** Returns the transcript of the file, or null if there's no file. */
 export function transcribe(json: JsonObject) {
   const { name, size } = asObject(json.file);
   if (typeof size !== 'number' || size === 0) return null;

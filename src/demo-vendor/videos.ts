@@ -1,6 +1,6 @@
 /**
- * Implements Google's video API. Starting a video returns an operation. The first two polls say that it's running, and
- * the third one returns its files.
+ * Implements Google's video API. Starting a video returns an operation. If you poll it, it's still running the first
+ * two times, and the third time it returns its files.
  */
 import { errorResponse, gemini } from './errors.ts';
 import { asCount, asObject, asObjects, asString } from './json.ts';
@@ -10,7 +10,7 @@ const pollsUntilDone = 2;
 const maxOperations = 1_000;
 const maxSamples = 4;
 
-/** Remembers video operations. When there are too many, the oldest ones go. */
+/** Remembers the operations, but drops the oldest ones if there are too many. */
 export function createVideos() {
   const operations = new Map<string, { readonly samples: number; polls: number }>();
   return {
@@ -43,5 +43,5 @@ export function createVideos() {
   };
 }
 
-/** The smallest MP4 file that programs recognize. It consists of a brand box and an empty media data box. */
+/** The smallest file that programs take for an MP4. It has a brand box and an empty media data box. */
 export const emptyMp4 = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp42\0\0\0\x08mdat', 'latin1');

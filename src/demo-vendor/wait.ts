@@ -1,9 +1,9 @@
-/** Waits while a response is being sent. Waiting ends early if the client disconnects. */
+/** Waits while we're sending a response, but no longer than until the client disconnects. */
 import type { ServerResponse } from 'node:http';
 
 /**
- * Resolves when `start` calls `done` or the client disconnects. In both cases, calls the function that `start`
- * returned.
+ * Resolves when `start` calls `done`, or when the client disconnects. In both cases, this first calls the function that
+ * `start` has returned.
  */
 export function waitFor(response: ServerResponse, start: (done: () => void) => () => void): Promise<void> {
   if (response.destroyed) return Promise.resolve();

@@ -1,6 +1,6 @@
 /**
- * Writes a response to the socket. It's done when everything has been written, or when the client disconnects. If the
- * client is slow, only a single event is buffered.
+ * Writes a response to the socket. This ends when everything is written, or when the client disconnects. If the client
+ * is slow, we never buffer more than one event.
  */
 import type { ServerResponse } from 'node:http';
 import type { DemoResponse } from './response.ts';
@@ -8,9 +8,9 @@ import { waitFor, waitMs } from './wait.ts';
 
 export interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
-  /** The time between two deltas of a stream. */
+  /** How long to wait between two deltas of a stream. */
   readonly paceMs: number;
-  /** The connection is closed after this many deltas. */
+  /** After this many deltas, we close the connection. */
   readonly breakAfter: number;
 }
 
@@ -40,7 +40,7 @@ export async function writeResponse(response: ServerResponse, outgoing: DemoResp
 
 export const streamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
-/** Resolves when the client is ready for the next part or has disconnected. */
+/** Resolves when the client can take the next part, or when it has disconnected. */
 export async function writePart(response: ServerResponse, part: string | Buffer): Promise<void> {
   if (response.destroyed || response.write(part)) return;
   await waitFor(response, (done) => {
@@ -50,11 +50,11 @@ export async function writePart(response: ServerResponse, part: string | Buffer)
 }
 
 /**
- * Closes the connection as if the vendor had crashed. The client receives everything that was written, but not the end
- * of the response.
+ * Closes the connection as if the vendor had crashed. The client gets everything that we've written, but not the end of
+ * the response.
  */
 export function endSocket(response: ServerResponse): void {
-  // Node keeps the head and the last chunk in a buffer until the next iteration of the event loop. If we closed the
-  // socket before that, the client wouldn't receive them.
+  // Node keeps the head and the last chunk in a buffer until the next iteration of the event loop. If we close the
+  // socket before that, the client never gets them.
   setImmediate(() => response.socket?.destroySoon());
 }
