@@ -239,7 +239,7 @@ test('says for every command what is missing or malformed', async () => {
   expect(failures.length).toBeGreaterThan(80);
 });
 
-test('refuses dots as an argument, because a path with them leads elsewhere', async () => {
+test('rejects dots as an argument, because the request would go somewhere else', async () => {
   const accepted: string[] = [];
   let tried = 0;
   for (const [name, command] of Object.entries(commands)) {

@@ -85,7 +85,7 @@ describe('usage reprice', () => {
     expect(audit).toMatchObject([{ outcome: 'ok', project_id: null, detail: { models: ['one/typo'] } }]);
   });
 
-  test('prices calls of unknown cost at the price of their time', async () => {
+  test('charges calls of unknown cost at the price that applied when they started', async () => {
     const { url, withProject, database: store } = lent();
     const projects = [await withProject('first'), await withProject('second')];
     for (const { call } of projects) await (await call('/v1/chat/completions', chat('two/echo'))).text();

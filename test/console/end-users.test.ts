@@ -98,7 +98,7 @@ describe('the page of an end user', () => {
     expect(text).toContain('Spend $10.00 of the newest 1,000 calls');
   });
 
-  test('shows the calls of an end user of whom only the hash is stored', async () => {
+  test('shows the calls of an end user whose id is only stored as a hash', async () => {
     await storeCallsOf('unnamed', 2);
     const text = await textOf(member.get(hashPathOf('unnamed')));
     expect(text).toContain(`End user ${hashSubjectHex('unnamed').slice(0, 16)}…`);
@@ -118,7 +118,7 @@ describe('the page of an end user', () => {
     expect((await member.get(`${base}/end-users/a%0Ab`)).status).toBe(404);
   });
 
-  test('shows end users of whom only ended facts, entities, votes or passages are stored', async () => {
+  test('shows end users who only have ended facts, entities, votes or passages', async () => {
     const { database, admin } = gateway();
     await database.query(
       `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, valid_from, valid_to)
@@ -148,7 +148,7 @@ describe('the page of an end user', () => {
     }
   });
 
-  test('is that of the end user even if their id looks like a hash', async () => {
+  test('takes an id for an id, even if it looks like a hash', async () => {
     await storeCallsOf('victim', 1);
     const lookalike = `sha256:${hashSubjectHex('victim')}`;
     expect(await textOf(member.get(pathOf(lookalike)), 404)).toContain(`End user ${lookalike}`);
@@ -168,7 +168,7 @@ describe('the page of an end user', () => {
     expect(await textOf(member.get(pathOf('many')))).toContain('Closed memories 0+');
   });
 
-  test('has an address even for names that browsers take for folders', async () => {
+  test('has a URL even if browsers would take the id for a folder', async () => {
     for (const subject of ['.', '..']) {
       await write(`About ${subject}`, subject);
       expect(await listed(`?q=${encodeURIComponent(subject)}`)).toContain(`sha256=${hashSubjectHex(subject)}`);
@@ -245,7 +245,7 @@ describe('the list of end users', () => {
     expect(await textOf(member.get(`${base}/end-users?q=nobody`))).toContain('No end user’s id begins like this');
   });
 
-  test('finds an end user of whom only calls know the hash', async () => {
+  test('finds an end user who only occurs as a hash in calls', async () => {
     await storeCallsOf('hashed-only', 101);
     expect(await listed('?q=hashed-only')).toEqual(['hashed-only']);
     expect(await textOf(member.get(`${base}/end-users?q=hashed-only`))).toMatch(/ hashed-only 100\+ 0 0 /);

@@ -260,7 +260,7 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
-  test('runs the statements of two reports for twelve pollers, who all see the calls that were stored before', async () => {
+  test('runs two reports for twelve pollers, who all see the calls that were stored before', async () => {
     const { call, projectId } = newOwner();
     let statements = 0;
     const query: Database['query'] = (text, values) => {

@@ -42,7 +42,7 @@ test('never returns the result of a read that started earlier', async () => {
   expect(await third).toBe(3);
 });
 
-test('keys do not wait for each other', () => {
+test('reads different keys at the same time', () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   void reads.run('a', read);
@@ -50,7 +50,7 @@ test('keys do not wait for each other', () => {
   expect(ends).toHaveLength(2);
 });
 
-test('a failed read fails only for those who share it', async () => {
+test('rejects only for the callers who share a failed read', async () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   const first = reads.run('a', read);

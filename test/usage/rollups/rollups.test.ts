@@ -316,7 +316,7 @@ describeDatabases('rollups', (database) => {
     await maintain(database());
   });
 
-  test('removes duplicate notes about an outdated hour', async () => {
+  test('merges the marks of an outdated hour', async () => {
     const { projectId } = await newProject(database());
     await database().query(
       `insert into usage_outdated (project_id, span, start)
