@@ -22,7 +22,7 @@ warnings, and exits with 0. With --online, it also sends a free request to each 
 
 const checkable = ['start', 'serve', 'worker', 'migrate'] as const;
 
-/** What we found out from a free request to a provider. */
+/** The result of a free request to a provider. */
 interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;

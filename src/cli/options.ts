@@ -35,8 +35,8 @@ const names: Readonly<Record<string, string>> = {
 };
 
 /**
- * What people type if they want null, or an empty list if the field can't be null. If an option isn't listed here, it
- * depends on its kind.
+ * The words for null, or for an empty list if the field can't be null. If an option isn't listed here, its word depends
+ * on its kind.
  */
 const words: Readonly<Record<string, string>> = {
   'delete-after-days': 'never',

@@ -31,8 +31,8 @@ export interface Resource {
   readonly url: string;
   readonly issuer: string | null;
   /**
-   * 401 and 403 responses tell clients to find out here where to sign in. If there's no issuer, we leave this out.
-   * Clients would then try to register with the gateway itself, and report that this failed in place of our error.
+   * 401 and 403 responses point clients to this address to find out where to sign in. If there's no issuer, we leave it
+   * out. Clients would then try to register with the gateway itself, and report that failure instead of our error.
    */
   readonly metadataUrl?: string;
   /** The OAuth metadata about this protected resource (RFC 9728). */

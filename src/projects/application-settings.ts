@@ -43,7 +43,7 @@ export const applicationInput = z
   .partial();
 
 /**
- * What we've stored for an application. There may be fields from a newer version of the gateway, so we accept those
+ * The stored settings of an application. There may be fields from a newer version of the gateway, so we accept those
  * that we don't know.
  */
 const storedApplication = z.object({

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../core/errors.ts';
 
-/** The settings that an editor saw, or some of them, as they were stored. */
+/** Stored settings as an editor saw them. They don't have to be complete. */
 export type ReadSettings = Readonly<Record<string, unknown>>;
 
 /**

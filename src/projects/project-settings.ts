@@ -25,11 +25,11 @@ export interface ProjectSettings extends TierSettings {
   /** Null means that gateway.yaml decides. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number; readonly sampled: boolean };
-  /** Which codes the errors have. With `vendor`, it's the vendor's own code if there is one. */
+  /** Selects the codes of errors. With `vendor`, it's the vendor's own code if there is one. */
   readonly errorCodes: 'gateway' | 'vendor';
   /** The IANA name of a time zone. It determines when a day starts in reports. */
   readonly timeZone: string;
-  /** What each application overrides, by its name. */
+  /** The settings that each application overrides, by its name. */
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 

@@ -30,7 +30,7 @@ export interface Project {
   readonly name: string;
   readonly settings: ProjectSettings & {
     readonly rules: CompiledRules;
-    /** What `performance.now()` was when we started to read the settings. */
+    /** The value of `performance.now()` when we started to read the settings. */
     readonly readAt: number;
   };
   readonly createdAt: number;

@@ -13,7 +13,7 @@ export interface ListOptions {
   readonly before?: string | null | undefined;
   readonly taskId?: string | null | undefined;
   readonly source?: string | null | undefined;
-  /** Only lists calls with a request to which a vendor gave this id. */
+  /** Only lists calls for which a vendor has returned this request id. */
   readonly requestId?: string | null | undefined;
   /** Only lists calls about this end user. */
   readonly subject?: string | null | undefined;

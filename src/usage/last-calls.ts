@@ -29,8 +29,8 @@ export interface LastError {
 }
 
 /**
- * Returns the latest failed call of each key, as far as it's stored. Keys without failed calls are missing. The index
- * `calls_errors_by_key` has the same condition, so we don't have to go through all the successful calls.
+ * Returns each key's latest failed call, of those that are already stored. Keys without failed calls are missing. The
+ * index `calls_errors_by_key` has the same condition, so we don't have to go through all the successful calls.
  */
 export async function lastErrors(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, LastError>> {
   const rows = await database.query<Omit<LastError, 'at'> & { keyId: string; startedAt: Date }>(

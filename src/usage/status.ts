@@ -81,8 +81,8 @@ export async function buildStatusReport(input: StatusInput) {
 }
 
 /**
- * Returns `exhausted` if the cap is spent, and `near_cap` from 90 % of it. Reservations of running calls count too for
- * the latter.
+ * Returns `near_cap` from 90 % of the cap on, counting the reservations of running calls as well. Returns `exhausted`
+ * once the cap is spent.
  */
 function toCredit(spent: number, reserved: number, cap: number | null) {
   const isExhausted = cap !== null && spent >= cap;

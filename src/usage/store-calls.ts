@@ -1,4 +1,4 @@
-/** Stores settled calls together with their attempts and the errors of those. It's fine to store a call twice. */
+/** Stores settled calls with their attempts, and why those failed. It's fine to store a call twice. */
 import type { Attempt, AttemptError, PlanEntry, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
 import { hashSubjectHex } from '../core/subject.ts';

@@ -98,7 +98,7 @@ interface ChargeRow extends Tokens {
   readonly costNanos: number | null;
   /** Null if we didn't store the units. */
   readonly units: CallUnits | null;
-  /** What the price was when the call started, in the format of `toStoredPrice`. */
+  /** The price when the call started, in the format of `toStoredPrice`. */
   readonly price: unknown;
 }
 

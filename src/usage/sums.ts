@@ -33,7 +33,7 @@ export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 
 /** Rows whose values we can add up. */
 export interface Addends {
-  /** What kind of rows `from` yields. They can be stored sums, call rows, or attempts joined to their calls `c`. */
+  /** The kind of rows that `from` yields. They can be stored sums, call rows, or attempts joined to their calls `c`. */
   readonly row: 'stored' | 'c' | 'a';
   /** The SQL expression for the name of the row's group. */
   readonly name: string;

@@ -1,5 +1,5 @@
 /**
- * What the media routes have in common. Builds their providers, sends requests, and downloads files from a vendor's
+ * Code that the media routes share. It builds their providers, sends requests, and downloads files from a vendor's
  * hosts.
  */
 import type { MediaRoute } from '../core/call.ts';

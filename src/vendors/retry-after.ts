@@ -1,6 +1,6 @@
 /**
  * Finds out how long a vendor wants us to wait. Millisecond headers come first, followed by `retry-after`, a hint in
- * the body, and finally reset headers (docs/vendors.md). If the time is already over, we don't wait at all (0).
+ * the body, and finally reset headers (docs/vendors.md). A time in the past counts as 0.
  */
 import { asArray, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
 

@@ -146,7 +146,7 @@ function adaptRequest(
   };
 }
 
-/** Where a provider's requests for a route go, and with which headers. Only those of the caller are missing here. */
+/** The address for a provider's requests on a route, and all headers that don't come from the caller. */
 interface Target {
   /** Null if the address depends on the model. */
   readonly address: Address | null;

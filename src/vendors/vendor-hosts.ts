@@ -14,7 +14,7 @@ export interface VendorHosts {
   readonly assetOrigins: readonly string[];
 }
 
-/** A URL that belongs to the vendor, as we've checked, so we can request it. */
+/** We've checked that this URL belongs to the vendor, so we may request it. */
 export interface VendorAddress {
   readonly url: URL;
   /** True if the URL has the origin of the provider's base URL. That means that we can send the key there. */

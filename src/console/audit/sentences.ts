@@ -18,7 +18,7 @@ type About = (entry: AuditEntry, view: SentenceView) => Html | string;
 interface Sentence {
   /** What the person did, e.g. `issued` in "Ada issued the key". */
   readonly did: string;
-  /** Completes "tried to", e.g. `issue`. */
+  /** Says what the person did, e.g. `issued` in "Ada issued the key". */
   readonly todo: string;
   readonly about?: About;
 }

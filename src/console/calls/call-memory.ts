@@ -46,8 +46,8 @@ ${memoryTable(context, recalled, mentions)}`,
 }
 
 /**
- * Describes what the inserted memory block cost. This is an estimate of its tokens at the normal price, and the vendor
- * may have charged less if the block was in its cache.
+ * Describes what the inserted memory block cost. We can only estimate its tokens, and the vendor may have charged less
+ * if the block was in its cache.
  */
 function describeCost({ cost, cache }: ShownMemory['call'], tokens: number | null): Html | string {
   if (cache === 'hit') return html`, which cost nothing because the response came from the response cache`;

@@ -36,7 +36,7 @@ export interface Compared {
 
 export interface ProjectFigures extends Compared {
   readonly project: Project;
-  /** What the project has spent in this calendar month (UTC). Null if it has no cap. */
+  /** The project's spend in this calendar month (UTC). Null if it has no cap. */
   readonly monthNanos: bigint | null;
 }
 

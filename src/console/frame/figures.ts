@@ -55,7 +55,7 @@ export interface MeterOptions {
   readonly label: string;
   readonly value: number;
   readonly max: number | null;
-  /** What the meter says, e.g. `12 of 100 calls`. */
+  /** The text on the meter, e.g. `12 of 100 calls`. */
   readonly text: Html | string;
 }
 

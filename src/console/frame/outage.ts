@@ -30,7 +30,7 @@ export function describeOutage({ policy, from }: ChosenPolicy): string {
 interface OutageFieldOptions {
   readonly value: string | null;
   readonly error: string | undefined;
-  /** What applies as long as the field is empty. */
+  /** This policy applies as long as the field is empty. */
   readonly inherited: ChosenPolicy & { readonly from: 'project' | 'deployment' };
   readonly hint: string;
 }

@@ -10,7 +10,7 @@ import { badge } from './figures.ts';
 import { type Html, html } from './html.ts';
 
 export interface ProviderHealth {
-  /** What happened in the last 15 minutes. Null if there were no attempts. */
+  /** The attempts of the last 15 minutes. Null if there were none. */
   readonly recent: RecentAttempts | null;
   /** The breakers that aren't closed, of the provider and the members of its pool. */
   readonly breakers: readonly OpenBreaker[];

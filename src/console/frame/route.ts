@@ -102,7 +102,7 @@ export interface ConsoleContext {
   readonly remoteAddress: string;
   readonly userAgent: string;
   readonly cookies: Readonly<Record<string, string>>;
-  /** True if the browser uses HTTPS. We set the attribute Secure on cookies then. A proxy may have terminated TLS. */
+  /** True if the browser uses HTTPS, even if a proxy terminates it. Cookies then get the Secure attribute. */
   readonly secure: boolean;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
@@ -110,7 +110,7 @@ export interface ConsoleContext {
 
 export interface PageContent {
   readonly kind: 'page';
-  /** The title of the document and the heading of the page. It's plain text because of the former. */
+  /** Used as the heading of the page and the title of the document, so it's plain text. */
   readonly title: string;
   readonly content: Html;
   readonly status?: number;

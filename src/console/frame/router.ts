@@ -166,8 +166,7 @@ async function authorize(access: Access, { session, request }: Visit, options: C
 
 /**
  * Shows people what they had typed into a form, so that they don't lose it. If there's nothing to show, we redirect to
- * the sign-in page. If a script has sent the form, the page is still open and so is the form, so we just return an
- * error.
+ * the sign-in page. If a script sent the form, it's still on the person's page, so we just return an error.
  */
 async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit, responder: Responder): Promise<void> {
   if (route.method === 'post' && visit.isPartial) throw sessionEnded();

@@ -58,7 +58,7 @@ export function readSignedText(purpose: string, value: string, cookieSecret: str
   return isEqual(signature, signatureOf(purpose, encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
 }
 
-/** Returns true if the browser uses HTTPS. It doesn't matter if a proxy has terminated it. */
+/** Returns true if the browser uses HTTPS, even if a proxy terminates it. */
 export function isSecure(request: IncomingMessage): boolean {
   return 'encrypted' in request.socket || firstOf(request.headers['x-forwarded-proto']) === 'https';
 }

@@ -28,7 +28,7 @@ export function parseSettingsField(form: URLSearchParams): Settings {
     const read: unknown = JSON.parse(form.get(fieldName) ?? '');
     if (isObject(read)) return read;
   } catch {
-    // Continue with the error that we also throw for JSON that isn't an object.
+    // Fall through, because this is the same error as for JSON that isn't an object.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: open the page again' });
 }
@@ -37,8 +37,8 @@ export interface SettingsEdit {
   /** The new values of the members that the editor changed. */
   readonly change: Settings;
   /**
-   * What the editor saw. It can include more than they changed. We only save the change if all of this is still
-   * current.
+   * The settings that the editor saw, which can be more than they changed. We only save the change if all of them are
+   * still current.
    */
   readonly read: Settings;
 }

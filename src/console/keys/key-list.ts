@@ -44,7 +44,7 @@ export interface UsedKey {
   readonly lastUsedAt: number | null;
   /** Null if none of the key's calls has failed. */
   readonly lastError: LastError | null;
-  /** What the key spent in the last 30 days. */
+  /** The key's spend in the last 30 days. */
   readonly recent: KeyUse;
 }
 

@@ -27,7 +27,7 @@ const path = '/admin/projects';
 const url = `/console${path}`;
 const pageSize = 100;
 
-/** What a project used in a period. The cost is in nano-dollars. */
+/** A project's usage in a period. The cost is in nano-dollars. */
 interface Sums {
   readonly calls: number;
   readonly errors: number;
@@ -38,7 +38,7 @@ interface ListedProject {
   readonly project: Project;
   readonly current: Sums;
   readonly previous: Sums;
-  /** What the project has spent in this calendar month (UTC). Null if it has no cap. */
+  /** The project's spend in this calendar month (UTC). Null if it has no cap. */
   readonly monthNanos: bigint | null;
 }
 

@@ -94,7 +94,7 @@ interface Arrow {
   readonly relations: readonly string[];
 }
 
-/** If several facts lead from one entity to the same other one, they become a single arrow. */
+/** Several facts can lead from one entity to the same other entity. They become a single arrow. */
 function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
   const arrows = Map.groupBy(facts, ({ sourceId, targetId }) => `${sourceId} ${targetId}`);
   return [...arrows.values()].flatMap((group) => {

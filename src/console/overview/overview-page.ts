@@ -45,8 +45,8 @@ export interface OverviewDeps extends CeilingsDeps, GettingStartedDeps {
   readonly readBreakers: ReadBreakers;
   readonly readHealth: ReadHealth;
   /**
-   * The project's providers and the members of their pools have a circuit breaker each. Returns the names of all of
-   * these.
+   * Returns the names of the project's circuit breakers. Each of its providers has one, and so does each member of a
+   * pool.
    */
   readonly breakersOf: (project: Project) => readonly string[];
 }

@@ -23,7 +23,7 @@ export interface PlaygroundInput {
   readonly subject: string;
 }
 
-/** Images are in the form as `data:` URLs, so it can get large. */
+/** The form contains images as `data:` URLs, so it can get large. */
 export const maxFormBytes = 12 * 1024 * 1024;
 const maxModelLength = 300;
 const maxTurns = 200;

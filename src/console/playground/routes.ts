@@ -50,7 +50,7 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
       const audit = { models: [parsed.input.model] };
       return { kind: 'stream', contentType: 'text/event-stream', chunks: toEvents(context, parsed), audit };
     }),
-    // The conversation only exists in the form, so editing it is nothing that we'd have to audit.
+    // There's nothing to audit here, because the conversation only exists in the form.
     post(`${path}/edit`, { ...form, action: null }, async (context, fields) => ({
       kind: 'page',
       page: page(context, editConversation(fields)),

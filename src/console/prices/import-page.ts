@@ -159,7 +159,7 @@ export function parseRows(form: URLSearchParams): JsonObject {
     );
     if (isObject(rows)) return rows;
   } catch {
-    // Continue with the error that we also throw for JSON that isn't an object.
+    // Fall through, because this is the same error as for JSON that isn't an object.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: go back and select "Show changes" again' });
 }

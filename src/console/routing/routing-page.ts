@@ -42,7 +42,7 @@ interface TierRow {
   readonly name: string;
   readonly models: readonly string[];
   readonly origin: 'project' | 'configuration';
-  /** The chain that the project's tier replaces, which is from the configuration file. Null if there is none. */
+  /** The chain in the configuration file that the project's tier replaces. Null if there is none. */
   readonly replaced: readonly string[] | null;
   readonly member: TierKind;
   readonly canary: Canary | null;

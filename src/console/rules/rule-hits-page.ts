@@ -13,13 +13,11 @@ import { describeRule } from './rule-form.ts';
 export interface RuleHitsPageDeps {
   readonly contentRules: { find(projectId: string): Promise<readonly ContentRule[]> };
   readonly ruleHits: Pick<RuleHits, 'count' | 'listCalls'>;
-  /**
-   * Returns those of the calls that got as far as a vendor or the cache. Calls that we refused before that are missing.
-   */
+  /** Returns the calls that got as far as a vendor or the cache. Calls that we refused before that are missing. */
   readonly readCalls: (projectId: string, callIds: readonly string[]) => Promise<ReadonlyMap<string, HitCall>>;
   /**
-   * Returns those of the calls that we refused and recorded. If many calls are refused at once, we don't record all of
-   * them.
+   * Returns the ids of the calls that we refused and recorded. We don't record all refused calls if there are many at
+   * once.
    */
   readonly findRecorded: (projectId: string, callIds: readonly string[]) => Promise<ReadonlySet<string>>;
 }

@@ -153,8 +153,8 @@ function toNumber(text: string | null): number {
 }
 
 /**
- * If the change makes us delete more than now, returns the new rule. Returns null for all other changes, and also if
- * this rule is already pending. Throws `bad_request` if the change is invalid.
+ * Returns the new rule if it makes us delete more than the current one. Returns null for all other changes, and if this
+ * rule is already pending. Throws `bad_request` if the change is invalid.
  */
 function newRule(before: ShownMemorySettings, change: Settings): StricterRule | null {
   const { stricter } = parseMemorySettingsChange(change)(before);

@@ -67,7 +67,7 @@ interface LinkView {
   readonly token: string;
   /** The person who will be signed in. Null if they don't have an account yet. */
   readonly person: PersonRecord | null;
-  /** What the person entered in a form that we've rejected. */
+  /** The values from a form that we've rejected. */
   readonly entered?: { readonly email: string; readonly name: string };
 }
 

@@ -13,7 +13,7 @@ const label =
   /^(?:(?:.*_)?(?:id|type|role|status|object|model|format|signature|reason|data|b64)|b64_json|encrypted_content|obfuscation|detail)$/;
 /** These fields quote sources, or repeat text that we've already counted. */
 const quotingMembers: ReadonlySet<string> = new Set(['logprobs', 'annotations', 'citations', 'citation']);
-/** Which field of an object holds encrypted model output, by the object's type. */
+/** Maps the type of an object to the field that contains its encrypted model output. */
 const sealedMembers: ReadonlyMap<unknown, string> = new Map([
   ['redacted_thinking', 'data'],
   ['reasoning.encrypted', 'data'],

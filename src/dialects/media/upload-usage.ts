@@ -9,8 +9,8 @@ import { parseResponsesUsage } from '../contract/token-usage.ts';
 
 export interface UploadUsage {
   /**
-   * What the vendor bills by. For an edit that's images and input image tokens, and for a transcription it's seconds of
-   * audio.
+   * The units that the vendor bills. For an edit these are images and input image tokens, and for a transcription they
+   * are seconds of audio.
    */
   readonly units: Units;
   /** True if the vendor didn't report the seconds, so we had to estimate them. */

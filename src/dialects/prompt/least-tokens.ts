@@ -119,8 +119,8 @@ function countText(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * Where these ranges of code units begin: scripts without spaces between words, then Chinese, Japanese and Korean, and
- * finally surrogates.
+ * The first code units of three ranges. These are scripts without spaces between words, then Chinese, Japanese and
+ * Korean, and then surrogates.
  */
 const firstUnspaced = 0x800;
 const firstCjk = 0x2e80;

@@ -10,7 +10,7 @@ import { stripRecalled } from './recalled-block.ts';
 
 /**
  * A part of a prompt that isn't a message, such as a tool definition or an image. `type` is the role or block type that
- * the client sent. `PositionedExtra` adds where in the prompt it was.
+ * the client sent. `PositionedExtra` is the same with its position in the prompt.
  */
 export type PromptExtra =
   | { readonly kind: 'system' | 'tool' | 'tool_result' | 'thinking' | 'other'; readonly type: string; readonly text: string }

@@ -3,7 +3,7 @@ import type { TextRoute } from '../../core/call.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { knownRegionsOf, type References, unknownBytes } from '../json/known-regions.ts';
 
-/** Buffers, because searching for these is faster than searching for strings. */
+/** These are buffers, because searching for a buffer is faster than searching for a string. */
 const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /**

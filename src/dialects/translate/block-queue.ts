@@ -27,8 +27,8 @@ type Content =
 interface Thinking {
   readonly kind: 'thinking';
   /**
-   * What we've streamed so far without a signature. If the vendor then sends an entry with a signature, we use this to
-   * tell whether it repeats the same text.
+   * The text that we've streamed so far. It has no signature yet. If the vendor then sends an entry with a signature,
+   * we use this to tell whether it repeats the same text.
    */
   streamed: string;
   /** The signature completes the block. Empty until it arrives. */

@@ -9,7 +9,7 @@ export interface ChatPart {
   readonly delta: JsonObject;
 }
 
-/** What the vendor has told us so far about the end of the response. */
+/** Everything that the vendor has told us about the end of the response so far. */
 export interface ChatEnd {
   readonly finishReason: string | null;
   readonly tokens: Tokens | null;

@@ -13,7 +13,7 @@ export interface BlockWriter {
   /** Adds text. If we forced the model to call the JSON tool, this is the input of that call. */
   text(piece: string): string;
   thinking(piece: string): string;
-  /** Ends the current block. `block` is what has become of it, either thinking or redacted thinking. */
+  /** Ends the current block. `block` is the complete block, either thinking or redacted thinking. */
   endThinking(block: JsonObject): string;
   startTool(position: number, tool: { readonly id: string | null; readonly name: string }): string;
   toolInput(position: number, piece: string): string;

@@ -10,7 +10,7 @@ export interface MessagesPart {
   readonly data: string;
 }
 
-/** What the vendor has told us so far about the end of the response. */
+/** Everything that the vendor has told us about the end of the response so far. */
 export interface MessagesEnd {
   readonly stopReason: unknown;
   readonly tokens: Tokens | null;

@@ -38,7 +38,10 @@ export interface StreamState {
   readonly usageEvent?: string | undefined;
 }
 
-/** What an event in the vendor's stream means. A `Part` is a piece of the response in the vendor's dialect. */
+/**
+ * An event in the vendor's stream, after we've worked out its meaning. A `Part` is a piece of the response in the
+ * vendor's dialect.
+ */
 export type VendorEvent<Part> =
   | ({ readonly kind: 'part' } & Part)
   | { readonly kind: 'error'; readonly message: string }

@@ -57,7 +57,7 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
       countRefusedByUnit(queriesOf(request), request),
     /** Resolves with null if we have no record of such a refusal in this project. */
     refusedCall: (projectId: string, callId: string) => findRefused(queries, projectId, callId),
-    /** Resolves with those of the calls that were refused and recorded. */
+    /** Resolves with the ids of the calls that were refused and recorded. */
     recordedRefusals: (projectId: string, callIds: readonly string[]) => findRecorded(queries, projectId, callIds),
     votes: (selection: CallSelection) => countVotes(queriesOf(selection), selection),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),

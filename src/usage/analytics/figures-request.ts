@@ -27,7 +27,7 @@ export function isOfAttempts(group: Group | null): boolean {
 export type Group = keyof typeof groupColumns;
 export const groupNames = Object.keys(groupColumns).filter((name): name is Group => Object.hasOwn(groupColumns, name));
 
-/** What the groups are sorted by. We show the top groups and sum up the rest as "others". */
+/** Groups are sorted by this. We show the top groups and sum up the rest as "others". */
 export type Rank = 'cost' | 'calls' | 'errors' | 'tokens';
 
 export interface FiguresRequest extends CallSelection {

@@ -16,7 +16,7 @@ export interface FoundCall {
 }
 
 export interface FoundCalls {
-  /** The calls with this id. It may also be an id that the vendor gave to one of our requests. */
+  /** The calls with this id. It may also be a request id, which the vendor has returned. */
   readonly calls: readonly FoundCall[];
   /** The refused call with this id. Null if there's none, or if we didn't record it. */
   readonly refused: RefusedCallRow | null;

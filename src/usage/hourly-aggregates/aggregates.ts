@@ -1,6 +1,6 @@
 /**
- * Builds SQL for rows that add up to the calls that match a filter. We use hourly and daily aggregates as far as there
- * are any, and call rows for the rest.
+ * Builds SQL for rows that add up to the calls that match a filter. We use hourly and daily aggregates where they
+ * exist, and call rows for the rest of the time.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -52,7 +52,7 @@ export interface AggregateRequest {
   readonly projectId: string;
   readonly scope: AggregateScope;
   readonly filter: CallFilter;
-  /** What to group by. The SQL returns it as `name`. */
+  /** The attribute to group by. The SQL returns it as `name`. */
   readonly group: Group | null;
   readonly cover: Cover;
 }

@@ -16,7 +16,7 @@ export interface MatchingPeriods {
 
 /**
  * Yields lists of periods that may have matching calls, from the latest to the earliest. In each list but the last, at
- * least `wanted` calls match the filters that aggregates support. Returns null if aggregates are of no use here.
+ * least `wanted` calls match the filters that aggregates support. Returns null if aggregates don't help.
  */
 export async function findMatchingPeriods(
   queries: Queries,

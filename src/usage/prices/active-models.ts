@@ -41,7 +41,7 @@ export interface ActiveModelsOptions<Row extends ModelRow> {
   readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] };
   /** Returns the prices of a row for tokens and searches. */
   readonly priceOf: (row: Row) => Price | null;
-  /** We call this after each change, before anything else can happen. */
+  /** We call this synchronously after each change. */
   readonly onChange: (models: Models<Row>) => void;
   readonly retryIntervalMs?: number;
 }

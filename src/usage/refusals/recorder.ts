@@ -20,7 +20,7 @@ import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { nameOf, type RefusalCount, type RefusedRow, storeRefusals } from './store-refusals.ts';
 
-/** What we know about a call by the time we refuse it. */
+/** Everything that we know about a call by the time we refuse it. */
 export interface RefusedCall {
   readonly id: string;
   readonly startedAt: number;
@@ -64,10 +64,10 @@ const intervalMs = 1_000;
 const flushTimeoutMs = 1_000;
 const stopTimeoutMs = 2_000;
 
-/** What happened to one key in the current minute. */
+/** Counts what happened to one key in the current minute. */
 interface KeyWindow {
   rows: number;
-  /** What we've counted since we last started to store the counts. */
+  /** The counts since we last started to store them. */
   readonly counts: Map<string, RefusalCount>;
 }
 

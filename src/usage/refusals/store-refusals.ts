@@ -102,7 +102,7 @@ function compare(one: string, other: string): number {
 }
 
 /**
- * Deletes a batch of rows and counts from before `before`. Returns how many it deleted, so 0 means that there's nothing
+ * Deletes a batch of rows and counts older than `before`. Returns how many it deleted, so 0 means that there's nothing
  * left to do.
  */
 export async function deleteExpiredRefusals(database: Queries, before: number): Promise<number> {

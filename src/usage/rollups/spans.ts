@@ -2,7 +2,7 @@
 import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
-/** The time that a stored sum is about. Days and months are in UTC. */
+/** The period that a stored sum covers. Days and months are in UTC. */
 export type Span = keyof typeof lengths | 'month';
 
 export interface Segment extends Period {

@@ -13,7 +13,10 @@ export interface Credential {
 export type LoadCredential = () => Promise<Credential>;
 
 export interface VendorIdentity {
-  /** Adds the credential to a request. If there's no valid one, this throws a VendorError rather than wait for it. */
+  /**
+   * Adds the credential to a request. If there's no valid one, this throws a VendorError and doesn't wait for a new
+   * one.
+   */
   authorize(request: HttpRequest): Promise<HttpRequest>;
   /** Call this if the vendor has rejected the credential (401 or 403). We then get a new one soon. */
   rejected(response: Pick<HttpResponse, 'headers'>): void;

@@ -17,8 +17,8 @@ export function describeIdentityError(error: unknown): string {
 }
 
 /**
- * Returns the message of an error. If there's none, it's that of its cause, or else its code. Azure's library appends
- * the request and the response, which we cut off.
+ * Returns the message of an error. If there's none, returns the message of its cause, or else its code. Azure's library
+ * appends the request and the response, which we cut off.
  */
 function readMessage(error: unknown): string {
   const [message = ''] = errorSummary(error).split(/\s*(?:Headers: |Trace ID: |Browse to )/, 1);

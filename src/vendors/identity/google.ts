@@ -4,7 +4,7 @@ import type { GoogleIdentitySettings } from '../../core/cloud-identity.ts';
 import { asObject, asString } from '../../core/json/narrow.ts';
 import { createBearerCredential, type LoadCredential } from './credential.ts';
 
-/** Every Google Cloud project allows this lifetime, and some don't allow any longer one. */
+/** The longest lifetime that every Google Cloud project allows. */
 const impersonatedLifetime = '3600s';
 
 export function createGoogleLoader({ scopes, credentialsFile, impersonate }: GoogleIdentitySettings): LoadCredential {
