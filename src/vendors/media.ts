@@ -24,7 +24,7 @@ export interface MediaProvider extends ProviderConnection, MediaFormat {
   readonly hosts: VendorHosts;
 }
 
-/** What the media routes need to know about a configured provider. */
+/** The properties of a configured provider that the media routes need. */
 export interface MediaProviderSource extends ProviderSource, MediaFormat {
   readonly serves: readonly string[];
   readonly assetHosts: readonly string[];

@@ -4,7 +4,7 @@ import type { VendorIdentity } from './identity/credential.ts';
 import { collectSecrets } from './strip-secrets.ts';
 import type { Provider, ProviderConnection } from './vendor.ts';
 
-/** What the text routes need to know about a configured provider. */
+/** The properties of a configured provider that the text routes need. */
 export interface ProviderSource extends Omit<ProviderConnection, 'secrets' | 'identity'> {
   readonly dialect: string;
   readonly firstContentTimeoutMs?: number | null;

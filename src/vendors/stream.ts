@@ -35,7 +35,7 @@ export interface StreamChunk {
   readonly isLast: boolean;
   /** Set if there's no content yet, just the opening of the response and maybe an error. */
   readonly isOpening?: true;
-  /** Where in `bytes` the events are that contain nothing but usage, in order. Absent if there aren't any. */
+  /** The positions in `bytes` of the events that contain nothing but usage, in order. Absent if there aren't any. */
   readonly usage?: readonly Span[];
 }
 
@@ -99,7 +99,7 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   let bufferedBytes = 0;
   let end: StreamEnd | null = null;
   /**
-   * These are about the bytes that we're reading right now. They're the events, the positions of those with nothing but
+   * These describe the bytes that we're reading right now. They're the events, the positions of those with nothing but
    * usage, the error event if there is one, and whether the last event belongs to the dialect.
    */
   let events: SseEvent[] = [];

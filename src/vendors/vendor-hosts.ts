@@ -17,7 +17,7 @@ export interface VendorHosts {
 /** We've checked that this URL belongs to the vendor, so we may request it. */
 export interface VendorAddress {
   readonly url: URL;
-  /** True if the URL has the origin of the provider's base URL. That means that we can send the key there. */
+  /** True if the URL has the same origin as the provider's base URL, which means that we can send the key there. */
   readonly isProviderOrigin: boolean;
 }
 
@@ -31,7 +31,10 @@ export function buildVendorHosts(baseUrl: string, assetHosts: readonly string[])
   };
 }
 
-/** This is a lot. The longest URLs that we know of are Google's signed ones, with about 2,000 characters. */
+/**
+ * The longest URLs that we know of are Google's signed ones. They have about 2,000 characters, so this leaves plenty of
+ * room.
+ */
 const maxAddressLength = 8_192;
 
 const ambiguousCharacters = /[\p{C}\s\\]/u;

@@ -1,5 +1,6 @@
 /**
- * What requests to vendors need to know about a provider. `registry.ts` and `media.ts` take it from the configuration.
+ * The properties of a provider that we need for requests to its vendor. `registry.ts` and `media.ts` take them from the
+ * configuration.
  */
 import type { Dialect } from '../core/call.ts';
 import type { Egress } from '../core/egress.ts';

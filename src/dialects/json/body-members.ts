@@ -76,7 +76,7 @@ export function rejectOtherModels({ members }: BodySpans): void {
   const key = otherModelKeys.find((name) => members.has(name));
   if (key === undefined) return;
   throw gatewayError('bad_json', {
-    message: `${key}: not accepted, because the key or its project has a list of models, required tags or a ceiling of cost`,
+    message: `${key}: not accepted, because the key or its project has a list of models, required tags or a cost ceiling`,
   });
 }
 

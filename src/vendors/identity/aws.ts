@@ -1,4 +1,4 @@
-/** Gets AWS credentials from the default chain of the AWS SDK. If you want, it assumes a role with them. */
+/** Gets AWS credentials from the default chain of the AWS SDK, and optionally assumes a role with them. */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { AwsIdentitySettings } from '../../core/cloud-identity.ts';

@@ -12,7 +12,7 @@ import { exceptMetadataHosts } from './metadata-hosts.ts';
 import { type CredentialState, createRefreshedCredential, type RefreshedCredential } from './refreshed-credential.ts';
 import { createServerClock, type ServerClock } from './server-clock.ts';
 
-/** What we need to know about a configured provider. */
+/** The properties of a configured provider that we need here. */
 export interface IdentitySource {
   readonly name: string;
   readonly identity: CloudIdentitySettings | null;
@@ -63,7 +63,7 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
     exceptMetadataHosts(process.env);
     const serverClock = createServerClock(clock);
     const fields = () => ({ providers: [...keys].filter(([, used]) => used === key).map(([provider]) => provider), identity: type });
-    /** What we've logged last. An identity that fails keeps retrying, so we only log changes. */
+    /** The last state that we've logged. An identity that fails keeps retrying, so we only log changes. */
     let reported: 'working' | 'retrying' | 'invalid' = 'working';
     const credential = createRefreshedCredential({
       load: createLoader(settings, serverClock),
