@@ -126,7 +126,7 @@ function keyIdsOf(keys: readonly string[]): string[] {
   return keys.map((key) => keyFingerprint(Buffer.from(key, 'base64')));
 }
 
-/** Throws CommandError if Temporal can't be read. */
+/** Throws CommandError if we can't read from Temporal. */
 async function readUsage({ temporal, server }: EnvironmentSettings): Promise<PayloadKeyUsage> {
   if (temporal.mode === 'off') throw new CommandError('GATEWAY_TEMPORAL is off, so there are no runs');
   const { address, namespace, tls, apiKey } = readTemporalConnection(temporal);

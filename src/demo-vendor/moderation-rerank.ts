@@ -43,7 +43,10 @@ const flaggedTerms: Readonly<Record<string, readonly string[]>> = {
   violence: ['kill', 'murder', 'attack'],
 };
 
-/** Of all the words in the query and the document, the document's score is the share that occurs in both. */
+/**
+ * The score of a document is the number of words that it shares with the query, divided by the number of words that
+ * occur in either of them.
+ */
 export function handleRerank({ json, model, requestNumber }: DemoRequest): DemoResponse {
   const query = asString(json.query);
   const documents = Array.isArray(json.documents) ? json.documents.map(documentText) : [];

@@ -1,6 +1,6 @@
 /**
- * Implements Google's video API. Starting a video returns an operation. If you poll it, it's still running the first
- * two times, and the third time it returns its files.
+ * Implements Google's video API. Starting a video returns an operation. The first two polls say that it's still
+ * running, and the third one returns its files.
  */
 import { errorResponse, gemini } from './errors.ts';
 import { asCount, asObject, asObjects, asString } from './json.ts';

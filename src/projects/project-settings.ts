@@ -87,8 +87,8 @@ const storedSettings = z.object({
   monthly_cap: fields.monthly_cap.default(null),
   on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
-  // This belongs into `cache`. But an older version doesn't accept fields in there that it doesn't know, and during an
-  // upgrade some processes still have it.
+  // These settings belong into `cache`, but older versions reject fields in there that they don't know. During an
+  // upgrade, some processes still run such a version, so we keep the settings outside of `cache`.
   cache_sampled: fields.cache_sampled.default(false),
   error_codes: fields.error_codes.default('gateway'),
   // Don't check this, because a process with newer time zone data may know names that we don't.
