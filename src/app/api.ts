@@ -33,7 +33,10 @@ import { createMemoryRouteDeps, createSubjectEraser } from './memory.ts';
 import { recordRefused } from './record-refused.ts';
 import { createWorkReader } from './waiting-work.ts';
 
-/** Like the dependencies of the console, except for those that `createApi` creates itself. */
+/**
+ * The console gets nearly everything that the API needs, so we start from its dependencies and leave out what
+ * `createApi` creates itself.
+ */
 interface ApiDeps extends Omit<ConsoleDeps, 'eraseSubject' | 'readStored' | 'getStatus'> {
   readonly reprice: Reprice;
   readonly readUsage: ReturnType<typeof createUsageReader>;
@@ -48,7 +51,7 @@ interface ApiDeps extends Omit<ConsoleDeps, 'eraseSubject' | 'readStored' | 'get
 
 export interface Api {
   readonly server: Server;
-  /** Ends the event streams of MCP clients, which would otherwise keep the server open until the clients disconnect. */
+  /** Ends the event streams of MCP clients, because the server can't close while one of them is still connected. */
   closeStreams(): Promise<void>;
 }
 
@@ -155,7 +158,7 @@ export function createApi(deps: ApiDeps): Api {
       ...{ health, version: readVersion(), readWork: createWorkReader({ ...deps, dataDir: snapshot().config.server.dataDir }) },
       getUsage,
       getDeploymentUsage: () => readStored(() => getDeploymentUsage({ database, projects, clock })),
-      // Wait until all active prices are in the price history, so that none of them are missed.
+      // Wait until all active prices are in the price history, because repricing only looks there.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
       refusedCalls: {

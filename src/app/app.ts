@@ -66,17 +66,17 @@ export interface AppOptions {
   readonly dataDir: string;
   readonly environment: Environment;
   readonly clock?: Clock;
-  /** Reasons from outside that keep the process from being ready (`/readyz`). */
+  /** More reasons why `/readyz` should respond with 503, e.g. that the schema hasn't been checked yet. */
   readonly startupBlockers?: () => readonly string[];
-  /** Returns true if the service's own embedding model responds. Defaults to true. */
+  /** Tells whether the local embedder responds. By default, we assume that it does. */
   readonly isLocalEmbedderReady?: () => boolean;
   /** Replaces the journal's file system, for tests. */
   readonly journalFiles?: JournalFileSystem;
-  /** For tests that kill a process in the middle of an activity. */
+  /** Lets a test kill the process in the middle of an activity. */
   readonly interceptActivities?: (activities: Activities) => Activities;
-  /** Returns the metrics of all processes on the port. By default, these are the metrics of this process. */
+  /** Returns the metrics of all processes that share the port. Defaults to those of this process. */
   readonly readMetrics?: () => Promise<string>;
-  /** True if this process reads the metrics that come from the database. In a cluster, one process is enough. */
+  /** True if we export metrics from the database, which only one process of a cluster has to do. */
   readonly readsStoredState?: boolean;
   /** How often we check how long calls have been waiting for their first content. Tests set a shorter interval. */
   readonly contentWaitTickMs?: number;
@@ -95,13 +95,13 @@ export interface App extends FirstAccess {
    * server.
    */
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
-  /** Makes all new calls use this configuration. Returns false if an even newer one got there first. */
+  /** Switches new calls to this configuration. Returns false if a later reload has overtaken this one. */
   reload(config: Config): Promise<boolean>;
-  /** Starts computing vectors that have been waiting for the local embedder. This happens in the background. */
+  /** Starts to compute the vectors that were waiting for the local embedder, in the background. */
   takeUpEmbeddings(): void;
   /**
-   * Reports that the process isn't ready, and closes each connection with its next response, so that callers and load
-   * balancers move on. The process still serves calls.
+   * Makes `/readyz` fail and closes each connection after its next response, so that clients and load balancers move
+   * on. Until `close`, we still serve calls.
    */
   announceStop(): void;
   /** Returns the metrics of this process. */
@@ -115,9 +115,9 @@ export interface App extends FirstAccess {
   close(): Promise<void>;
 }
 
-/** How long we wait for the credentials of cloud identities when we start, so that the first calls don't fail. */
+/** How long a start waits for the credentials of cloud identities, because the first calls would fail without them. */
 const firstCredentialMs = 5_000;
-/** Time for aborted calls to settle and send their error. */
+/** How long aborted calls have to settle and to send an error to the caller. */
 const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
@@ -300,7 +300,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     stateDatabase: readsStoredState ? separateConnections(database, 'metrics') : null,
   });
 
-  // Workers don't serve calls, and an embedded database can't be unavailable while this process runs.
+  // The warmer helps API processes through a database outage. Workers don't serve calls, and an embedded database runs
+  // in this process, so neither needs it.
   const cacheWarmer =
     role === 'worker' || database.kind === 'embedded'
       ? null
@@ -376,8 +377,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
       const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });
       await Promise.all([serverClosed, closeStreams(), durable?.stop()]);
-      // If a client has disconnected, its call no longer has a connection to wait for. The vendor may still bill it, so
-      // wait until it's settled.
+      // A client may have disconnected before its call was finished. The vendor can still charge for it, so we wait for
+      // the call and not only for the connection.
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();
       identities.close();

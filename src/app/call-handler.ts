@@ -1,4 +1,4 @@
-/** Handles calls with the current configuration. A running call keeps the configuration that it has started with. */
+/** Handles calls with the current configuration. Calls that are already running keep the one they started with. */
 
 import type { Breakers } from '../failover/breaker.ts';
 import { type CountTokens, type CountTokensDeps, createCountTokens } from '../pipeline/call/count-tokens.ts';
@@ -18,15 +18,15 @@ export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHand
 
 type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'pools' | 'clock' | 'logger'> & { readonly breakers: Breakers };
 
-/** Creates the function that counts a request's tokens, with the current configuration. */
+/** Creates a function that counts the tokens of a request. It always uses the current configuration. */
 export function createTokenCounter(snapshot: () => ConfigSnapshot, { breakers, ...deps }: TokenCounterDeps): CountTokens {
-  // Planning can't take the probe slot of a half-open breaker here, because there's no call that would release it.
+  // A half-open breaker only lets one call through as a probe. If counting tokens took that slot, there'd be no call to
+  // give it back.
   const withoutProbes = { ...breakers, tryAcquire: breakers.canAcquire };
   const counter = perSnapshot(snapshot, (current) => createCountTokens({ ...deps, ...routingOf(current, withoutProbes, deps.pools) }));
   return (...request) => counter()(...request);
 }
 
-/** Returns a function that returns the planner for the current configuration. */
 export function createCurrentPlanner(snapshot: () => ConfigSnapshot, breakers: Breakers, pools: HandleCallDeps['pools']): () => Planner {
   return perSnapshot(snapshot, (current) => routingOf(current, breakers, pools).planner);
 }

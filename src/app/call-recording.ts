@@ -32,7 +32,7 @@ import { createStoreBatch } from './store-batch.ts';
 
 export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
 
-/** A batch takes about a dozen statements whatever its size, so it pays to collect calls for a second. */
+/** A batch takes about a dozen statements no matter how many calls it has, so it pays to collect calls for a second. */
 const serverDrainIntervalMs = 1_000;
 /** Statements in the embedded database block the event loop, so we keep batches small. */
 const embeddedDrainIntervalMs = 100;
@@ -40,11 +40,11 @@ const embeddedDrainIntervalMs = 100;
 interface CallRecordingDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
-  /** The same database with separate connections, so that admission doesn't have to wait for other statements. */
+  /** Has its own connections to the same database, so that admission doesn't have to queue behind other statements. */
   readonly admissionDatabase: Database;
   readonly knownPrompts: KnownPrompts;
   readonly dataDir: string;
-  /** A different file system, for tests. */
+  /** Only set by tests. */
   readonly journalFiles: JournalFileSystem | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -104,7 +104,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
 
   const listLive = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id);
   const abandonedLeases = createAbandonedLeases({ database, listLiveProcesses: listLive, logger });
-  /** Every process does this, because the quarantine's files are on its own host. */
+  /** Runs in every process, because the quarantine is a folder on the host's own disk. */
   const quarantineRetention = createBackgroundLoop({
     async run() {
       await deleteExpired(dataDir, await findRetentionPeriods(database, clock.now()));
@@ -122,7 +122,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     recovery,
     refusals,
     listQuarantined: () => listQuarantined(dataDir),
-    /** Returns the ids of dead processes whose leases still hold part of a ceiling. */
+    /** Lists dead processes that still hold leases. They're only included once we've logged an alert for them. */
     listLeaseholders: abandonedLeases.list,
     leases: {
       leases: admission.leases,
@@ -144,20 +144,20 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     },
     /** Resolves when no call is in flight, or at `deadline` at the latest (by `performance.now()`). */
     async waitUntilSettled(deadline: number): Promise<void> {
-      // The journal parks calls in memory while it can't write to the disk. They have already been settled, so we don't
-      // wait for them. `journal.close` writes them if the disk works again.
+      // If the journal can't write to the disk, it parks settled calls in memory. We don't wait for these, because
+      // `journal.close` writes them if the disk works again.
       const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
       while (!isSettled() && performance.now() < deadline) await sleep(10);
     },
     /**
-     * Drains the journal if the database is available. If it isn't, the next process recovers the remaining records.
+     * Drains the journal if the database is available. Otherwise, whatever is left is recovered by the next process.
      */
     async stop(): Promise<void> {
       await Promise.all([recovery.stop(), rollups.stop(), abandonedLeases.stop(), quarantineRetention.stop()]);
       await Promise.all([drain.stop(), refusals.stop()]);
       await admission.stop();
-      // `recoverOnce` also returns the leases of this process. If the database is unavailable, the next start does
-      // that.
+      // Apart from the journal, `recoverOnce` also gives back this process's leases. If the database is unavailable,
+      // that has to wait until the next start.
       await journal.close({ keepFolder: true });
       await recoverOnce(recoveryOptions, journal.id);
       await heartbeat.stop();

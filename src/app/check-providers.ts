@@ -24,7 +24,7 @@ import { collectSecrets, secretsOf, stripSecrets } from '../vendors/strip-secret
 export interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;
-  /** Explains the vendor's response to the operator in one sentence. */
+  /** One sentence that tells the operator how the vendor responded. */
   readonly message: string;
 }
 
@@ -32,7 +32,7 @@ interface CheckedProvider extends ProviderConfig {
   readonly credential: VendorIdentity | null;
 }
 
-/** What the vendor replied. Secrets are stripped from the message. */
+/** The vendor's response. `message` contains no secrets. */
 interface Reply {
   readonly status: number;
   readonly message: string | null;
@@ -141,7 +141,7 @@ interface CheckRequest {
   readonly body?: object;
 }
 
-/** Throws a VendorError if nobody responds. */
+/** Throws a VendorError if there's no response. */
 async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { path, model, body }: CheckRequest): Promise<Reply> {
   const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body));
   const { status, body: response } = await sendAuthorized(
@@ -173,7 +173,7 @@ async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { p
   return { status, message: message === null ? null : stripSecrets(message, secrets).slice(0, 300), models };
 }
 
-/** Returns the provider's models that are in tiers. */
+/** Lists the provider's models that are used in a tier or as a canary. */
 function listModels({ tiers, canaries, imageTiers, speechTiers, transcriptionTiers }: Config, provider: string): string[] {
   const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((named) => Object.values(named).flat());
   chains.push(...Object.values(canaries).map(({ model }) => model));

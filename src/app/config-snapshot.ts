@@ -23,7 +23,10 @@ interface CurrentConfigOptions {
 
 export interface CurrentConfig {
   snapshot(): ConfigSnapshot;
-  /** Knows the models in the configuration and the imported ones. Callers have to start and stop it. */
+  /**
+   * Tracks the models in the configuration as well as the imported ones. It doesn't run until the caller starts it, and
+   * the caller has to stop it, too.
+   */
   readonly activeModels: ActiveModels<CatalogRow>;
   replace(config: Config): void;
 }
@@ -52,7 +55,10 @@ export function createCurrentConfig({ config, identities, database, clock, logge
   };
 }
 
-/** Returns a function that creates a value for each snapshot, when it's first needed. */
+/**
+ * Caches a value that is derived from the configuration. The returned function only calls `create` again when there's a
+ * new snapshot.
+ */
 export function perSnapshot<Value>(snapshot: () => ConfigSnapshot, create: (current: ConfigSnapshot) => Value): () => Value {
   let last: { readonly snapshot: ConfigSnapshot; readonly value: Value } | null = null;
   return () => {
@@ -62,7 +68,9 @@ export function perSnapshot<Value>(snapshot: () => ConfigSnapshot, create: (curr
   };
 }
 
-/** `revision` counts reloads, so that we don't serve a response that was cached under another configuration. */
+/**
+ * `revision` increases with every reload. It's part of the cache key, so a reload also invalidates cached responses.
+ */
 function createSnapshot(config: Config, identities: CurrentConfigOptions['identities'], revision: number) {
   const connections = listConnections(config.providers);
   identities.replace(listIdentities(config.providers));
@@ -75,7 +83,7 @@ function createSnapshot(config: Config, identities: CurrentConfigOptions['identi
   };
 }
 
-/** Returns the providers by name, and their pools' members by key. */
+/** Maps names to providers, and keys to the members of their pools. */
 function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
   const members = Object.values(providers).flatMap(({ name, members: all }) =>
     all.map((each) => [memberKey(name, each.member), each] as const),

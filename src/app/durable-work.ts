@@ -33,7 +33,7 @@ export async function loadWorkerSdk(): Promise<void> {
   await importWorkerSdk();
 }
 
-/** Returns a function that returns the current payload keys, because a reload can change them. */
+/** A reload can change the payload keys, so the returned function always returns the current ones. */
 function createPayloadKeys(snapshot: () => ConfigSnapshot): () => readonly Uint8Array[] {
   let source: readonly string[] = [];
   let keys: readonly Uint8Array[] = [];

@@ -1,6 +1,6 @@
 /**
- * Connects erasure to the modules that store a subject's data. This file creates the listener that clears this
- * process's caches, the activities of the erasure workflow, and the routes.
+ * Connects erasure to the modules that store a subject's data. The listener clears the caches of this process, the
+ * activities are for the erasure workflow, and the routes are for the API.
  */
 import type { Database } from '../db/database.ts';
 import type { ErasureReports } from '../http/routes/provision/report-routes.ts';
@@ -37,7 +37,7 @@ export function createErasures(deps: ErasureDeps) {
         // Start with the journals of dead processes, because their records are older than any tombstone.
         await recovery.recover();
         const isClear = await drain.drainAndDelete();
-        // The drain may have moved records to the quarantine, so search the quarantine after it.
+        // Search the quarantine last, because the drain may have just moved records there.
         for (const [projectId, ofProject] of Map.groupBy(tombstones, (tombstone) => tombstone.projectId)) {
           await deleteQuarantined(dataDir, projectId, new Set(ofProject.map(({ sha256 }) => sha256.toString('hex'))));
         }

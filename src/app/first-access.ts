@@ -15,8 +15,8 @@ export interface FirstAccess {
    */
   issueFirstKey(): Promise<string | null>;
   /**
-   * Returns how the first person can sign in. This is a link, or the command that prints one if we aren't allowed to
-   * show links. Returns null if there already is a person.
+   * Tells how the first person can sign in. It's either a link or, if we aren't allowed to show one, the command that
+   * prints it. Returns null if somebody already has an account.
    */
   prepareFirstSignIn(options: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null>;
 }

@@ -24,9 +24,9 @@ interface LearningDeps {
 }
 
 /**
- * Tells the project's learning batches in the background that settings have changed, because a batch may be able to
- * continue now. If `projectId` is null, tells the batches of all projects. This is best effort. Without the signal,
- * batches notice the change at their next retry.
+ * Tells learning batches that the settings have changed, since that may be what they were waiting for. If `projectId`
+ * is null, the batches of all projects are told. The signal is sent in the background and best effort. Batches that
+ * don't get it see the change on their next retry.
  */
 export function signalWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
   const signalling = projectId === null ? signalAllBatches(database) : database.transaction((tx) => signalBatches(tx, projectId));

@@ -30,7 +30,7 @@ export interface McpDeps extends Pick<ConsoleDeps, 'database' | 'people' | 'audi
   readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
-/** The action's name in the audit log, which is the same as for `/provision`. */
+/** The same name as for `/provision`, so that the audit log shows both as one action. */
 const changeAction = 'memory.update';
 
 export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {

@@ -48,7 +48,7 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
     activities: { pollVideo: poller.pollForWorkflow },
   };
 
-  /** Creates the dependencies of one call, which keeps its configuration to the end. */
+  /** A call keeps these dependencies until it ends, even if the configuration is reloaded. */
   function depsOfCall(): MediaRouteDeps {
     const {
       catalog,
@@ -68,13 +68,14 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
     };
   }
 
-  /** Returns the video providers, starting with the default one. */
+  /** Lists the video providers. The default provider comes first. */
   function listVideoProviders(): readonly MediaProvider[] {
     const { catalog, mediaProviders } = snapshot();
     const { media, served } = catalog;
     const all = [...mediaProviders]
       .filter(([, { name, dialect }]) => dialect === 'gemini' && served.get(name)?.includes('video'))
-      // Pool members all share their provider's `name`. Stored videos refer to the key of the member, so use that.
+      // The `name` of a pool member is that of its provider. Stored videos need to know the member, so we use its key
+      // as the name.
       .map(([key, provider]) => (key === provider.name ? provider : { ...provider, name: key }));
     return all.toSorted(
       (one, other) => Number(other.name === media.video.defaultProvider) - Number(one.name === media.video.defaultProvider),

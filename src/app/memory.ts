@@ -38,18 +38,18 @@ interface MemoryDeps {
   readonly recallDeadlineMs: () => number;
 }
 
-/** The timeout for embedding requests in the background. It's long, because no caller is waiting. */
+/** How long background work waits for embeddings. We can afford to wait this long, because there's no caller. */
 const backgroundTimeoutMs = 60_000;
 
-/** How long a search waits for the vendor that computes its vector, and for the database. */
+/** A search waits this long for the vendor's embedding and this long for the database. */
 const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 
 export function createMemory({ database, clock, logger, embedder, reranker, findProject, recallDeadlineMs }: MemoryDeps) {
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
   /**
-   * Embeds a text on behalf of a caller. Set `forCall` if this is part of another call. Returns null if the project has
-   * no route for embeddings.
+   * Embeds a text on behalf of a caller. If this is for one of the caller's calls, set `isExemptFromCallCeiling` so
+   * that it isn't counted as another call. Returns null if the project has no route for embeddings.
    */
   const embedFor =
     (caller: Caller, limitMs: number, forCall: { readonly isExemptFromCallCeiling?: true } = {}): EmbedText =>
@@ -59,7 +59,7 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
       const { model, vectors } = await embedder.embed({ caller, project, texts: [text], purpose: 'query', timeoutMs: limitMs, ...forCall });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
-  /** Does the same as `POST /v1/memory/search`. The caller pays for the embedding. */
+  /** Searches like `POST /v1/memory/search`. The caller is charged for embedding the query. */
   const searchAs = (caller: Caller, request: SearchRequest): Promise<SearchResult> =>
     search(request, { projectId: caller.projectId, embed: embedFor(caller, searchTimeouts.embedTimeoutMs), ...searchTimeouts });
   const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.getModel((await findProject(projectId)).settings);
@@ -115,12 +115,12 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
   };
 }
 
-/** Erases a subject, also from this process's caches and running calls. */
+/** Erases a subject from the database, and from the caches and running calls of this process. */
 export type EraseSubject = (request: EraseRequest) => Promise<ErasureSummary>;
 
 interface EraserDeps {
   readonly memory: Memory;
-  /** Immediately applies an erasure to this process's caches and running calls. */
+  /** Applies an erasure to the caches and running calls of this process without waiting for the notification. */
   readonly applyErasure: (erasure: Erasure) => LocalPurge;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }

@@ -40,8 +40,8 @@ interface MetricsDeps {
   readonly isLocalEmbedderReady: () => boolean | null;
   readonly database: Database;
   /**
-   * The same database with separate connections, from which we read metrics about stored data. Null if another process
-   * of the service exports these metrics.
+   * Has its own connections to the same database, so that metrics about stored data don't slow down anything else. Null
+   * if these metrics are exported by a different process.
    */
   readonly stateDatabase: Database | null;
   readonly dataDir: string;
@@ -49,7 +49,7 @@ interface MetricsDeps {
 }
 
 export interface Metrics {
-  /** Works even if the database is down. */
+  /** Never fails, even if the database is down. */
   collect(): Promise<MetricFamily[]>;
   stop(): void;
 }
@@ -165,7 +165,7 @@ function readTaskQueue(work: Durable | null): MetricValues {
   };
 }
 
-/** Calls `onSettled` once for every call that ends, whatever the route. */
+/** Calls `onSettled` whenever a call ends, no matter which route it came from. */
 export function observeSettled(journal: Journal, onSettled: (call: SettledCall) => void): Journal {
   return {
     ...journal,

@@ -1,4 +1,4 @@
-/** Reads how much of a project has been set up, for the first steps in the console. */
+/** Finds out which of the console's first steps are already done for a project. */
 import type { ProjectSetup } from '../console/overview/getting-started.ts';
 import type { Database } from '../db/database.ts';
 import { hasMemories } from '../memory/items/has-memories.ts';

@@ -1,7 +1,8 @@
 /**
- * Decides for `/readyz` whether this process can do its work. A process that is ready can serve calls, but not
- * everything has to work. Without the database it can still serve calls whose keys are cached. If all processes then
- * said that they aren't ready, the whole service would be down. See docs/operating.md#readiness.
+ * Decides what `/readyz` responds. A process is ready as long as it can do its work, even if some of its parts are
+ * failing. For example, an API process keeps serving calls with cached keys if the database is down. If it reported
+ * that it isn't ready, all the other processes would do the same, and the whole service would be down. See
+ * docs/operating.md#readiness.
  */
 import type { Admission } from '../ceilings/admission.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
@@ -13,18 +14,16 @@ import type { Identities } from '../vendors/identity/identities.ts';
 export interface ReadinessDeps {
   readonly isWorker: boolean;
   readonly isStopping: () => boolean;
-  /**
-   * Returns reasons from outside this module why the process isn't ready yet, e.g. that it hasn't reached the database.
-   */
+  /** Returns reasons that only other modules know about, e.g. that we haven't reached the database yet. */
   readonly startupBlockers: () => readonly string[];
   readonly journal: Pick<Journal, 'state'>;
   readonly keyring: Pick<Keyring, 'canFind'>;
   readonly admission: Pick<Admission, 'isRefusing'>;
   readonly bodyMemory: Pick<BodyMemory, 'isFull'>;
   readonly isDatabaseDown: () => boolean;
-  /** Returns why durable work is waiting, or an empty list if it isn't. */
+  /** Returns the reasons why durable work is currently paused, if any. */
   readonly durableWaitReasons: () => readonly string[];
-  /** Returns the ids of dead processes whose leases still hold part of a ceiling. */
+  /** Lists dead processes that still hold leases. */
   readonly listLeaseholders: () => readonly string[];
   readonly identityStates: Identities['states'];
 }
@@ -52,7 +51,7 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
   /** A worker can't do anything without the database and Temporal. */
   const workerReasons = (): string[] => [...(isDatabaseDown() ? ['the database is unavailable'] : []), ...durableWaitReasons()];
 
-  /** Returns the reasons why every call would currently get a 503. */
+  /** Returns the reasons, if any, why every call would currently be answered with 503. */
   const callReasons = async (): Promise<string[]> => [
     ...((await keyring.canFind()) ? [] : ['virtual keys cannot be read: the database is unavailable and no key is cached']),
     ...(admission.isRefusing() ? ['ceilings cannot be checked: the database is unavailable and on_budget_store_down is refuse'] : []),
@@ -66,8 +65,8 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
         ...(isStopping() ? ['the process is stopping'] : []),
         ...blockers,
         ...journalReasons(),
-        // API processes skip the worker's reasons. Calls don't need durable work, and with a cached key they don't even
-        // need the database.
+        // For an API process, these aren't reasons to be unready. Calls don't need durable work, and if their keys are
+        // cached they don't need the database either.
         ...(isWorker ? workerReasons() : blockers.length > 0 ? [] : await callReasons()),
       ];
     },

@@ -3,8 +3,8 @@ import type { Call, MediaCall } from '../core/call.ts';
 import type { RecordRefusal } from '../usage/refusals/recorder.ts';
 
 /**
- * Wraps a call handler, so that refused calls are recorded. This includes the gateway's own calls. If a route refuses a
- * request before it becomes a call, it has to record this itself.
+ * Wraps a call handler so that it records the calls that it refuses, including the gateway's own. Requests that a route
+ * refuses before there's a call never get here, so the route has to record those itself.
  */
 export function recordRefused<Handled extends Call | MediaCall, Rest extends readonly unknown[], Result>(
   recordRefusal: RecordRefusal,

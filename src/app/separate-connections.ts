@@ -2,8 +2,8 @@
 import type { Database } from '../db/database.ts';
 
 /**
- * Gives these parts of the gateway connections of their own. That way, other statements delay neither admission nor the
- * routes that clients poll, and the polled routes don't delay admission.
+ * The pools of connections that are separate from the main one. Admission and the routes that clients poll don't have
+ * to queue behind other statements then, and the polling doesn't hold up admission.
  */
 const connectionsOf = {
   admission: { name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 },
@@ -11,7 +11,10 @@ const connectionsOf = {
   metrics: { name: 'metrics', maxConnections: 1, statementTimeoutMs: 2_000 },
 } as const;
 
-/** Reserves connections for one use. An embedded database only has one session, so it's returned as it is. */
+/**
+ * Opens separate connections for one of these uses. An embedded database only has a single session, so we return the
+ * database unchanged.
+ */
 export function separateConnections(database: Database, use: keyof typeof connectionsOf): Database {
   return database.separate?.(connectionsOf[use]) ?? database;
 }

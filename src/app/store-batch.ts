@@ -12,34 +12,38 @@ import { correctCalls } from '../usage/correct-calls.ts';
 import { storeCalls } from '../usage/store-calls.ts';
 import { lockCorrections } from '../videos/videos.ts';
 
-/** Returns a function that stores a batch atomically. Storing a call again has no effect. */
+/**
+ * Returns a function that stores a batch of calls in the caller's transaction. It's idempotent, so a batch can be
+ * stored again after a crash.
+ */
 export function createStoreBatch(
   masker: CredentialMasker,
   knownPrompts: KnownPrompts,
 ): (tx: Queries, batch: readonly SettledCall[]) => Promise<void> {
   const reader = createPromptReader(masker, knownPrompts);
   return async (tx, batch) => {
-    // Do this first, so that later steps don't see erased data. The caller holds a shared lock on the project, so no
-    // erasure can run at the same time.
+    // Do this first, so that the following steps don't see erased data. No erasure can begin in the meantime, because
+    // the caller holds a shared lock on the project.
     const calls = await redactErased(tx, batch);
     const stored = await storeCalls(tx, calls);
-    // Correct the cost of videos before we count it against ceilings.
+    // Videos can get a new cost here, so do this before we count the cost against ceilings.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
     await recordAndCount(tx, stored, reader);
   };
 }
 
-/** How often we try to get all counters while holding the conversations lock. */
+/** How many times we record the conversations and then try to get all counters without waiting. */
 const maxAttempts = 3;
 
 /**
- * Counts the calls last, because waiting calls lease quota from the counters that this locks.
+ * Counts the calls at the end, because that locks the counters until the commit, and other calls are waiting to lease
+ * quota from them.
  *
- * While we hold the conversations lock, we don't wait for a counter, because whoever has it may be waiting for
- * conversations, as processes of version 0.1 do. Instead, we give the lock back and wait without it. Then we start over
- * and let go of the counters, because the next batch would otherwise find them locked and have to start over, too. Only
- * the last attempt keeps them.
+ * While we hold the conversations lock, we don't wait for a counter, because that could be a deadlock: whoever has
+ * locked the counter may be waiting for conversations, as processes of version 0.1 do. So if a counter is taken, we
+ * release the conversations lock, wait for the counters, and start over. We release the counters before that, because
+ * otherwise the next batch would find them locked and have to start over as well. Only the last attempt keeps them.
  */
 async function recordAndCount(tx: Queries, calls: readonly SettledCall[], reader: PromptReader): Promise<void> {
   if (!calls.some(hasText)) {

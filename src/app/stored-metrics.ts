@@ -21,7 +21,6 @@ import { countRows, measureLag } from '../temporal/outbox/outbox-rows.ts';
 interface StoredMetricsOptions {
   readonly database: Database;
   readonly dataDir: string;
-  /** How long a conversation has to be idle before we close it. */
   readonly idleMs: () => number;
   readonly logger: Logger;
 }
@@ -30,15 +29,15 @@ const maxAgeMs = 10_000;
 const timeoutMs = 2_000;
 
 /**
- * Returns a function that returns values from the last ten seconds. If it can't read them, `databaseUp` is 0 and the
- * other values are missing. Never rejects.
+ * Returns a function that reads the metrics, or returns the previous values if they're less than ten seconds old. It
+ * never rejects. If the database fails or doesn't respond in time, it returns nothing but `databaseUp: 0`.
  */
 export function createStoredMetrics({ database, dataDir, idleMs, logger }: StoredMetricsOptions): () => Promise<MetricValues> {
   let last: { readonly values: MetricValues; readonly readAt: number } | null = null;
   let reading: Promise<MetricValues> | null = null;
 
   const read = async (): Promise<MetricValues> => {
-    // These tables are unrelated, so reading them without a common snapshot is fine.
+    // These counts have nothing to do with each other, so they don't have to come from the same snapshot.
     const values = { ...(await readTables(database, idleMs())), quarantinedRecords: await countQuarantined(dataDir), databaseUp: 1 };
     last = { values, readAt: performance.now() };
     return values;
@@ -59,13 +58,12 @@ export function createStoredMetrics({ database, dataDir, idleMs, logger }: Store
 
 /** How much work is waiting in the database, and other counts that operators should watch. */
 export interface StoredWork {
-  /** The outbox rows that are due or were rejected. */
   readonly outbox: { readonly due: number; readonly rejected: number; readonly lagMs: number };
   readonly batches: { readonly running: number; readonly failing: number; readonly failed: number; readonly stopped: number };
-  /** How long the oldest message has been waiting for memory to learn from it. */
+  /** How long the oldest message has been waiting to be learned. */
   readonly learningLagMs: number;
   readonly conversationsKept: number;
-  /** If the number is above 10,000, it's an estimate. */
+  /** Exact up to 10,000, and an estimate above that. */
   readonly promptsToConvert: number;
   readonly ownerlessLeases: number;
 }
@@ -101,8 +99,8 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
 }
 
 /**
- * The ceilings that we report. We list them, so that every metric exists from the start and not only after the first
- * call.
+ * The ceilings that have metrics. We list them here so that each metric exists from the start, even if there hasn't
+ * been a call yet.
  */
 const limitedScopes = [
   ['key', 'calls'],
