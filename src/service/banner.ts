@@ -10,14 +10,13 @@ export interface BannerFacts {
   /** The scheme and host that browsers use to reach the gateway. */
   readonly origin: string;
   /**
-   * The secret of the key that we created when the gateway first started. Null later on, because we can't show it
-   * again.
+   * The secret of the first key. We only know it if we've just created the key, so this is null after the first start.
    */
   readonly firstKey: string | null;
-  /** How the first person can sign in. Null if there already is an account. */
+  /** Null if somebody already has an account. */
   readonly firstSignIn: FirstSignIn | null;
   readonly dataDir: string;
-  /** Describes how memory is searched at the moment. */
+  /** Says how memory is searched at the moment, e.g. `by text only: no embeddings are configured`. */
   readonly memorySearch: string;
   readonly demo: boolean;
 }

@@ -3,10 +3,10 @@ import { z } from 'zod';
 
 /** Everything that a process needs to configure itself, apart from the environment that it inherits. */
 const snapshot = z.object({
-  /** The text of gateway.yaml, as last read by the parent. Null if there is no file. */
+  /** What a process needs to load its configuration, apart from the environment, which it inherits. */
   fileText: z.string().nullable(),
   fileName: z.string(),
-  /** The contents of all secret files when the parent last read them. */
+  /** The secret files as last read by the parent. */
   secrets: z.object({ values: z.record(z.string(), z.string()).readonly(), errors: z.array(z.string()).readonly() }),
   /** The URL of the cluster's demo vendor, or null if there is none. */
   demoUrl: z.string().nullable(),
@@ -15,22 +15,22 @@ const snapshot = z.object({
 });
 export type ConfigFileSnapshot = z.infer<typeof snapshot>;
 
-/** The messages that the parent sends. It always sends `begin` first. */
+/** Messages from the parent to an API process. The first one is always `begin`. */
 export const parentMessage = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('begin'),
-    /** The slot in the cluster, starting at 1. A replacement gets the slot of the dead process. */
+    /** The process's slot in the cluster, starting at 1. If a process dies, its replacement gets the same slot. */
     place: z.number(),
-    /** True in the first process of a new cluster, which prints how to call the service. */
+    /** Only the first process of a new cluster prints how to call the service. */
     isFirst: z.boolean(),
     basis: snapshot,
   }),
   z.object({ kind: z.literal('reload'), basis: snapshot }),
-  /** Tells a process whether the cluster's embedder responds. Sent whenever this changes. */
+  /** Sent whenever the cluster's embedder becomes ready or unavailable. */
   z.object({ kind: z.literal('embedder'), isReady: z.boolean() }),
-  /** Asks this process for its metrics. */
+  /** Asks the process for its own metrics. */
   z.object({ kind: z.literal('collect metrics'), id: z.number() }),
-  /** The response to `read metrics`. */
+  /** Answers `read metrics`. */
   z.object({ kind: z.literal('metrics'), id: z.number(), text: z.string() }),
 ]);
 export type ParentMessage = z.infer<typeof parentMessage>;
@@ -46,11 +46,11 @@ const metricFamily = z.object({
 });
 
 export const workerMessage = z.discriminatedUnion('kind', [
-  /** The process is ready to serve calls at this URL. */
+  /** The process is serving calls at this URL. */
   z.object({ kind: z.literal('up'), url: z.string() }),
-  /** The response to `collect metrics`. */
+  /** Answers `collect metrics`. */
   z.object({ kind: z.literal('collected'), id: z.number(), families: z.array(metricFamily).readonly() }),
-  /** Requests the metrics of all processes, because a scrape has reached this process. */
+  /** Asks the parent for the metrics of all processes, because this process has received the scrape. */
   z.object({ kind: z.literal('read metrics'), id: z.number() }),
 ]);
 export type WorkerMessage = z.infer<typeof workerMessage>;

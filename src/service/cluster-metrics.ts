@@ -7,14 +7,17 @@
 import { withTimeout } from '../core/time-limit.ts';
 import { type MetricFamily, renderFamilies, samplesBy, sumCounters, toFamilies } from '../observability/metrics/families.ts';
 
-/** How the parent reads the metrics of one process. */
+/** The parent's connection to a process that it collects metrics from. */
 export interface MetricsSource {
-  /** Asks the process for its metrics. Call `receive` with the response and the same id. */
+  /** Asks the process for its metrics. When they arrive, call `receive` with this id. */
   request(id: number): void;
 }
 
 export interface ClusterMetrics {
-  /** Adds a process. Returns functions for its responses, and for removing it after it has exited. */
+  /**
+   * Starts to collect metrics from a process. Pass the process's responses to `receive`, and call `remove` when it has
+   * exited.
+   */
   add(source: MetricsSource): { receive(id: number, families: readonly MetricFamily[]): void; remove(): void };
   /** Returns the metrics of all processes. Takes at most two seconds. */
   read(): Promise<string>;
@@ -22,7 +25,7 @@ export interface ClusterMetrics {
 
 interface ChildProcess {
   readonly source: MetricsSource;
-  /** The metrics in the latest response of the process. */
+  /** The last metrics that we received from the process. */
   last: readonly MetricFamily[];
   readonly waiting: Map<number, () => void>;
 }
@@ -31,7 +34,7 @@ const timeoutMs = 2_000;
 
 export function createClusterMetrics(): ClusterMetrics {
   const children = new Set<ChildProcess>();
-  /** The final metrics of processes that have exited. */
+  /** The totals of processes that have exited. Gauges aren't included. */
   let retired: readonly MetricFamily[] = [];
   let requests = 0;
 
@@ -45,7 +48,7 @@ export function createClusterMetrics(): ClusterMetrics {
     return hasResponded;
   };
 
-  /** Runs one at a time, because two processes can exit at the same moment. */
+  /** If several processes exit at the same time, we add their totals one after the other. */
   let retiring: Promise<void> = Promise.resolve();
   const retire = (child: ChildProcess): void => {
     children.delete(child);
@@ -73,7 +76,7 @@ export function createClusterMetrics(): ClusterMetrics {
       const asked = [...children];
       const responded = await Promise.all(asked.map((child) => ask(child, id)));
       await retiring;
-      // Leave out processes that have exited since. They're part of `retired`.
+      // A process may have exited while we were waiting. Its totals are in `retired` now, so don't count them twice.
       const present = asked
         .map((child, index) => ({ child, isCurrent: responded[index] === true }))
         .filter(({ child }) => children.has(child));

@@ -11,21 +11,20 @@ import { StartError } from './start-error.ts';
 
 export interface ClusterWorker {
   readonly slot: number;
-  /** True in exactly one process. That one does what only needs to be done once, e.g. durable work. */
+  /** One process of the cluster is the leader. It does whatever should only be done once, e.g. run durable work. */
   readonly isLeader: boolean;
   readonly isFirst: boolean;
-  /** Returns the configuration file that the parent last sent. */
   configFile(): Omit<ConfigFileSnapshot, 'demoUrl' | 'localEmbedder'>;
   demoUrl(): string | null;
   localEmbedder(): ConfigFileSnapshot['localEmbedder'];
   /**
-   * Calls `change` whenever the cluster's embedder becomes ready or unavailable. If it's already ready, also calls it
-   * immediately.
+   * Calls `change` whenever the cluster's embedder becomes ready or unavailable. If the embedder is already ready,
+   * `change` is called right away.
    */
   onEmbedderChange(change: (isReady: boolean) => void): void;
   /** Calls `reload` whenever the parent sends a new configuration. */
   onReload(reload: () => void): void;
-  /** Call this when the process has started to serve calls. */
+  /** Tells the parent that this process serves calls. */
   reportListening(url: string): void;
   /** Sets the function that collects the metrics of this process for the parent. */
   onCollectMetrics(collect: () => Promise<readonly MetricFamily[]>): void;
@@ -34,8 +33,7 @@ export interface ClusterWorker {
 }
 
 /**
- * How long we wait for the parent's response. The parent itself has a timeout (cluster-metrics.ts), and this one has to
- * be longer.
+ * How long we wait for the parent's response. This has to be longer than the parent's own timeout (cluster-metrics.ts).
  */
 const readTimeoutMs = 5_000;
 
@@ -60,7 +58,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   const reads = new Map<number, (text: string) => void>();
   let lastRead = 0;
   const send = (message: WorkerMessage): void => {
-    // There's no need to report a disconnect here, because `onParentExit` is called when the parent exits.
+    // If we're disconnected, the parent has exited, and `onParentExit` takes care of that.
     if (process.connected) process.send?.(message, () => undefined);
   };
   process.on('message', (data: unknown) => {
@@ -78,7 +76,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
         isEmbedderReady = message.isReady;
         return changeEmbedder(isEmbedderReady);
       case 'collect metrics':
-        // If this fails, don't respond. The parent then goes on with our previous metrics.
+        // If we can't collect our metrics, we don't respond, and the parent uses the previous ones.
         return void collect().then(
           (families) => send({ kind: 'collected', id: message.id, families }),
           () => undefined,

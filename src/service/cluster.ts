@@ -37,21 +37,22 @@ import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
 
 /**
- * Flags for Node, which are the same as in the Dockerfile. The new space has at least 16 MB, so that V8 doesn't promote
- * objects of running calls to the old space. Bodies are outside of the heap, and the second flag counts them towards
- * the heap's limit. Without it, every 64 MB of bodies would trigger a full garbage collection.
+ * Flags for Node, the same as in the Dockerfile. With a new space of at least 16 MB, V8 doesn't promote the objects of
+ * running calls to the old space. The second flag is about request and response bodies, which are stored outside of the
+ * heap. It makes V8 count them towards the heap's limit. Without the flag, V8 would run a full garbage collection after
+ * every 64 MB of bodies.
  */
 export const heapFlags = ['--min-semi-space-size=16', '--external-memory-accounted-in-global-limit'];
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 /**
- * How long the rest of a shutdown can take, in addition to the stop delay and the time for running calls. It's more
- * than the sum of a process's other stop timeouts.
+ * How long a process may take to shut down in addition to the stop delay and the time for running calls. The sum of its
+ * other timeouts is less than this.
  */
 const otherStopTimeoutsMs = 25_000;
 const maxStartAttempts = 5;
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** If a process has lived this long, earlier failures no longer increase the delay. */
+/** A process that has lived this long counts as healthy, so we start again with the shortest delay if it dies. */
 const healthyAfterMs = 60_000;
 const maxLineLength = 1_048_576;
 /** How much of a process's standard error we keep, to report why it exited. */
@@ -101,8 +102,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
   /**
-   * Aborted when the cluster itself decides to stop. Once this or `host.stopping` is aborted, processes that exit
-   * aren't replaced.
+   * Aborted when the cluster decides to stop on its own. After that, or after `host.stopping`, we don't replace
+   * processes that exit.
    */
   const closing = new AbortController();
   const stopSignal = AbortSignal.any([host.stopping, closing.signal]);
@@ -119,7 +120,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     if (isEmbedderReady) sendMessage(apiProcess.worker, { kind: 'embedder', isReady: true });
     const url = await apiProcess.listening;
     if (url !== null && url !== address) {
-      // If `PORT` is 0 and all processes die, the replacement gets a new port, so the address can change even later.
+      // We can also get a new address later on: if `PORT` is 0 and all processes have died, their replacements share a
+      // different port.
       address = url;
       await unpublishAddress();
       unpublishAddress = await wrapStartError(`cannot write ${dataDir}/addresses`, publishAddress(dataDir, url));
@@ -163,8 +165,9 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     for (const { worker } of processes.values()) worker.process.kill('SIGTERM');
   };
   host.stopping.addEventListener('abort', terminateAll, { once: true });
-  // On a second signal, the parent exits immediately (main.ts), so pass the signal on to the processes. If the parent
-  // exits for any other reason, they shut down in order.
+  // We get here after a second signal, on which the parent exits at once (main.ts). Pass the signal on, so that the
+  // other processes do the same. If the parent exits for a different reason, this is their first signal, and they shut
+  // down in order.
   process.once('exit', terminateAll);
   let stopMetricsServer = async (): Promise<void> => undefined;
   try {
@@ -216,7 +219,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   const worker = cluster.fork(env);
   let stderrText = '';
   let isListening = false;
-  // The fork failed. `close` comes next.
+  // We couldn't fork. Node emits `close` after this.
   worker.on('error', (error) => {
     stderrText += `${error}\n`;
   });
@@ -283,7 +286,7 @@ function findExitReason(stderrText: string): string | null {
 }
 
 function sendMessage({ process: child }: Worker, message: ParentMessage): void {
-  // A disconnected process is about to exit, which the `exit` handler takes care of.
+  // A process that has disconnected is about to exit. The `exit` handler does the rest.
   if (child.connected) child.send(message, () => undefined);
 }
 

@@ -31,9 +31,9 @@ export type SharedLocalEmbedder = ReturnType<typeof createSharedLocalEmbedder>;
 
 export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs = 120_000 }: SharedEmbedderOptions) {
   let current: Running | null = null;
-  /** Embedders that a reload has replaced. They're stopped soon. */
+  /** Embedders that a reload has replaced. We stop them as soon as running calls can't need them any more. */
   const replaced = new Set<Running>();
-  /** The latest status, until somebody has consumed it. */
+  /** The latest status, if nobody has taken it yet. */
   let status: string | null = null;
   let announce: ((status: string) => void) | null = null;
   const report = (text: string): void => {
@@ -96,16 +96,13 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       retry();
       return { url, token };
     },
-    /**
-     * Returns a line about the latest status for whoever started the service, or null if there's nothing new since the
-     * last call.
-     */
+    /** Takes the latest status, which is for whoever started the service. Returns null if it has been taken before. */
     takeStatus(): string | null {
       const taken = status;
       status = null;
       return taken;
     },
-    /** Calls `listener` with every status that `takeStatus` hasn't returned yet. */
+    /** Calls `listener` for each new status, and right away if there's one that nobody has taken yet. */
     onStatus(listener: (status: string) => void): void {
       announce = listener;
       if (status !== null) listener(status);
@@ -124,7 +121,7 @@ export function formatStatus(status: string): string {
   return `\n  Memory search   ${status}\n\n`;
 }
 
-/** Returns the banner's line about how memory is searched. `status` comes from `takeStatus`. */
+/** Describes for the banner how memory is searched. `status` is the result of `takeStatus`. */
 export function describeMemorySearch({ localEmbedder, tiers }: Config, status: string | null): string {
   const [model] = tiers['memory-embed'] ?? tiers.embed ?? [];
   if (model === undefined) return 'by text only: no embeddings are configured';

@@ -17,21 +17,21 @@ interface MetricsServerOptions {
 }
 
 /**
- * Node checks for requests that exceed the first two timeouts once per `connectionsCheckingInterval`.
- * `silenceTimeoutMs` also disconnects clients that don't read the response.
+ * Node only checks the first two timeouts once per `connectionsCheckingInterval`. They don't apply to clients that
+ * never read the response, so we use `silenceTimeoutMs` to get rid of those.
  */
 const limits = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 5_000 };
 const silenceTimeoutMs = 30_000;
 const maxConnections = 100;
 
-/** Returns a function that stops the server. Throws StartError if the address can't be used. */
+/** Starts the server and returns a function that stops it. Throws StartError if the address can't be used. */
 export async function startMetricsServer({
   address: { host, port },
   readMetrics,
   logger,
 }: MetricsServerOptions): Promise<() => Promise<void>> {
   let reading: Promise<string> | null = null;
-  /** Reads the metrics. Concurrent requests share a result. */
+  /** Requests that arrive at the same time share a result. */
   const readOnce = (): Promise<string> => {
     reading ??= readMetrics().finally(() => {
       reading = null;

@@ -33,16 +33,17 @@ export async function migrateSchema(database: Database): Promise<{ applied: numb
   }
 }
 
-/** Repeats the check of the schema until the database responds. */
+/** The state of a check that is repeated until the database responds. */
 export interface SchemaCheck {
   isVerified(): boolean;
-  /** Resolves when the schema has been verified, or when the signal is aborted. Throws StartError. */
+  /** Resolves once the schema is verified. Also resolves if the signal is aborted first. Throws StartError. */
   wait(stopping: AbortSignal): Promise<void>;
 }
 
 /**
- * Verifies the schema. With `wait`, it tries again every second until the database can be reached. `serve` and `worker`
- * don't migrate. They exit if the schema isn't supported, but wait for a database that is down. Throws StartError.
+ * Checks whether this version supports the database's schema. `serve` and `worker` need this because they don't
+ * migrate. If the schema isn't supported, they exit. If the database is down, they call `wait`, which tries again every
+ * second. Throws StartError.
  */
 export async function startSchemaCheck(database: Database, logger: Logger): Promise<SchemaCheck> {
   let obstacle = '';

@@ -1,6 +1,6 @@
 /**
- * A service's interface to its process. `main.ts` creates it, because that's the only file that can use process
- * globals.
+ * Everything that a service needs from its process. `main.ts` creates this, because no other file may use the globals
+ * of the process.
  */
 import type { Environment } from '../config/environment.ts';
 import type { ClusterWorker } from './cluster-worker.ts';
@@ -8,13 +8,13 @@ import type { ClusterWorker } from './cluster-worker.ts';
 export interface ServiceHost {
   readonly env: Environment;
   readonly write: (text: string) => void;
-  /** True if `write` prints for a person. Otherwise the output could end up in a log. */
+  /** True if a person reads what we `write`. If it's false, the output might end up in a log. */
   readonly isTerminal: boolean;
   readonly writeError: (text: string) => void;
-  /** Aborts when the process is asked to stop. */
+  /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;
   /** Sets the function that is called on SIGHUP. */
   readonly onReload: (reload: () => void) => void;
-  /** Set in a cluster's API processes. Null in its parent, and if there's just one process. */
+  /** Null unless this is one of a cluster's API processes. */
   readonly clusterWorker: ClusterWorker | null;
 }

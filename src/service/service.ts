@@ -33,12 +33,12 @@ import { migrateSchema, openDatabase, startSchemaCheck } from './open-database.t
 import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
 
-/** The components that are running. They're stopped in reverse order. */
+/** The components that are running, in the order in which they were started. We stop them in reverse order. */
 type Started = { readonly name: string; readonly timeoutMs: number; readonly stop: () => Promise<unknown> }[];
 
 /**
- * How long a start can continue after a stop signal, so that the service can stop in order. The database may never
- * respond, so there has to be a limit.
+ * After a stop signal, we let a running start continue for this long, because we can only stop properly when it's
+ * finished. It may never finish, e.g. if the database doesn't respond.
  */
 const startTimeoutMs = 2_000;
 
@@ -93,7 +93,7 @@ interface ServiceStart {
   readonly started: Started;
 }
 
-/** Starts all components. `watching` rejects if the service can't continue. */
+/** Starts all components. If something happens later that the service can't continue with, `watching` rejects. */
 async function startService({ role, config: loaded, logger, host, started }: ServiceStart): Promise<{ app: App; watching: Promise<void> }> {
   const dataDir = resolve(loaded.server.dataDir);
   const { clusterWorker } = host;
@@ -113,7 +113,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     isEmbedderReady = isReady;
     if (isReady) takeUpEmbeddings();
   };
-  // In a cluster, the parent runs the embedder and reports its status to the other processes.
+  // In a cluster, the parent runs the embedder and tells its processes whether it's ready.
   const embedder = clusterWorker ? null : createSharedLocalEmbedder({ env: host.env, logger, onChange: onEmbedderChange });
   clusterWorker?.onEmbedderChange(onEmbedderChange);
   const completeVendors = createConfigCompleter({ role, host, started, embedder });
@@ -142,7 +142,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const address = clusterWorker ? null : loaded.server.metricsAddress;
   if (address) {
     const stop = await startMetricsServer({ address, readMetrics: app.readMetrics, logger });
-    // Insert this before the app, so that it stops after the app and the shutdown can be monitored.
+    // Components are stopped from the end of the list. The metrics go in front of the app, so that they're available
+    // until the app has stopped.
     started.splice(started.length - 1, 0, { name: 'metrics', timeoutMs: 1_000, stop });
   }
   takeUpEmbeddings = app.takeUpEmbeddings;
@@ -193,7 +194,10 @@ async function prepareDataDir(dataDir: string): Promise<void> {
   }
 }
 
-/** Don't use `recursive`. With it, Node never returns if the kernel refuses with ENOENT, e.g. below /proc. */
+/**
+ * Creates a folder with its parents. We don't use `recursive`, because if the kernel responds with ENOENT, e.g. below
+ * /proc, Node tries again forever.
+ */
 async function makeFolders(folder: string): Promise<void> {
   const make = async (): Promise<void> => {
     await mkdir(folder, { mode: 0o700 });
@@ -205,7 +209,7 @@ async function makeFolders(folder: string): Promise<void> {
     if (errorCode(error) !== 'ENOENT') throw error;
     await makeFolders(dirname(folder));
     await make().catch((again: unknown) => {
-      // Lost the race against another process that created the folder.
+      // Another process has created the folder in the meantime.
       if (errorCode(again) !== 'EEXIST') throw again;
     });
   }
@@ -237,7 +241,7 @@ function createConfigCompleter({
   if (clusterWorker)
     return async (config) => complete(config, clusterWorker.localEmbedder(), role === 'start' ? clusterWorker.demoUrl() : null);
   const vendor = createSharedDemoVendor();
-  // Components at the front of the list are stopped last. Running calls may need these until then.
+  // The list is stopped from the end, so put these at the front. Running calls may need them until the app has stopped.
   started.unshift({ name: 'demo vendor', timeoutMs: 2_000, stop: vendor.stop });
   if (embedder) started.unshift({ name: 'local embedder', timeoutMs: 5_000, stop: embedder.stop });
   return async (config) =>

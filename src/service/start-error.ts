@@ -2,19 +2,19 @@
 import { ConfigError } from '../config/config.ts';
 import { errorSummary } from '../core/error-messages.ts';
 
-/** Thrown if the service can't start or continue. The message is a sentence for the operator. */
+/** Thrown if the service can't start or continue. The message tells the operator why. */
 export class StartError extends Error {}
 
 /**
- * Waits for `work`. If it fails for a reason that the operator can fix, throws a StartError that begins with
- * `sentence`.
+ * Waits for `work`. If it fails because of something that the operator can fix, throws a StartError whose message
+ * begins with `sentence`.
  */
 export async function wrapStartError<Result>(sentence: string, work: Promise<Result>): Promise<Result> {
   try {
     return await work;
   } catch (cause) {
-    // A ConfigError already names its files (for Temporal's TLS). A TypeError or RangeError is a bug, so we need the
-    // stack.
+    // Some errors are thrown unchanged. A ConfigError already names the files (of Temporal's TLS), and a TypeError or
+    // RangeError is a bug whose stack we need.
     if (cause instanceof ConfigError || cause instanceof TypeError || cause instanceof RangeError) throw cause;
     throw new StartError(`${sentence}: ${errorSummary(cause)}`, { cause });
   }
