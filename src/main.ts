@@ -35,8 +35,8 @@ Run gateway <command> --help for details.
 `;
 
 /**
- * We ignore a second stop signal within this time, because a supervisor that signals the whole process group may
- * deliver the same signal twice.
+ * Supervisors that signal the whole process group can deliver the same signal twice, so we ignore a second one within
+ * this time.
  */
 const secondSignalMs = 500;
 
@@ -45,7 +45,7 @@ const slowStopMs = 1_000;
 
 setV8Flags();
 process.exitCode = await run(process.argv.slice(2));
-// After an orderly stop, exit even if something still keeps the event loop alive.
+// By now the service has stopped, so don't let a forgotten timer or socket keep the process alive.
 setTimeout(() => process.exit(), 3_000).unref();
 
 async function run([command = 'help', ...rest]: string[]): Promise<number> {
@@ -129,8 +129,8 @@ function loadService(): Promise<typeof import('./service/service.ts')> {
 }
 
 /**
- * A stop signal ends the process immediately. The database then rolls back the current migration, and an unfinished
- * index is built again next time.
+ * We don't wait for anything on a stop signal. The database rolls back the migration that is running, and the next run
+ * rebuilds an unfinished index.
  */
 async function migrate(): Promise<void> {
   const host = createHost();
@@ -163,11 +163,12 @@ function writeError(text: string): void {
 }
 
 /**
- * Returns the service's interface to this process. A SIGTERM or SIGINT stops the service, and so does closing its
- * terminal or killing its launcher. Other SIGHUPs reload the configuration.
+ * Creates the interface between the service and this process. The service stops on SIGTERM or SIGINT, and when its
+ * terminal is closed or its launcher dies. SIGHUP reloads the configuration, unless the terminal was closed.
  */
 function createHost(): ServiceHost {
-  // Keep running if the terminal is closed, or the program that reads our output exits.
+  // We get write errors when the terminal is closed or the program that reads our output exits. Neither is a reason to
+  // stop serving calls.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
   const stop = new AbortController();
   let stoppedAt = 0;
@@ -207,19 +208,20 @@ async function runClusterWorker([role]: string[]): Promise<void> {
 }
 
 /**
- * Stops the service if its launcher (scripts/launch.js) dies, which closes the IPC channel. If the launcher died while
- * we were still loading, we missed that event, but our parent pid has changed.
+ * Stops the service when its launcher (scripts/launch.js) dies. We notice because that closes the IPC channel. The
+ * launcher may also have died while we were still loading. We don't get an event in that case, but we have a different
+ * parent.
  */
 function stopWithBootstrap(pid: number, onStop: () => void): void {
   if (pid === process.ppid) {
     process.on('disconnect', onStop);
-    // The listener keeps the IPC channel open, and with it the event loop. Unref the channel so that the process can
-    // still exit.
+    // As long as there's a listener, the IPC channel keeps the event loop alive. Unref it, because the process couldn't
+    // exit otherwise.
     process.channel?.unref();
     if (!process.connected) onStop();
   } else if (!isAlive(pid)) {
-    // The launcher is alive, but it isn't our parent. It started one of our ancestors, and we just inherited the
-    // environment variable.
+    // The launcher has died, so stop. If it were alive, we'd be the child of one of its descendants and would have
+    // inherited the environment variable, and then its exit is none of our business.
     onStop();
   }
 }
@@ -228,7 +230,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return errorCode(error) === 'EPERM'; // it's another user's process
+    return errorCode(error) === 'EPERM'; // the process exists, but belongs to another user
   }
 }
 
