@@ -96,5 +96,5 @@ export const logFields = {
   fields: 'fields that cannot be written as JSON, as text',
 } as const satisfies Readonly<Record<string, string>>;
 
-/** Everything that callers may log. `level`, `time`, `msg` and `trace` are up to the logger. */
+/** The fields that callers may log. The logger adds `level`, `time`, `msg` and `trace` itself. */
 export type LogFields = { readonly [Name in Exclude<keyof typeof logFields, 'level' | 'time' | 'msg'>]?: unknown };

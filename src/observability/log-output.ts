@@ -10,17 +10,17 @@ import { isatty } from 'node:tty';
 import { createSyncWrites } from '../core/sync-writes.ts';
 
 export interface LogOutput {
-  /** Queues a line, which is written at the end of the tick or later. Never throws. */
+  /** Queues a line. It's written at the end of the tick at the earliest. Never throws. */
   write(line: string): void;
 }
 
 export interface LogOutputOptions {
-  /** The file descriptor. Pipes should be in non-blocking mode, as Node sets it for its own streams. */
+  /** If this is a pipe, it should be in non-blocking mode. Node's own streams set this mode. */
   readonly fd: number;
   readonly maxBytes?: number;
   /** How long to collect lines before writing them. By default, we write at the end of the tick. */
   readonly collectMs?: number;
-  /** Replaces the synchronous write, for tests. */
+  /** Tests use this to replace `writeSync`. */
   readonly writeNow?: (fd: number, bytes: Buffer) => number;
 }
 
@@ -40,7 +40,7 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   let dropped = 0;
   let hasLines = false;
 
-  /** Writes all collected lines, including those that arrived during the previous write. */
+  /** Writes the lines that have been collected. If more arrive in the meantime, it goes on with those. */
   const next = (): void => {
     rest = take();
     isBusy = rest !== null;
@@ -104,8 +104,8 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
 }
 
 /**
- * Writes the remaining lines synchronously when the process exits, even after an uncaught error. Gives up after
- * `exitTimeoutMs`.
+ * Writes the remaining lines when the process exits, even if the reason was an uncaught error. This is synchronous, so
+ * we give up after `exitTimeoutMs`.
  */
 function writeLast(fd: number, bytes: Buffer): void {
   const giveUpAt = performance.now() + exitTimeoutMs;
@@ -113,7 +113,7 @@ function writeLast(fd: number, bytes: Buffer): void {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN') return; // The lines are lost, because we can't write them anywhere else.
+      if (errorCode(error) !== 'EAGAIN') return; // We lose the lines here, because there's nowhere else to write them.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitRetryMs);
     }
   }

@@ -4,7 +4,10 @@
  */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 
-/** Converts a JSON line of the logger. Its secrets have already been redacted. */
+/**
+ * Formats a line that the logger has written as JSON. We don't have to look for secrets again, because the logger has
+ * already redacted them.
+ */
 export function toLogText(line: string): string {
   const { level, time, msg, err, ...fields } = asObject(JSON.parse(line));
   const clock = new Date(String(time)).toLocaleTimeString('en-GB');

@@ -63,7 +63,7 @@ function traceAttempt({ id, route, stream }: CallMetadata, attempt: Attempt, par
   span.end(startedAt + durationMs);
 }
 
-/** OpenTelemetry's conventions include cache reads and writes in the input tokens. */
+/** According to OpenTelemetry's conventions, the input tokens include cache reads and writes. */
 function usageOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens) {
   const written = cacheWrite + cacheWrite1h;
   return {

@@ -13,7 +13,7 @@ export const spanNames = {
   drain: 'journal drain',
   /** The span for storing a single call. It has a link to the batch. */
   store: 'store call',
-  /** In the next three names, the name of the workflow or activity follows. */
+  /** The code appends the name of the workflow or activity to the next three. */
   outbox: 'outbox',
   workflow: 'workflow',
   activity: 'activity',

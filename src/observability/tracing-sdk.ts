@@ -7,7 +7,7 @@ import type { ReadableSpan, Sampler, SamplingDecision, SpanExporter } from '@ope
 import type { Logger } from './logger.ts';
 
 export interface TracingSettings {
-  /** The full URL that traces are sent to. */
+  /** The complete URL that we send traces to. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
@@ -52,8 +52,9 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
 }
 
 /**
- * Says yes to every trace that starts in this process. We've decided before that: `trace-requests.ts` doesn't start
- * spans for unsampled requests, and a batch only gets one if it contains a sampled call.
+ * Samples every trace that starts in this process, because we've already made the decision before: `trace-requests.ts`
+ * doesn't start spans for unsampled requests, and a batch only gets a span if it contains a sampled call. Everything
+ * else follows the sampling flag of its parent.
  */
 function createSampler(decisions: typeof SamplingDecision): Sampler {
   return {

@@ -34,7 +34,7 @@ export function activeTraceId(): string | undefined {
   return trace.getActiveSpan()?.spanContext().traceId;
 }
 
-/** Returns the trace id of a stored `traceparent` as a log field. */
+/** Turns a stored `traceparent` into the log field with its trace id. */
 export function traceField(traceparent: string | undefined): { readonly trace?: string | undefined } {
   return traceparent === undefined ? {} : { trace: trace.getSpanContext(toContext(traceparent))?.traceId };
 }
@@ -45,19 +45,22 @@ export function recordErrorCode(code: string): void {
 }
 
 /**
- * Starts a child of the active span, or returns null if nothing is being traced. The caller has to end the span. We use
- * this instead of `inSpan` on the hot path, because it doesn't need a closure.
+ * Starts a child of the active span, which the caller has to end. Returns null if nothing is being traced. On the hot
+ * path, this is better than `inSpan`, because it doesn't need a closure.
  */
 export function startStep(name: string): Span | null {
   return trace.getActiveSpan() === undefined ? null : getTracer().startSpan(name);
 }
 
-/** Runs `work` in a child of the active span. If no span is active, it runs `work` without creating one. */
+/** Runs `work` in a child of the active span, or without a span if nothing is being traced. */
 export function inSpan<Result>(name: string, options: SpanOptions, work: () => Promise<Result>): Promise<Result> {
   return trace.getActiveSpan() === undefined ? work() : runIn(getTracer().startSpan(name, options), context.active(), work);
 }
 
-/** Runs `work` in a child of the span in `traceparent`. If that's undefined, it runs `work` outside of any trace. */
+/**
+ * Continues a trace, i.e. runs `work` in a child of the span that `traceparent` identifies. If there is no
+ * `traceparent`, `work` isn't traced.
+ */
 export function continueTrace<Result>(
   traceparent: string | undefined,
   { name, ...options }: SpanOptions & { readonly name: string },
@@ -69,8 +72,8 @@ export function continueTrace<Result>(
 }
 
 /**
- * Records work that has already finished, as a child of the span in `traceparent`. Times are in milliseconds since the
- * epoch.
+ * Adds a span for work that has already finished. Its parent is the span in `traceparent`, and times are in epoch
+ * milliseconds.
  */
 export function recordSpan(
   traceparent: string,
@@ -80,9 +83,10 @@ export function recordSpan(
 }
 
 /**
- * Runs `store`, which stores the calls of these traces together. A batch has many causes, so it gets its own trace with
- * links to the sampled calls. Each sampled call gets a span for the time it took to store it, with a link to the batch.
- * There is no active span inside `store`, because anything that it starts belongs to a single call.
+ * Traces how a batch of calls is stored. A batch belongs to many traces, so it gets its own, with a link to each
+ * sampled call. In the trace of each sampled call, another span shows how long it took to store the call, with a link
+ * back to the batch. We don't activate any of these spans, because `store` may start work that belongs to just one of
+ * the calls.
  */
 export async function traceBatch(traces: readonly (string | undefined)[], store: () => Promise<void>): Promise<void> {
   const parents = traces.flatMap((traceparent) => (traceparent === undefined ? [] : [toContext(traceparent)]));
@@ -107,7 +111,7 @@ export function markFailed(span: Span, error: unknown): void {
   span.setAttribute(attributes.errorType, error instanceof GatewayError ? error.code : error instanceof Error ? error.name : 'unknown');
 }
 
-/** Returns the context for a `traceparent`, or the root context if it's invalid. */
+/** Parses a `traceparent`. If it's invalid, the result is the root context. */
 export function toContext(traceparent: string): Context {
   return propagation.extract(ROOT_CONTEXT, { traceparent });
 }

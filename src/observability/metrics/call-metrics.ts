@@ -12,15 +12,15 @@ import { type MetricValues, type Sample, samplesBy } from './families.ts';
 import { createHistogram, type Histogram } from './histogram.ts';
 
 export interface CallMetrics {
-  /** Call this exactly once per settled call. */
+  /** Call this once when a call is settled. */
   recordCall(call: SettledCall): void;
   recordErrorResponse(code: ErrorCode): void;
   read(): MetricValues;
 }
 
 /**
- * Tells which names can be used as labels. The answer depends on the current configuration. If a name is unknown, the
- * metrics ask again the next time.
+ * Decides which names may be used as labels. The metrics ask again whenever they see an unknown name, because a reload
+ * can make it known.
  */
 export interface KnownNames {
   isProvider(name: string): boolean;
@@ -28,7 +28,7 @@ export interface KnownNames {
   isModel(id: string): boolean;
 }
 
-/** Attempts have the same outcomes as calls, and an additional one for a 429 from the vendor. */
+/** Attempts have the same outcomes as calls. In addition, we count it separately if a vendor responded with 429. */
 const attemptOutcomes = [...outcomes, 'rate_limited'] as const;
 type AttemptOutcome = (typeof attemptOutcomes)[number];
 
@@ -62,11 +62,11 @@ const other = 'other';
 export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetrics {
   const byRoute = new Map<Route, RouteSeries>(routes.map((route) => [route, createRouteSeries()]));
   /**
-   * Series by operation, provider and model. The maps are bounded by the providers and models of all configurations
-   * that have been active.
+   * Series by operation, provider and model. They're kept across reloads, so there's one for everything that has been
+   * configured at some point.
    */
   const byOperation = new Map<string, Map<string, Map<string, ModelSeries>>>();
-  /** Series for the members of pools. The map is bounded by the members of all configurations that have been active. */
+  /** Series by pool member. Like the ones above, they're kept across reloads. */
   const byMember = new Map<string, MemberSeries>();
   const errors = new Map<ErrorCode, number>();
   let unmetered = 0;
@@ -166,7 +166,10 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
 
 const errorCodes = Object.keys(errorSpecs) as readonly ErrorCode[];
 
-/** Adds up samples with equal labels. These exist because e.g. one model can serve several operations. */
+/**
+ * Merges samples that have the same labels. We have such samples because, for example, a model can be used for several
+ * operations.
+ */
 function sumByLabels(samples: readonly Sample[]): Sample[] {
   const sums = new Map<string, Sample>();
   for (const { value, labels } of samples) {

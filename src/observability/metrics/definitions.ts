@@ -162,7 +162,7 @@ export const metrics = {
     aggregator: 'max',
   }),
 
-  // State of the database. All processes report the same.
+  // Read from the database, so all processes report the same values.
   databaseUp: gauge('gateway_database_up', '1 if the metrics that come from the database could be read for this scrape, otherwise 0.', {
     aggregator: 'min',
   }),

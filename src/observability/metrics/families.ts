@@ -1,6 +1,6 @@
 /**
- * The values of metrics during a scrape. They are plain data, so that processes can send them to each other. Also
- * formats them as text for Prometheus.
+ * Holds the values of metrics during a scrape as plain data, so that processes can send them to each other, and formats
+ * them as text for Prometheus.
  */
 import { Registry } from '@prometheus-io/client';
 import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts';
@@ -8,21 +8,18 @@ import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string>>;
-  /**
-   * The name of the metric. Only set for histograms, because the names of their samples end with `_bucket`, `_sum` or
-   * `_count`.
-   */
+  /** Only histograms need this, because the names of their samples have a suffix (`_bucket`, `_sum` or `_count`). */
   readonly metricName?: string;
 }
 
-/** Returns a sample for each value. The label `label` has the value's name. */
+/** Turns an object into samples. Each property becomes a sample that has the property's name as the label `label`. */
 export function samplesBy(label: string, values: Readonly<Record<string, number>>, labels: Sample['labels'] = {}): Sample[] {
   return Object.entries(values).map(([name, value]) => ({ value, labels: { ...labels, [label]: name } }));
 }
 
 /**
- * The current values of the metrics. A metric without labels has a single number. If the value is null or absent, the
- * metric isn't reported.
+ * The current values, by metric. A plain number is for a metric without labels. We leave out metrics whose value is
+ * null or missing.
  */
 export type MetricValues = { readonly [Key in MetricKey]?: number | readonly Sample[] | null };
 
@@ -33,7 +30,10 @@ export interface MetricFamily extends Pick<MetricDefinition, 'name' | 'help' | '
 
 export const contentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** Builds a family per metric, including metrics without values. No two sources may have the same metric. */
+/**
+ * Combines values from several sources. The result has a family for each metric, even if there's no value for it. Two
+ * sources can't report the same metric.
+ */
 export function toFamilies(sources: readonly MetricValues[]): MetricFamily[] {
   const all: MetricValues = Object.assign({}, ...sources);
   return Object.entries(metrics).map(([key, { name, help, type, aggregator }]) => ({
@@ -52,7 +52,10 @@ export function renderFamilies(ofProcesses: readonly (readonly MetricFamily[])[]
   return aggregate(ofProcesses).metrics();
 }
 
-/** Adds up counters and histograms. They have to stay monotonic after a process exits, so we keep its last values. */
+/**
+ * Adds up counters and histograms, and leaves out gauges. This way, a cluster can keep the totals of processes that
+ * have exited, because counters have to stay monotonic.
+ */
 export async function sumCounters(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<readonly MetricFamily[]> {
   const counters = ofProcesses.map((families) => families.filter(({ type }) => type !== 'gauge'));
   const summed = await aggregate(counters).getMetricsAsJSON();

@@ -7,8 +7,8 @@ import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { MetricValues } from './families.ts';
 
 /**
- * The monitor is a timer, so a higher resolution would wake an idle process more often. Stalls that are shorter than
- * this may go unnoticed.
+ * The monitor is a timer, so a finer resolution would wake up an idle process more often. The price is that we may miss
+ * stalls that are shorter than this.
  */
 const resolutionMs = 100;
 
@@ -21,7 +21,10 @@ export function createProcessMetrics(): ProcessMetrics {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs });
   delays.enable();
   let utilization = performance.eventLoopUtilization();
-  /** What we measure is the time between two timers, including the interval itself. */
+  /**
+   * The monitor measures how much time passes between two of its timers. We're interested in the delay, so we subtract
+   * the interval.
+   */
   const lagSeconds = (nanos: number): number => Math.max(0, nanos / 1e9 - resolutionMs / 1_000);
 
   return {
