@@ -1,9 +1,9 @@
 /** Messages between the parent of a cluster (cluster.ts) and its API processes (cluster-worker.ts). */
 import { z } from 'zod';
 
-/** Everything that a process needs to configure itself, apart from the environment that it inherits. */
+/** What a process needs to load its configuration, apart from the environment, which it inherits. */
 const snapshot = z.object({
-  /** What a process needs to load its configuration, apart from the environment, which it inherits. */
+  /** gateway.yaml as last read by the parent. Null if there is no file. */
   fileText: z.string().nullable(),
   fileName: z.string(),
   /** The secret files as last read by the parent. */
