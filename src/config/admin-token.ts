@@ -14,8 +14,8 @@ import { parseYamlFile } from './yaml-file.ts';
 const tokenFileName = 'admin-token';
 
 /**
- * Returns the configured tokens. If there are none, returns the one in the data directory. If several processes start
- * at the same time, the first one writes the file and the others read it.
+ * Returns the configured tokens. If there are none, we use the token in the data directory, and create it if necessary.
+ * When several processes start at the same time, one of them writes the file and the others read it.
  */
 export async function readOrCreateAdminTokens(configured: readonly string[], dataDir: string): Promise<readonly string[]> {
   if (configured.length > 0) return configured;
@@ -27,8 +27,8 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     const text = await readFile(file, 'utf8');
-    // The file can be empty if the process crashed or the disk was full when it was written. We fail here, because
-    // otherwise we would reject every request.
+    // A crash or a full disk may have left an empty file behind. Don't continue without a token, because we'd have to
+    // reject every request.
     if (!adminTokensPattern.test(text.trim()))
       throw new Error(`${file} ${adminTokensMessage}. Delete the file to create a new token at the next start`);
     return splitTokens(text);
@@ -36,20 +36,20 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
 }
 
 /**
- * Returns the admin tokens that commands can use. We take them from the environment, from gateway.yaml or from the data
- * directory, whichever has any first. The list is empty if there are none. Commands send the first token in the list.
+ * Finds the admin tokens for commands, which send the first one. We look in the environment, then in gateway.yaml and
+ * then in the data directory, and use the first place that has any. The result can be empty.
  */
 export async function findAdminTokens(env: Environment, { adminTokens, server }: EnvironmentSettings): Promise<readonly string[]> {
   if (adminTokens.length > 0) return adminTokens;
   const configured = await readConfiguredAdminTokens(env);
   if (configured.length > 0) return configured;
-  // A missing or unreadable file counts as no token.
+  // If we can't read the file, there's no token.
   return splitTokens(await readFile(join(server.dataDir, tokenFileName), 'utf8').catch(() => ''));
 }
 
 /**
- * Returns the tokens in gateway.yaml, for commands on the same machine. The list is empty if they are missing or
- * malformed. We ignore any other errors in the file.
+ * Reads the tokens from gateway.yaml, for commands on the same machine. If they're missing or malformed, the list is
+ * empty. Commands don't care about any other errors in the file.
  */
 async function readConfiguredAdminTokens(env: Environment): Promise<readonly string[]> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';

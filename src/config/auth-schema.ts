@@ -1,9 +1,9 @@
-/** The schema for `auth`, which says how a provider authenticates us. This can be an API key or a cloud identity. */
+/** The schema for `auth`, which selects how we authenticate to a provider: with an API key or with a cloud identity. */
 import { z } from 'zod';
 import { setting } from './setting.ts';
 
 const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
-/** Matches headers for framing and connections, which only the HTTP client can set. */
+/** The HTTP client sets these headers itself, because they control the connection and where a message ends. */
 const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
 export const fixedHeader = headerName.refine(
   (name) => !connectionHeaders.test(name),

@@ -7,8 +7,8 @@ import type { AddError } from './yaml-file.ts';
 type Sections = Pick<Config, 'canaries' | 'tiers' | 'models'>;
 
 /**
- * A canary must be of the same kind as the other models of its tier. We can only check this for models in the
- * configuration. Unknown models are fine, because they may be imported later.
+ * A canary must be of the same kind as the other models of its tier. Models that aren't in the configuration may be
+ * imported later, so we can't check those.
  */
 export function checkCanaries({ canaries, tiers, models }: Sections, addError: AddError): void {
   const kindsOf = (ids: readonly string[]) => ids.flatMap((id) => models[id]?.kind ?? []);

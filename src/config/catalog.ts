@@ -1,13 +1,13 @@
 /**
  * Builds catalog rows with integer prices (nano-dollars per million tokens) from the decimal text in gateway.yaml.
  *
- * If a row omits `cached_input` or `cache_write`, we use the input price for them, which is never less than the vendor
- * charges. In the messages dialect, cache writes cost 1.25 times the input price for five minutes and twice the input
- * price for an hour, because these are Anthropic's prices.
+ * If a row has no `cached_input` or `cache_write`, we charge the input price for these tokens, which is never less than
+ * what the vendor charges. The exception is the messages dialect, where cache writes cost 1.25 times the input price
+ * for five minutes and twice the input price for an hour, because these are Anthropic's prices.
  *
- * If a row omits traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), limits
- * (`max_output_tokens`, `max_input_tokens`, `context_window`), service tier factors or tool prices, we take them from
- * the starter catalog. The model behaves the same, even if the row has a different price.
+ * An operator may only want to change a model's price. So if a row has no traits (`supports_schema`, `thinking`,
+ * `reasons`, `takes_reasoning`, `serves`, `takes`), limits (`max_output_tokens`, `max_input_tokens`, `context_window`),
+ * service tier factors or tool prices, we take them from the starter catalog.
  */
 import type { ModelTraits } from '../core/candidate.ts';
 import { nanosFromUsd } from '../core/cost.ts';
@@ -24,7 +24,7 @@ import type { AddError, Path } from './yaml-file.ts';
 export interface CatalogOptions {
   readonly source: RowSource;
   readonly addError: AddError;
-  /** Returns the source text of the number at this path, or null if the row doesn't come from a file. */
+  /** Returns a number at this path as it's written in the file, or null if the row doesn't come from a file. */
   readonly getSourceText: (path: Path) => string | null;
   readonly findProvider: FindProvider;
 }
@@ -35,7 +35,7 @@ export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, 
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
 }
 
-/** The outcome of validating an import: valid rows, and a message for every other one. */
+/** The result of validating an import. A row that isn't valid has an error instead. */
 export interface ImportedRows {
   readonly rows: Readonly<Record<string, CatalogRow>>;
   readonly errors: readonly string[];
@@ -137,7 +137,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     contextWindow: row.context_window ?? starter?.context_window ?? null,
     firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
-    // Amounts have nine decimals, but factors are stored with six, so we divide by 1,000.
+    // `amounts` returns nano-dollars, i.e. nine decimals, but factors are stored in millionths.
     tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
     perToolUseNanos: amounts('per_tool_use', { ...toolPrices, ...starter?.per_tool_use, ...row.per_tool_use }),
     traits: toTraits({ ...starter, ...row }),
@@ -171,7 +171,6 @@ function toTraits({ supports_schema: supportsSchema, thinking, reasons, takes_re
   };
 }
 
-/** Returns a price that applies to all kinds of tokens. */
 function flatPrice(nanos: bigint): Price {
   return { inputNanos: nanos, outputNanos: nanos, cachedInputNanos: nanos, cacheWriteNanos: nanos, cacheWrite1hNanos: nanos };
 }

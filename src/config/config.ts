@@ -22,44 +22,44 @@ export interface ProviderConfig extends MediaFormat {
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
   readonly serves: readonly Route[];
-  /** Null for the local embedder, which meets every requirement because no data leaves the machine. */
+  /** Null for the local embedder. It counts as having every tag, because no data leaves the machine. */
   readonly tags: readonly string[] | null;
-  /** This is `unknown` if the row doesn't list the provider's routes and we don't know the vendor. */
+  /** We only know this if the row lists the provider's routes or if we know the vendor. Otherwise it's `unknown`. */
   readonly responses: ResponsesSupport;
-  /** The header that contains the API key, and the scheme in front of the key (e.g. `Bearer`), if any. */
+  /** The header for the API key. If there is a scheme, e.g. `Bearer`, it comes before the key. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
-  /** Used for signing in to a cloud if there's no API key. May be null. */
+  /** Signs in to a cloud for providers without an API key. */
   readonly identity: CloudIdentitySettings | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly requests: RequestFormat;
-  /** Null if connections need neither a proxy nor additional certificate authorities. */
+  /** Null if we connect directly and trust the default certificate authorities. */
   readonly egress: Egress | null;
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
   /** How long we wait for the first content of a response. Null if the provider doesn't limit this. */
   readonly firstContentTimeoutMs: number | null;
-  /** Other hosts that we can download this vendor's files from. */
+  /** Hosts other than the provider's own from which we can download generated files. */
   readonly assetHosts: readonly string[];
   /**
-   * The members of the provider's pool, i.e. the keys, deployments or regions over which we distribute its calls. Empty
-   * if there's only one.
+   * The pool over which we distribute the provider's calls. Each member is a key, a deployment or a region. This is
+   * empty if there's no pool.
    */
   readonly members: readonly MemberConfig[];
 }
 
-/**
- * A member of a pool, which inherits the settings of its provider and can override them. It has no `members` of its
- * own.
- */
+/** A member of a pool. It inherits its provider's settings, and can override them. `members` is empty. */
 export interface MemberConfig extends ProviderConfig {
   readonly member: string;
   readonly weight: number;
-  /** Members with the same account share its limits. Null if it isn't shared. */
+  /** Members with the same account share its limits. Null if the member has limits of its own. */
   readonly account: string | null;
 }
 
-/** Origin of a catalog row. On conflict, gateway.yaml beats imported rows, which beat built-in ones. */
+/**
+ * Where a catalog row comes from. If there are several rows for a model, we use the one from gateway.yaml, or else the
+ * imported one, or else the built-in one.
+ */
 export type RowSource = 'file' | 'import' | 'starter';
 
 /** A model in the catalog. Amounts are in nano-dollars. */
@@ -80,10 +80,10 @@ export interface CatalogRow extends ModelProperties, UnitPrices {
   readonly perSearchNanos: bigint | null;
 }
 
-/** A model that is tried first for a share of a tier's conversations. */
+/** A model that is tried before a tier's own models, but only in a share of the tier's conversations. */
 export interface Canary {
   readonly model: string;
-  /** Between 0 and 1. */
+  /** A fraction between 0 and 1. */
   readonly share: number;
 }
 
@@ -92,8 +92,8 @@ export interface Config {
   readonly temporal: TemporalConfig;
   readonly tracing: TracingConfig | null;
   /**
-   * Commands send the first of these tokens, and the server accepts all of them. If the list is empty, we create a
-   * token at the first start and store it in the data directory.
+   * The server accepts all of these tokens, and commands send the first one. If there are none, we create a token at
+   * the first start and store it in the data directory.
    */
   readonly adminTokens: readonly string[];
   /**
@@ -110,7 +110,7 @@ export interface Config {
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
-  /** The canaries of `tiers`, by tier name. */
+  /** By tier name. Only `tiers` can have canaries. */
   readonly canaries: Readonly<Record<string, Canary>>;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
@@ -125,13 +125,13 @@ export interface Config {
   readonly auto: { readonly classifier: 'rules' | 'model' | 'off' };
   readonly catalogFill: boolean;
   readonly onBudgetStoreDown: 'allow' | 'refuse';
-  /** How long we keep the reasons of failed attempts. */
+  /** How long we keep the error messages of failed attempts. */
   readonly errorRetentionMs: number;
   readonly refusedCallRetentionMs: number;
   readonly memory: {
     readonly idleMs: number;
     readonly recallDeadlineMs: number;
-    /** Backoff of learning batches. */
+    /** How long a learning batch waits before it tries again. */
     readonly retry: { readonly initialMs: number; readonly factor: number; readonly maxMs: number };
   };
   readonly localEmbedder: {
@@ -145,9 +145,15 @@ export interface Config {
   };
   /** True if each journal write is flushed to the disk (`GATEWAY_JOURNAL_SYNC=on`). */
   readonly journalSync: boolean;
-  /** True if no provider is configured. In this case, start the demo vendor and use `demoConfig`. */
+  /**
+   * True if there are no providers. Then the demo vendor has to be started, and `demoConfig` adds it to the
+   * configuration.
+   */
   readonly demo: boolean;
-  /** Settings that are valid but probably wrong, with their locations, one per line. */
+  /**
+   * Settings that are valid but probably a mistake. Each is a line that begins with the place where the setting comes
+   * from.
+   */
   readonly warnings: readonly string[];
 }
 
@@ -155,9 +161,12 @@ export interface Config {
 export interface OidcConfig {
   readonly issuer: string;
   readonly clientId: string;
-  /** Null for a public client, which only uses PKCE to prove its identity. */
+  /** Null for public clients, which have no secret and rely on PKCE. */
   readonly clientSecret: string | null;
-  /** People with a verified e-mail address in one of these domains get an account. The domains are in lower case. */
+  /**
+   * We create an account for everybody with a verified e-mail address in one of these domains. The domains are in lower
+   * case.
+   */
   readonly allowedDomains: readonly string[];
 }
 
@@ -174,30 +183,30 @@ export interface ServerConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
   readonly apiProcesses: number;
-  /** The maximum total size of the request bodies that a process holds in memory. */
+  /** How many bytes of request bodies a process may hold in memory at the same time. */
   readonly bodyMemoryBytes: number;
   /**
    * After the stop signal, the process keeps serving calls for this long but already reports that it isn't ready, so
    * that load balancers can take it out before it rejects anything.
    */
   readonly stopDelayMs: number;
-  /** How long running calls and durable work can take to finish after the stop delay. After that, we abort them. */
+  /** After the stop delay, running calls and durable work have this long to finish before we abort them. */
   readonly stopTimeoutMs: number;
-  /** The address for `/metrics` without a token. Null if we don't serve it. */
+  /** Where `/metrics` is available without a token, if anywhere. */
   readonly metricsAddress: { readonly host: string; readonly port: number } | null;
 }
 
 /** Where we send traces, and which requests we trace (docs/traces.md). */
 export interface TracingConfig {
-  /** The complete URL to which we send traces. */
+  /** The complete URL that traces are sent to. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   /** Attributes that describe the process, including `service.name`. */
   readonly resource: Readonly<Record<string, string>>;
   /**
-   * `ratio` is the share of traces that we sample. If `followsParent` is true and the caller sent a `traceparent`, we
-   * follow the caller's sampling decision instead.
+   * We trace `ratio` of all requests. If `followsParent` is true and a request has a `traceparent`, the caller decides
+   * instead.
    */
   readonly sampler: { readonly ratio: number; readonly followsParent: boolean };
 }
@@ -211,10 +220,10 @@ export interface TemporalConfig {
    * directory.
    */
   readonly namespace: string | null;
-  /** True to create the namespace if it doesn't exist. We always create the dev server's namespace. */
+  /** Creates the namespace if it doesn't exist. For the dev server, we do this in any case. */
   readonly createNamespace: boolean;
   readonly apiKey: string | null;
-  /** Null if we don't use TLS. The files are read when we connect. */
+  /** Null if we connect without TLS. We don't read the files until we connect. */
   readonly tls: TemporalTls | null;
   /**
    * Keys of 32 bytes in base64. The first one encrypts payloads, and all of them can decrypt. If the list is empty,

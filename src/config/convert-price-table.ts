@@ -14,7 +14,7 @@ export interface TableInput {
   readonly text: string;
   /** The file's name for error messages. */
   readonly name: string;
-  /** The configured providers. Each of them needs `name`, `host` and `serves`. */
+  /** The configured providers. We use their `name`, `vendor` and `serves`. */
   readonly providers: readonly unknown[];
   /** Mappings in the form `<name in the table>=<provider>`. */
   readonly as: readonly string[];
@@ -32,8 +32,8 @@ export function convertTable({ text, name, providers, as }: TableInput): Convert
 }
 
 /**
- * Returns each provider's vendor names in the table. `--as` takes precedence over the names of the known vendor, and if
- * there are neither, we use the provider's name.
+ * Finds out which vendors in the table belong to each provider. Mappings from `--as` come first, then what we know
+ * about the vendor. If we know nothing, we look for the provider's own name.
  */
 function tableProviders(providers: readonly unknown[], as: readonly string[]): TableProvider[] {
   const mappings = as.map(parseVendorMapping);

@@ -1,7 +1,7 @@
 /**
- * The defaults if there is no configuration file. For each vendor whose API key is in the environment, we add a
- * provider and tiers of models in the starter catalog. Without any keys, we use the demo vendor. The values have the
- * same format as gateway.yaml and are processed by the same code.
+ * The configuration that applies if there is no configuration file. We look for API keys in the environment, and add a
+ * provider and tiers for each vendor whose key we find. The models come from the starter catalog. If there are no keys,
+ * the demo vendor is used. The values have the same format as gateway.yaml, so we process them with the same code.
  */
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
@@ -66,8 +66,8 @@ export function demoDefaults(demoUrl: string): FileValues {
 }
 
 /**
- * Merges the values of two vendors. We concatenate their chains of the same tier, so that one vendor becomes the
- * fallback for the other.
+ * Merges the values of two vendors. If both have a chain for a tier, the second vendor becomes the fallback of the
+ * first.
  */
 function mergeDefaults(left: FileValues, right: FileValues): FileValues {
   return {

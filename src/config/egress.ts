@@ -1,4 +1,4 @@
-/** Decides which proxy and which certificate authorities we use for connections to a provider. */
+/** Decides how we connect to a provider, i.e. through which proxy, and which certificate authorities we trust. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
@@ -90,7 +90,7 @@ function shortenAddress(address: string): string {
   return withoutBrackets(new URL(`http://[${address}]`).hostname);
 }
 
-/** Combines a provider's proxy and certificate authorities. Null if it needs neither. */
+/** Returns the proxy and certificate authorities that the provider needs, or null if it needs neither. */
 export function buildEgress(
   { proxy: own, ca_file: file }: ProviderValues,
   baseUrl: string,

@@ -63,7 +63,7 @@ export function parseEnvironment(
   const adminTokens = getText('GATEWAY_ADMIN_TOKEN');
   if (adminTokens !== null && !adminTokensPattern.test(adminTokens)) errors.push(`GATEWAY_ADMIN_TOKEN: ${adminTokensMessage}`);
   const temporal = parseTemporal(getText, getChoice, errors);
-  // Each process would start its own dev server, and couldn't see the workflows in the other ones.
+  // Separate processes need a common Temporal server. With `dev`, each of them would start its own.
   if (temporal.mode === 'dev' && (command === 'serve' || command === 'worker')) {
     errors.push(`TEMPORAL_ADDRESS: is required for gateway ${command}; to run without durable work, set GATEWAY_TEMPORAL=off`);
   }
@@ -79,7 +79,7 @@ export function parseEnvironment(
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
       // Only `serve` waits by default, to give readiness probes time to notice. A worker doesn't serve any calls.
       stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
-      // The command `start` usually runs in a terminal, where people don't want to wait long after pressing Ctrl-C.
+      // People usually run `start` in a terminal, and don't want to wait long after pressing Ctrl-C.
       stopTimeoutMs: getInteger('GATEWAY_STOP_TIMEOUT_SECONDS', command === 'start' ? 10 : 600, 0, 3_600) * 1_000,
       metricsAddress: parseAddress('GATEWAY_METRICS_ADDRESS', getText, errors),
     },
@@ -142,7 +142,7 @@ function parseTemporal(
     if (!['true', 'false', '1', '0'].includes(setting)) errors.push(`${name}: must be true or false`);
     return setting === 'true' || setting === '1';
   };
-  // We only send API keys and certificates over TLS, so TLS is on by default if one of them is set.
+  // API keys and certificates are never sent without TLS, so if there are any, TLS is on by default.
   const isTlsImplied = apiKey !== null || Object.values(files).some((file) => file !== null);
   const usesTls = getBoolean('TEMPORAL_TLS') ?? isTlsImplied;
   return {
@@ -158,7 +158,7 @@ function parseTemporal(
   };
 }
 
-/** Parses comma-separated keys. The error doesn't quote them. */
+/** Parses keys that are separated by commas. We don't quote them in the error, because they're secret. */
 function parsePayloadKeys(input: string | null, errors: string[]): readonly string[] {
   const keys = input === null ? [] : input.split(',').map((key) => key.trim());
   const isKey = (key: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(key);

@@ -24,7 +24,8 @@ const tierName = z
   .meta({ title: '<tier>' });
 const tiers = z.record(tierName, z.array(modelId).min(1));
 /**
- * A number, or a decimal number in a string. `catalog.ts` parses the source text of numbers, so that they stay exact.
+ * A price as a number or as a string. Floating-point numbers wouldn't be exact, so `catalog.ts` parses the source text
+ * of the number.
  */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
 const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
@@ -43,7 +44,7 @@ const tokenPrices = {
     '`cache_write`; 2 times `input` with the `messages` dialect',
   ),
 };
-/** Matches the name of a service tier, or of a tool that the vendor runs. */
+/** The name of a service tier, or of a tool that runs at the vendor. */
 const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "from the vendor's built-in row";
@@ -129,7 +130,7 @@ const providerName = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider name may only contain letters, digits, ".", "_" and "-"')
   .meta({ title: '<provider>' });
 
-/** Has to be exactly what browsers write in the `origin` header, because we compare bytes. */
+/** We compare this with the `origin` header byte by byte, so it has to be written exactly as browsers send it. */
 const origin = z
   .string()
   .refine((text) => text === '*' || (!text.includes('*') && URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text), {
@@ -262,7 +263,10 @@ export type FileValues = z.output<typeof fileSchema>;
 export type ProviderValues = z.output<typeof providerRow>;
 export type ModelValues = z.output<typeof modelRow>;
 
-/** Returns the JSON Schema of gateway.yaml. The `byDefault` field of a property describes its default. */
+/**
+ * Returns the JSON Schema of gateway.yaml. For settings with a default, we add the property `byDefault`, which
+ * describes the default.
+ */
 export function describeFile(): object {
   return z.toJSONSchema(fileSchema, { io: 'input' });
 }

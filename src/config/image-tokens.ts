@@ -7,10 +7,11 @@ const families: readonly (readonly [name: RegExp, tokens: number])[] = [
   // An image costs a base of 2,833 tokens. On top of that, it's split into up to eight tiles of 512 pixels, which cost
   // 5,667 tokens each.
   [/gpt-4o-mini/, 48_169],
-  // An image is split into up to 1,536 patches of 32 pixels. Their number is multiplied by the model's factor.
+  // An image is split into up to 1,536 patches of 32 pixels. We multiply that by a factor, which is different for each
+  // model.
   [/(?:gpt-4\.1|gpt-5(?:\.\d)?)-nano/, 3_779],
   [/(?:gpt-4\.1|gpt-5(?:\.\d)?)-mini|o4-mini|codex-mini/, 2_642],
-  // With `detail: original`, there can be up to 10,000 patches.
+  // With `detail: original`, an image can have up to 10,000 patches.
   [/gpt-(?:5\.[4-9]|[6-9])/, 10_000],
   // An image costs a base of 65 to 85 tokens. On top of that, it's split into up to eight tiles of 512 pixels, which
   // cost 129 to 170 tokens each.

@@ -33,15 +33,18 @@ export interface ConfigSource {
   /** The file's name, for error messages. */
   readonly fileName: string;
   readonly secrets?: SecretFiles;
-  /** Some settings depend on the command. For example, `serve`, `worker` and `migrate` need a database server. */
+  /**
+   * Which settings are required depends on the command. For example, `serve`, `worker` and `migrate` need a database
+   * server.
+   */
   readonly command?: Command;
 }
 
 export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, fileName, command }: ConfigSource): Config {
   const env = { ...variables, ...secrets.values };
   /**
-   * Returns true if the variable's value comes from a secret file with an error. `secrets.errors` already contains this
-   * error, so we don't report the variable as missing too.
+   * Returns true if the variable comes from a secret file with an error. That error is already in the list, so don't
+   * complain that the variable is missing as well.
    */
   const hasBadFile = (name: string): boolean =>
     secrets.errors.length > 0 && Boolean(variables[`${name}_FILE`]?.trim()) && !(name in secrets.values);
@@ -51,13 +54,14 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
   const fileValues = parseValues(file, addError);
   const sections = isObject(file.value) ? file.value : {};
-  /** False if the file can't be parsed. We don't report missing settings then. */
+  /** If we couldn't parse the file, we don't know which settings are missing. */
   const isReadable = !file.hasSyntaxError && isObject(file.value);
   const hasProviders = 'providers' in sections;
   const builtIn = hasProviders ? null : vendorDefaults(env);
   const values = builtIn ? overlay(builtIn, fileValues) : fileValues;
   const demo = builtIn === null && !hasProviders;
-  // Providers with mistakes count, so that we don't complain about every reference to them.
+  // Include invalid providers. They're reported on their own, so we don't want another error for each model that refers
+  // to them.
   const providerNames = new Set([
     ...Object.keys(values.providers ?? {}),
     ...Object.keys(isObject(sections.providers) ? sections.providers : {}),
@@ -66,7 +70,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
   const canaries = values.canaries ?? {};
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError, findProxy: readProxies(env, errors) });
-  // The demo vendor brings its own providers once it runs, so there's nothing to check them against.
+  // With the demo vendor there are no providers yet, so we can't check references to them.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
@@ -77,7 +81,8 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     );
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
-  // Without a configured token, each process would generate its own, and reject the tokens of all other processes.
+  // Processes that share a database need the same token. If none is configured, each process would create its own and
+  // reject those of the others.
   const isTokenNamed = hasBadFile('GATEWAY_ADMIN_TOKEN') || 'admin_token' in sections;
   const sharesDatabase = command === 'serve' || (command === 'start' && settings.server.databaseUrl !== null);
   if (sharesDatabase && isReadable && adminTokens.length === 0 && !isTokenNamed) {
@@ -122,8 +127,8 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
 const vendorVariables = knownVendors.flatMap(({ starter }) => (starter ? [starter.variable] : []));
 
 /**
- * Reads all secret files, and the configuration file. This is the one that `GATEWAY_CONFIG` names, or `gateway.yaml` if
- * it exists. Throws ConfigError if it can't read the configuration file.
+ * Reads the configuration file and all secret files. The configuration file is the one in `GATEWAY_CONFIG`, or else
+ * `gateway.yaml`, which doesn't have to exist. Throws ConfigError if we can't read the configuration file.
  */
 export function readConfigSource(env: Environment, command?: Command): ConfigSource {
   const named = env.GATEWAY_CONFIG?.trim() || null;
@@ -160,8 +165,8 @@ export function demoConfig(config: Config, demoUrl: string): Config {
 }
 
 /**
- * Adds the embedder of this service as a provider if the configuration uses it. If no other embeddings are configured,
- * we also use it for the `embed` tier.
+ * Adds this service's embedder as a provider, provided that the configuration uses it. If the operator hasn't
+ * configured any other embeddings, the `embed` tier uses it too.
  */
 export function withLocalEmbedder(config: Config, endpoint: { readonly url: string; readonly token: string } | null): Config {
   const used = config.localEmbedder.models;
@@ -202,7 +207,9 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
   return rest.success ? rest.data : {};
 }
 
-/** Leaves out rows that any of these paths points into. A row is identified by the first two elements. */
+/**
+ * Removes each row that one of these paths leads into. The first two elements of a path are the section and the row.
+ */
 function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
   const omitted = new Map<string, Set<string>>();
   for (const [section, row] of paths) {
@@ -225,7 +232,10 @@ interface Origin extends Omit<CatalogOptions, 'findProvider'> {
   readonly findProxy: FindProxy;
 }
 
-/** For built-in values, which have no file. Errors in them are dropped, because our tests would find them. */
+/**
+ * For our own values, which don't come from a file. We ignore errors in them, because a test would fail if there were
+ * any.
+ */
 const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined, findProxy: noProxy };
 
 function buildSections(values: FileValues, origin: Origin): CatalogSections {
@@ -236,8 +246,8 @@ function buildSections(values: FileValues, origin: Origin): CatalogSections {
   const starterRows = buildCatalogRows(starterModels(providers), { ...builtInOrigin, findProvider });
   return {
     providers,
-    // A name without a provider means the first row that matches. So the rows in gateway.yaml come first, in their
-    // order.
+    // If a caller names a model without the provider, we use the first row that matches. Rows from gateway.yaml come
+    // first, in the same order as in the file.
     models: { ...ownRows, ...Object.fromEntries(Object.entries(starterRows).filter(([id]) => !Object.hasOwn(ownRows, id))) },
     tiers: values.tiers ?? {},
     imageTiers: values.image_tiers ?? {},
@@ -258,8 +268,8 @@ function firstServing(providers: Readonly<Record<string, ProviderConfig>>, serve
 }
 
 /**
- * Merges the values in gateway.yaml with the built-in ones. Rows and tiers are merged by name. All other values are
- * replaced.
+ * Combines gateway.yaml with the built-in values. In sections with rows or tiers, each row replaces the built-in one of
+ * the same name. Any other section replaces the built-in section as a whole.
  */
 function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   return {
@@ -292,7 +302,7 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
   }
 }
 
-/** Checks that each provider can serve the media route for which it's configured, either as a default or in a tier. */
+/** Checks the default providers and the tiers for media. Each provider has to serve the route that it's used for. */
 function checkMedia({ providers, defaults, imageTiers, speechTiers, transcriptionTiers }: CatalogSections, addError: AddError): void {
   const check = (path: Path, name: string | null, served: Route): void => {
     const provider = name === null ? undefined : providers[name];

@@ -1,4 +1,4 @@
-/** Decides which embedding models the gateway runs itself, and defines the provider and the tier for them. */
+/** Decides which embedding models the gateway runs itself. Also defines their provider and their tier. */
 import type { Tiers } from '../core/call.ts';
 import {
   defaultLocalModel,
@@ -14,15 +14,15 @@ import type { FileValues } from './file-schema.ts';
 interface UseFacts {
   readonly tiers: Tiers;
   /**
-   * The names of the configured providers. A provider that happens to be named `local` is an ordinary provider, and
-   * then the gateway doesn't run any models itself.
+   * The names of the configured providers. If the operator has a provider called `local`, it's treated like any other,
+   * and we don't run any models ourselves.
    */
   readonly providerNames: ReadonlySet<string>;
 }
 
 /**
- * Returns the local models in the tiers. If there are none, returns the default model if the configuration needs it, or
- * else an empty list.
+ * Returns the local models that are used in tiers. If there are none, we may still need the default model, for example
+ * because there are no other embeddings.
  */
 export function findUsedLocalModels(mode: 'auto' | 'on' | 'off', { tiers, providerNames }: UseFacts): readonly LocalModel[] {
   if (mode === 'off' || providerNames.has(localProvider)) return [];
@@ -33,14 +33,14 @@ export function findUsedLocalModels(mode: 'auto' | 'on' | 'off', { tiers, provid
   return mode === 'on' || isNamed || !hasEmbeddingTier(tiers) ? [defaultLocalModel] : [];
 }
 
-/** Returns true if memory can use one of the configured tiers for embeddings. */
+/** Returns true if the embeddings that memory needs are configured. */
 export function hasEmbeddingTier(tiers: Tiers): boolean {
   return ['memory-embed', 'embed'].some((tier) => (tiers[tier] ?? []).length > 0);
 }
 
 /**
- * Returns the provider and tiers in the format of gateway.yaml. The timeouts are long, because the embedder runs on the
- * same machine and may be busy.
+ * Defines the embedder's provider and tiers in the format of gateway.yaml. It runs on the same machine, which may be
+ * busy, so the timeouts are long.
  */
 export function localEmbedderValues(
   models: readonly LocalModel[],

@@ -7,8 +7,8 @@ export function parseOptions<const Config extends ParseArgsConfig>(config: Confi
   try {
     return parseArgs(config);
   } catch (cause) {
-    // Only keep the first sentence of Node's message, which names the problem. The rest is a hint about passing values
-    // that start with a dash.
+    // Node's message continues with a hint about values that start with a dash. Only keep the first sentence, which
+    // says what's wrong.
     throw new ConfigError([errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read']);
   }
 }

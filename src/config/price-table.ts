@@ -1,10 +1,10 @@
 /**
  * Converts the public price table to catalog rows for the configured providers. The table is a JSON object with an
- * entry for each model (`litellm_provider`, `mode`, `*_cost_per_*`). Prices stay decimal strings throughout, so that
- * they're exact. For example, `3e-06` per token becomes `3` per million.
+ * entry for each model (`litellm_provider`, `mode`, `*_cost_per_*`). We keep prices as decimal strings throughout, so
+ * that they stay exact. For example, `3e-06` per token becomes `3` per million.
  *
- * If we can't convert an entry, we skip it and report the reason. We never guess, because a wrong price is worse than
- * an unknown one.
+ * A wrong price is worse than no price, so we don't guess. If there's an entry that we can't convert, we skip it and
+ * report the reason.
  */
 
 import { shiftDecimal } from '../core/cost.ts';
@@ -26,10 +26,10 @@ export interface SkippedEntry {
 }
 
 export interface ConvertedTable {
-  /** Rows in the format of gateway.yaml, by `<provider>/<model>`. */
+  /** Rows in the format of gateway.yaml. Their keys are `<provider>/<model>`. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly SkippedEntry[];
-  /** How many entries of the table we ignored because no provider uses their vendor. */
+  /** The number of entries that belong to a vendor which no provider uses. */
   readonly unmatched: number;
 }
 
@@ -57,7 +57,8 @@ export function convertPriceTable(text: string, providers: readonly TableProvide
 }
 
 /**
- * Parses the table. Numbers keep their source text. `sample_spec` is left out, because it only documents the fields.
+ * Parses the table. We keep the source text of numbers, and leave out `sample_spec`, which isn't a model but describes
+ * the fields.
  */
 function parseTable(text: string): [string, JsonObject][] {
   const keepSource = (_key: string, value: unknown, context?: { source?: string }): unknown =>
@@ -130,7 +131,7 @@ function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObje
   };
 }
 
-/** Returns true if our rows use this price field. We ignore prices for audio and tools. */
+/** Returns true if one of the prices in our rows is based on this field. The prices of audio and tools are ignored. */
 function isPriceField(name: string): boolean {
   return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens|_priority|_flex)?$/.test(
     name,
@@ -215,8 +216,8 @@ function toTokenPrices(fields: JsonObject, kind: Kind, suffix: string): TokenAmo
 }
 
 /**
- * Returns the prices for long inputs. If the table has no long-input price for input or output, we use the price for
- * shorter inputs. If it has none for caches, we charge cached tokens like other input.
+ * Returns the prices for long inputs. If the table only has a normal price for input or output, it applies to long
+ * inputs as well. If it has no cache prices for long inputs, cached tokens cost as much as other input.
  */
 function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const bounds = new Set(Object.keys(fields).flatMap((name) => /^(?:in|out)put_cost_per_token_above_(\d+)k_tokens$/.exec(name)?.[1] ?? []));
@@ -228,8 +229,9 @@ function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject |
 }
 
 /**
- * Returns the price factors of the service tiers. The table lists prices for most tiers, but factors for the fast mode
- * and the regions of messages vendors. If the factors for input and output differ, we use the larger one.
+ * Returns the price factors of the service tiers. For most tiers we calculate them, because the table has prices. For
+ * the fast mode and the regions of vendors with the messages dialect, the table has the factors. If input and output
+ * have different factors, we use the larger one.
  */
 function toServiceTiers(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const priced = ['priority', 'flex'].map((tier) => {
@@ -261,8 +263,8 @@ function toTokenLimits(fields: JsonObject, kind: Kind): JsonObject {
 }
 
 /**
- * Returns the amount as decimal text, after moving its decimal point by `places`. Returns undefined if the field is
- * missing, and null if it isn't a number.
+ * Returns an amount as decimal text, with the decimal point moved by `places`. A missing amount is undefined, and
+ * anything else than a number is null.
  */
 function toAmount(value: unknown, places: number): string | undefined | null {
   if (value === undefined || value === null) return undefined;

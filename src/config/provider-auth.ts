@@ -14,7 +14,7 @@ interface AuthRow {
 interface AuthContext {
   readonly baseUrl: string;
   readonly vendor: Pick<VendorDescription, 'title' | 'identity'> | null;
-  /** The header for the API key if the row doesn't name one. */
+  /** The header for the API key, unless the row names a different one. */
   readonly byDefault: ProviderConfig['auth'];
 }
 
@@ -27,7 +27,7 @@ export function buildAuth(
 ): Pick<ProviderConfig, 'auth' | 'identity'> {
   const { byDefault } = context;
   if (auth === undefined) return { auth: byDefault, identity: null };
-  // The header has no scheme unless the row sets one.
+  // If the row sets its own header, it has to set the scheme as well. There's no default.
   if (!isCloudAuth(auth)) return { auth: { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null }, identity: null };
   if (apiKey != null) addError(['api_key'], `is not used together with auth.type: ${auth.type}; remove one of them`);
   checkVendor(auth, context, addError);
@@ -45,7 +45,7 @@ function checkVendor({ type }: CloudAuth, { vendor }: AuthContext, addError: Add
   addError(['auth', 'type'], `${vendor.title} accepts ${accepted}`);
 }
 
-/** If another host gets a token, it's as good as stolen. So we check where the provider's requests go. */
+/** Anybody who receives a token can use it. So before we send one, make sure that the host belongs to the cloud. */
 function checkHost({ type, allow_hosts: allowed = [] }: CloudAuth, { baseUrl }: AuthContext, addError: AddError): void {
   if (!URL.canParse(baseUrl)) return;
   const { protocol, hostname } = new URL(baseUrl);

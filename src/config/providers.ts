@@ -10,14 +10,14 @@ import { explainUnknownVendor, findVendorByAddress, findVendorByName } from './v
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { AddError } from './yaml-file.ts';
 
-/** The routes that a provider of each dialect serves if its row doesn't set `serves`. */
+/** What a provider serves unless its row sets `serves`. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
   messages: ['messages'],
   gemini: ['video'],
 };
 
-/** The routes that are possible in each dialect. */
+/** Everything that `serves` can contain. */
 const servable: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: [...servedByDefault.chat, 'video'],
   messages: ['messages'],
@@ -48,8 +48,8 @@ export function buildProviders(
 }
 
 /**
- * Builds a provider and the members of its pool. Code that needs the connection settings of the provider as a whole
- * gets those of the first member.
+ * Builds a provider and the members of its pool. Some code only knows the provider, so the provider itself gets the
+ * connection settings of the first member.
  */
 function buildPool(name: string, { members, ...row }: ProviderValues, options: ProviderOptions): ProviderConfig {
   const { addError } = options;
@@ -59,8 +59,8 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
     const isOfMember = (key: unknown): boolean => Object.hasOwn(own, String(key)) || !Object.hasOwn(row, String(key));
     const addMemberError: AddError = (path, message) => {
       if (isOfMember(path[0])) addError(['members', index, ...path], message);
-      // All members inherit the settings of the row. We only report errors in these settings for the first member,
-      // because otherwise each member would report them again.
+      // We're validating settings that all members inherit. Only report their errors for the first member, or they
+      // would appear once per member.
       else if (index === 0) addError(path, message);
     };
     // A member's own cloud identity replaces the provider's API key.
@@ -84,7 +84,7 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is unknown');
-  // Ignore the description if this is the vendor's other dialect, at a different address.
+  // The vendor has APIs in two dialects, at different addresses. We've only got the description of the other one.
   const description = vendor?.dialect === dialect ? vendor : null;
   const baseUrl = parseBaseUrl(row, vendor, addError);
   const media = buildMediaFormat(row, description, findVendorByAddress(baseUrl) !== null);
@@ -148,7 +148,7 @@ function buildRequestFormat(row: ProviderValues, vendor: VendorDescription | nul
   return {
     ...format,
     paths: { ...format.paths, ...row.paths },
-    // If the row replaces a path, we also use it for streamed requests, unless the row sets a separate path for them.
+    // A path in the row also applies to streamed requests, unless the row has a separate path for those.
     streamPaths: { ...omitKeys(format.streamPaths, row.paths ?? {}), ...row.stream_paths },
     query: { ...format.query, ...row.query },
     modelNames: row.model_names ?? format.modelNames,
@@ -162,7 +162,10 @@ function buildRequestFormat(row: ProviderValues, vendor: VendorDescription | nul
   };
 }
 
-/** Only the vendor's own servers may send us to another host for the results, because that host gets the key, too. */
+/**
+ * Some vendors send us to another host to get the result. That host receives our key, so we only allow this if the
+ * address is the vendor's own.
+ */
 function buildMediaFormat(row: ProviderValues, vendor: VendorDescription | null, isOwnHost: boolean): MediaFormat {
   const { imageJobsOrigin, ...media } = vendor?.media ?? {};
   const format = { ...standardMedia, ...media, ...(isOwnHost && imageJobsOrigin && { imageJobsOrigin }) };

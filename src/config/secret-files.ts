@@ -11,10 +11,7 @@ import { environmentReferences } from './yaml-file.ts';
 
 const secretVariables = Object.entries(variables).flatMap(([name, variable]) => (variable.type === 'secret' ? [name] : []));
 
-/**
- * The value of this variable can have several lines, because there are two tokens while the token is being rotated. All
- * other secrets have a single line.
- */
+/** The only secret whose value can have more than one line, because there are two admin tokens during a rotation. */
 const multiline = 'GATEWAY_ADMIN_TOKEN';
 
 export interface SecretFiles {
@@ -25,10 +22,7 @@ export interface SecretFiles {
 
 export const noSecretFiles: SecretFiles = { values: {}, errors: [] };
 
-/**
- * Reads the files for secret variables, and for variables that gateway.yaml refers to. The errors don't quote any
- * values.
- */
+/** Reads the files of secret variables and of variables that gateway.yaml refers to. Errors never contain a value. */
 export function readSecretFiles(env: Environment, fileText: string | null): SecretFiles {
   const values: Record<string, string> = {};
   const errors: string[] = [];
@@ -49,8 +43,8 @@ export function readSecretFiles(env: Environment, fileText: string | null): Secr
 }
 
 /**
- * Returns the environment, including values that come from secret files. For commands that don't reload. Adds errors in
- * the files to `errors`.
+ * Returns the environment together with the values from secret files. This is meant for commands, because the result
+ * doesn't change on a reload. Errors in the files are added to `errors`.
  */
 export function withSecretFiles(env: Environment, errors: string[] = [], fileText: string | null = null): Environment {
   const secrets = readSecretFiles(env, fileText);

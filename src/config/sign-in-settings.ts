@@ -23,7 +23,10 @@ interface Source {
 
 /** Parses the settings and adds an error for each invalid one. */
 export function parseSignInSettings({ env, file, errors, addError }: Source): SignInSettings {
-  /** Reads a setting. Also returns a function that reports an error at the place where the setting comes from. */
+  /**
+   * Reads a setting from wherever it's set. If the value is wrong, call `report`, which says where the value comes
+   * from.
+   */
   const read = (variable: VariableName, path: readonly string[], fromFile: string | undefined) => {
     const fromEnvironment = env[variable]?.trim() || null;
     const report = (message: string): void => {

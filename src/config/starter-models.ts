@@ -15,8 +15,8 @@ import type { ModelValues } from './file-schema.ts';
 import { findVendorByName } from './vendors/known-vendors.ts';
 
 /**
- * Returns the starter row of a vendor's model, or null. If the vendor runs another vendor's model, the row has no
- * prices.
+ * Returns the starter catalog's row for a vendor's model, if there is one. It has no prices if the model was made by
+ * another vendor.
  */
 export function findStarterRow(vendorName: string | null, model: string): ModelValues | null {
   const vendor = vendorName === null ? null : findVendorByName(vendorName);
@@ -24,7 +24,10 @@ export function findStarterRow(vendorName: string | null, model: string): ModelV
   return Object.hasOwn(models, model) ? (models[model] ?? null) : (vendor?.findModel?.(model) ?? null);
 }
 
-/** Returns starter rows for all providers of known vendors. The ids of the rows begin with the provider's name. */
+/**
+ * Returns the starter catalog's rows for all configured providers. Their ids begin with the name of the provider, not
+ * with that of the vendor.
+ */
 export function starterModels(providers: Readonly<Record<string, ProviderConfig>>): Record<string, ModelValues> {
   return Object.fromEntries(
     Object.values(providers).flatMap(({ name, vendor, serves }) => {
@@ -52,7 +55,6 @@ export function isServed(kind: Kind, serves: readonly string[]): boolean {
   return serves.some((route) => routes.includes(route));
 }
 
-/** Returns the host of a URL, or an empty string if the URL is invalid. */
 export function getHost(address: string): string {
   return URL.canParse(address) ? new URL(address).hostname : '';
 }

@@ -23,7 +23,7 @@ export function readTemporalConnection(config: TemporalConfig) {
   };
 }
 
-/** Returns the TLS files, or true if the system's CA certificates are all that's needed. */
+/** If we only need the CA certificates of the system, returns true. */
 function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
   const errors: string[] = [];
   const read = (file: string): Buffer => {

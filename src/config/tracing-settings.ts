@@ -16,7 +16,7 @@ const samplers: Readonly<Record<string, { readonly ratio: number | null; readonl
   parentbased_traceidratio: { ratio: null, followsParent: true },
 };
 
-/** Returns null if traces are turned off. Adds errors to `errors`, which never quote the value of a header. */
+/** Null if traces are turned off. Headers often contain credentials, so we don't quote their values in `errors`. */
 export function parseTracing(getText: GetText, errors: string[]): TracingConfig | null {
   const exporter = getText('OTEL_TRACES_EXPORTER')?.toLowerCase() ?? 'otlp';
   if (getText('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || exporter === 'none') return null;
@@ -82,7 +82,10 @@ function parseSampler(getText: GetText, errors: string[]): TracingConfig['sample
   return { ratio: isRatio ? Number(text) : 1, followsParent };
 }
 
-/** Returns the name and value of an OTEL variable. The one for traces wins over the one for all signals. */
+/**
+ * Returns the variable that applies to traces, with its value. It's either the one that is only for traces or the
+ * general one.
+ */
 function getForTraces(getText: GetText, name: 'ENDPOINT' | 'PROTOCOL' | 'TIMEOUT'): [VariableName, string | null] {
   const [forTraces, forAll] = [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`] as const;
   const value = getText(forTraces);

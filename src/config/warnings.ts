@@ -1,4 +1,4 @@
-/** Finds settings that are valid but probably wrong. */
+/** Warns about settings that are valid but probably a mistake. */
 import { isIP } from 'node:net';
 import { metadataHosts } from '../core/internal-hosts.ts';
 import { findLocalModel } from '../core/local-model.ts';
@@ -46,7 +46,7 @@ export function findWarnings(config: Checked): Warning[] {
   ];
 }
 
-/** Checks whether the model is in a tier, is a canary or has a row in the catalog. */
+/** Returns true if the model is in a tier, is a canary or has a row of its own. */
 function isUsed({ models, tiers, canaries, imageTiers, speechTiers, transcriptionTiers }: Checked, id: string): boolean {
   const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((section) => Object.values(section));
   return (
@@ -59,7 +59,7 @@ function unpriced(model: string): string {
 }
 
 function hasPrice({ models }: Checked, id: string): boolean {
-  // Local models get their catalog rows when the embedder starts, so they aren't in there yet.
+  // A local model has no row until the embedder starts. It's free, so don't warn about a missing price.
   if (findLocalModel(id) !== null) return true;
   const row = Object.hasOwn(models, id) ? models[id] : undefined;
   if (!row) return false;

@@ -1,7 +1,7 @@
 /**
- * Parses gateway.yaml into plain values. We keep the line of each path for error messages, and the source text of each
- * number so that prices stay exact. `${NAME}` is substituted after parsing, so the value of a variable can never change
- * the structure of the file.
+ * Parses gateway.yaml into plain values. Errors need the line of a setting, and prices have to stay exact, so we also
+ * keep the line of each path and the source text of each number. `${NAME}` is only substituted after parsing, which
+ * means that a value can never change the structure of the file.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import type { Environment } from './environment.ts';
@@ -30,8 +30,8 @@ export interface YamlFileOptions {
   readonly fileName: string;
   readonly env: Environment;
   /**
-   * Returns true if the variable's value comes from a secret file with an error. We don't report such a variable as
-   * missing, because the error in the file has already been reported.
+   * Returns true if the variable comes from a secret file with an error. In this case, the variable isn't reported as
+   * missing, because there's already an error about the file.
    */
   readonly hasBadFile?: (variable: string) => boolean;
 }
@@ -59,8 +59,8 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     });
 
   const toValue = (node: unknown, path: Path): unknown => {
-    // We don't support aliases. A few lines of nested aliases can expand to gigabytes, and an alias of an ancestor
-    // would never end.
+    // Reject aliases. With a few lines of nested aliases, a file could expand to gigabytes, and an alias that points to
+    // its own ancestor would never end.
     if (isAlias(node)) {
       errors.push(`${location(path)}: aliases (*${node.source}) are not supported; write out the value instead`);
       return null;
@@ -89,8 +89,8 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     if (offset !== undefined) starts.set(pathKey(path), lines.linePos(offset).line);
   };
 
-  // After a syntax error, the parser misreads the rest of the file, so we only report the first one. Duplicate keys
-  // don't affect anything else.
+  // Only report the first syntax error, because the parser misreads everything after it. Duplicate keys are fine, since
+  // the rest of the file isn't affected by them.
   const firstBroken = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
   const reported = firstBroken < 0 ? document.errors : document.errors.slice(0, firstBroken + 1);
   for (const { pos, message } of reported) {

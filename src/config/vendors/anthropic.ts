@@ -2,12 +2,12 @@
 import type { Models, VendorDescription } from './vendor-description.ts';
 
 /**
- * Models from 4.6 on support adaptive thinking, and models from 4.7 on reject a thinking budget. The 4.5 models only
- * accept a budget.
+ * Models from 4.6 on support adaptive thinking. From 4.7 on, they no longer accept a thinking budget, whereas the 4.5
+ * models accept nothing else.
  */
 const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
 const budgeted = { supports_schema: true, thinking: 'budget' } as const;
-/** Inference in the United States costs more for models from 4.6 on. */
+/** From 4.6 on, inference costs more if the caller asks for it to happen in the United States. */
 const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, service_tiers: { us: '1.1' }, ...adaptive };
 const small = { max_input_tokens: 200_000, max_output_tokens: 64_000, ...budgeted };
 
@@ -20,7 +20,7 @@ const opus55 = { input: '4', cached_input: '0.20', cache_write: '5', cache_write
 const sonnet5 = { input: '2', cached_input: '0.20', cache_write: '2.50', cache_write_1h: '4', output: '10', ...million };
 const sonnet46 = { input: '3', cached_input: '0.30', cache_write: '3.75', cache_write_1h: '6', output: '15', ...million };
 const sonnet45 = { ...sonnet46, service_tiers: {}, ...small };
-/** Adds the price factor for the fast mode (beta). Callers request it with `speed`. */
+/** Adds a price factor for fast mode (beta), which callers turn on with `speed`. */
 const fast = { service_tiers: { us: '1.1', fast: '6' } };
 const haiku55 = {
   ...{ input: '0.10', cached_input: '0.01', cache_write: '0.125', cache_write_1h: '0.20', output: '0.50', ...million },

@@ -1,6 +1,6 @@
 /**
- * Azure OpenAI with its dated API versions. The path contains the name of the deployment, except on the responses
- * route, where the body contains it.
+ * Azure OpenAI with its dated API versions. The name of the deployment is part of the path, except on the responses
+ * route, where it's in the body.
  */
 import { azureOpenai } from './azure-openai.ts';
 import type { VendorDescription } from './vendor-description.ts';

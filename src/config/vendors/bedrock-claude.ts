@@ -1,6 +1,6 @@
 /**
- * Claude on Amazon Bedrock's runtime (InvokeModel). The path contains the model and says whether to stream, and the
- * body contains the API version and the beta flags. Streams are binary, see vendors/aws-event-stream.ts.
+ * Claude on Amazon Bedrock's runtime (InvokeModel). The model and whether to stream are part of the path, and the API
+ * version and the beta flags are in the body. Streams are binary (vendors/aws-event-stream.ts).
  */
 import { findClaude } from './claude-names.ts';
 import type { VendorDescription } from './vendor-description.ts';

@@ -1,11 +1,10 @@
-/** Finds an Anthropic model by the names that clouds use for it. */
+/** Finds Anthropic's models under the names that they have in a cloud. */
 import type { ModelValues } from '../file-schema.ts';
 import { anthropicModels } from './anthropic.ts';
 
 /**
- * Returns the model's row, so that we know which parameters it accepts. For example,
- * `us.anthropic.claude-haiku-4-5-20251001-v1:0` and `claude-haiku-4-5@20251001` are names of
- * `claude-haiku-4-5-20251001`.
+ * Returns the row of Anthropic's own model, which tells us what the model accepts. For example, both
+ * `us.anthropic.claude-haiku-4-5-20251001-v1:0` and `claude-haiku-4-5@20251001` lead to `claude-haiku-4-5-20251001`.
  */
 export function findClaude(name: string): ModelValues | undefined {
   const model = name

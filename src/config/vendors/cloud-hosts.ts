@@ -1,4 +1,4 @@
-/** The hosts of the clouds that run other vendors' models. */
+/** Knows the hosts on which clouds serve models of other vendors. */
 import type { CloudIdentitySettings } from '../../core/cloud-identity.ts';
 
 type CloudType = CloudIdentitySettings['type'];
@@ -19,12 +19,15 @@ const modelHosts: Readonly<Record<CloudType, RegExp>> = {
   azure: /^[a-z0-9-]+\.(?:openai|cognitiveservices|services\.ai)\.azure\.(?:com|us|cn)$/,
 };
 
-/** Reports whether a host serves the cloud's models. Only these hosts may receive the identity's credentials. */
+/**
+ * Returns true if the cloud serves models on this host. We never send credentials of a cloud identity to any other
+ * host.
+ */
 export function isCloudHost(type: CloudType, hostname: string): boolean {
   return modelHosts[type].test(hostname.toLowerCase());
 }
 
-/** Returns the AWS region in a host such as `bedrock-runtime.eu-west-1.amazonaws.com`, or null. */
+/** Finds the AWS region in a host such as `bedrock-runtime.eu-west-1.amazonaws.com`. */
 export function findAwsRegion(hostname: string): string | null {
   return /(?:^|\.)([a-z]{2,4}(?:-[a-z]+)+-\d{1,2})\./.exec(hostname.toLowerCase())?.[1] ?? null;
 }

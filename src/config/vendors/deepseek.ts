@@ -3,11 +3,11 @@ import type { Models, VendorDescription } from './vendor-description.ts';
 const limits = { max_input_tokens: 1_000_000, max_output_tokens: 384_000, takes_reasoning: 'text' } as const;
 const flash = { input: '0.30', cached_input: '0.006', output: '1.20', ...limits };
 
-/** These are the prices at peak hours. At all other times, the vendor charges half of them. */
+/** DeepSeek only charges these prices at peak hours, and half of them at any other time. */
 const models: Models = {
   'deepseek-v4-pro': { input: '1.32', cached_input: '0.044', output: '3.96', ...limits },
   'deepseek-flash': flash,
-  // former name
+  // the former name of deepseek-flash
   'deepseek-v4-flash': flash,
 };
 

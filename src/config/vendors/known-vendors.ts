@@ -1,4 +1,4 @@
-/** Lists the vendors that we know, and finds the one that a provider belongs to. */
+/** Lists the vendors that we know, and matches providers to them. */
 import { anthropic } from './anthropic.ts';
 import { azureOpenai } from './azure-openai.ts';
 import { azureOpenaiDeployments } from './azure-openai-deployments.ts';

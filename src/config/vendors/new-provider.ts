@@ -1,4 +1,4 @@
-/** Creates the configuration for a new provider of a known vendor. */
+/** Writes the configuration for a provider of a vendor that we know. */
 import { isMap, parseDocument, stringify } from 'yaml';
 import type { CloudIdentity, VendorDescription } from './vendor-description.ts';
 
@@ -6,7 +6,10 @@ export interface NewProvider {
   readonly name: string;
   readonly vendor: VendorDescription;
   readonly parameters: Readonly<Record<string, string>>;
-  /** The environment variable with the API key, or the type of a cloud identity. Null if the provider has neither. */
+  /**
+   * Where the credentials come from: an environment variable with the API key, or a cloud identity. Null if the
+   * provider needs none.
+   */
   readonly credential:
     | { readonly variable: string }
     | { readonly identity: CloudIdentity['type']; readonly credentialsFile?: string }
@@ -52,7 +55,8 @@ export function addToSection(text: string, section: string, name: string, row: u
     .trimEnd()
     .split('\n');
   const block = lines.map((line) => `${indent}${line}\n`).join('');
-  // Comments and blank lines after the last row belong to the next section, so we insert the new row before them.
+  // What comes after the last row belongs to the next section, even if it's just comments or blank lines. So the new
+  // row goes in front of that.
   const lastLine = endOfRows(text, start, end);
   return `${endLine(text.slice(0, lastLine))}${block}${text.slice(lastLine)}`;
 }
@@ -61,7 +65,7 @@ function endLine(text: string): string {
   return text === '' || text.endsWith('\n') ? text : `${text}\n`;
 }
 
-/** Returns the end of the block's last line that is neither blank nor an unindented comment. */
+/** Returns where the block really ends, i.e. without trailing blank lines and unindented comments. */
 function endOfRows(text: string, start: number, end: number): number {
   let at = end;
   for (;;) {

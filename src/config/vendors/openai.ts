@@ -1,8 +1,9 @@
 /**
- * OpenAI with its models and list prices. See `../starter-models.ts` for units and dates. For calls with more than 272,000
- * input tokens, the newer models charge twice the input price and 1.5 times the output price for the whole call. Models
- * that don't reason reject `reasoning_effort`, and they reject calls whose prompt and requested output together exceed
- * `context_window`.
+ * OpenAI with its models and list prices. See `../starter-models.ts` for units and dates.
+ *
+ * If a call has more than 272,000 input tokens, the newer models charge twice the input price and 1.5 times the output
+ * price for the whole call. Models without reasoning reject `reasoning_effort`, and they also reject a call if its
+ * prompt and the requested output together exceed `context_window`.
  */
 import type { ModelValues } from '../file-schema.ts';
 import type { Models, VendorDescription } from './vendor-description.ts';
@@ -10,7 +11,7 @@ import type { Models, VendorDescription } from './vendor-description.ts';
 const tiers = { service_tiers: { priority: '2', flex: '0.5' } };
 const large = { max_input_tokens: 922_000, max_output_tokens: 128_000, ...tiers };
 const medium = { max_input_tokens: 272_000, max_output_tokens: 128_000, ...tiers };
-/** Models that don't reason. For them, `web_search_preview` costs more. */
+/** Models without reasoning, for which `web_search_preview` costs more. */
 const plain = { reasons: false, per_tool_use: { web_search_preview: '0.025' } };
 const million = {
   ...{ max_input_tokens: 1_047_576, context_window: 1_047_576, max_output_tokens: 32_768, ...plain },
@@ -28,11 +29,11 @@ const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, servi
  */
 const toolPrices = {
   ...{ web_search: '0.01', web_search_preview: '0.01', file_search: '0.0025', code_interpreter: '0.03', image_generation: '0.25' },
-  // These tools cost nothing besides their tokens.
+  // Their tokens cost something, but not the tools themselves.
   ...{ mcp: '0', tool_search: '0' },
 };
 
-/** The output tokens are image tokens, and edits also have image tokens in their input. */
+/** Image models output image tokens. If you edit an image, it's also part of the input, as image tokens. */
 const image = {
   ...{ kind: 'images', input: '5', image_input: '8', cached_input: '1.25', output: '30' },
   takes: ['quality', 'background', 'output_format', 'output_compression', 'moderation', 'safety_identifier', 'user'],
@@ -121,7 +122,7 @@ const undatedModels: Models = {
   'whisper-1': { kind: 'transcriptions', per_second: '0.0001' },
 };
 
-/** Pinned versions of models, which cost the same as the model without a date. */
+/** Dated versions of models. They cost the same as the model without a date. */
 const versions: readonly string[] = [
   ...['gpt-5.5-2026-04-23', 'gpt-5.4-mini-2026-03-17', 'gpt-5.4-nano-2026-03-17', 'gpt-5.2-2025-12-11', 'gpt-5.1-2025-11-13'],
   ...['gpt-5-2025-08-07', 'gpt-5-mini-2025-08-07', 'gpt-5-nano-2025-08-07'],

@@ -9,15 +9,15 @@ import type { FileValues, ModelValues } from '../file-schema.ts';
 import type { VariableName } from '../variables.ts';
 
 export interface VendorDescription {
-  /** The vendor's name, which is used for a provider's `vendor` setting and for `gateway vendors add`. */
+  /** How `gateway vendors add` and the `vendor` setting of a provider refer to this vendor. */
   readonly name: string;
   readonly title: string;
   /** The address of the vendor's API documentation. */
   readonly documentation: string;
   /**
-   * The vendor's hosts. A provider with one of these hosts is assumed to use this vendor, unless its row says
-   * otherwise. `*` stands for one or more labels of the name. Regional hosts and resellers that charge other prices
-   * need their own description.
+   * The vendor's hosts. We assume that a provider on one of these hosts belongs to the vendor, unless its row says
+   * otherwise. `*` stands for one or more labels of the name. If a regional host or a reseller has different prices, it
+   * needs a description of its own.
    */
   readonly hosts: readonly string[];
   /**
@@ -30,49 +30,54 @@ export interface VendorDescription {
    */
   readonly baseUrl: string;
   readonly parameters?: Readonly<Record<string, VendorParameter>>;
-  /** Corrects the base URL after the placeholders have been replaced, because some values need a different host. */
+  /** Some values of placeholders need a different host. This corrects the base URL after they've been inserted. */
   readonly correctBaseUrl?: (url: string) => string;
   readonly dialect: ProviderDialect;
-  /** Routes that the vendor offers, if they differ from the usual ones of the dialect. */
+  /** The vendor's routes. We only list them if they differ from what's usual for the dialect. */
   readonly serves?: readonly Route[];
   /**
-   * Says whether the vendor has the responses route, if `serves` is missing. Defaults to `unknown` for the chat
-   * dialect.
+   * Only used if `serves` is missing. Says whether the vendor has the responses route, which is `unknown` by default in
+   * the chat dialect.
    */
   readonly responses?: ProviderConfig['responses'];
   /** The header for the API key. Defaults to the usual header of the dialect. */
   readonly auth?: ProviderConfig['auth'];
-  /** True if a provider without a cloud identity needs an API key. This is the default. */
+  /** False if calls can be made without an API key, even if there's no cloud identity either. Defaults to true. */
   readonly needsKey?: boolean;
   /** The kind of cloud identity that the vendor accepts in place of an API key. */
   readonly identity?: CloudIdentity;
   /**
-   * False if `/models` doesn't return the names to use in calls. With some vendors, calls name a deployment instead.
+   * False if we can't use the names in the response of `/models`, for example because calls have to name a deployment.
    */
   readonly listsModels?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly requests?: Partial<RequestFormat>;
-  /** The formats of images and speech. Defaults to OpenAI's. */
+  /** How requests for images and speech look. Defaults to OpenAI's formats. */
   readonly media?: Partial<MediaFormat>;
-  /** The vendor's models with its list prices. See `../starter-models.ts` for units and dates. */
+  /**
+   * The vendor's models at list prices. `../starter-models.ts` says which units we use and when we looked up the
+   * prices.
+   */
   readonly models?: Readonly<Record<string, ModelValues>>;
   /**
-   * Used for vendors that run another vendor's models at their own prices. Returns the original model's row, from which
-   * we take what it accepts, but not its price.
+   * For vendors that run another vendor's models at their own prices. Returns the row of the original model. We use it
+   * to know what the model accepts, but ignore the price.
    */
   readonly findModel?: (name: string) => ModelValues | undefined;
   /** The price in USD for each use of a tool that the vendor runs. Applies to all of the vendor's chat models. */
   readonly toolPrices?: Readonly<Record<string, string>>;
   /**
-   * The vendor's names in the public price table, where they're the value of `litellm_provider` and the prefix of model
-   * names.
+   * What the vendor is called in the public price table, both in `litellm_provider` and as the prefix of model names.
    */
   readonly tableNames?: readonly string[];
-  /** Without a configuration file, this provider and these tiers are used if the variable is set. */
+  /** If there's no configuration file but the variable is set, this is the provider and its tiers. */
   readonly starter?: { readonly variable: VariableName; readonly values: FileValues };
 }
 
-/** A value in a base URL or header. `gateway vendors add` asks for it. */
+/**
+ * Something that only the operator knows, such as a region. `gateway vendors add` asks the question, and we insert the
+ * answer into the base URL or a header.
+ */
 export interface VendorParameter {
   readonly question: string;
   readonly pattern: RegExp;

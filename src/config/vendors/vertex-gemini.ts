@@ -26,7 +26,9 @@ export const vertexGemini: VendorDescription = {
   tableNames: ['vertex_ai-language-models', 'vertex_ai-embedding-models'],
 };
 
-/** Locations are part of the host name, except for the global one and the two multi-regions. */
+/**
+ * In most cases the location is part of the host name. The global location and the two multi-regions work differently.
+ */
 function correctHost(url: string): string {
   return url
     .replace('https://global-aiplatform.', 'https://aiplatform.')
