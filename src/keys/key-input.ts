@@ -8,7 +8,7 @@ import { requiredTags } from '../core/tags.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
 import { ceilingsFrom, defaultWindows, type KeySettings, noCeilings } from './key-record.ts';
 
-/** A key with a ceiling of 0 can still make calls that don't count towards it. */
+/** The limit can be 0. Then the key can still be used for calls that don't count towards the ceiling. */
 const wholeLimit = z.int().min(0).nullable().optional();
 const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling, by default a month');
 
@@ -54,7 +54,7 @@ export const keyInput = z.strictObject({
     .describe('output limit for calls that do not set one; with null, the gateway does not send a limit to the vendor'),
 });
 
-/** Expresses a rule of `parseKeyInput` as a JSON Schema, so that the OpenAPI schema contains it too. */
+/** A rule that `parseKeyInput` checks in code, expressed as JSON Schema so that the OpenAPI document contains it. */
 export const windowsNeedCeilings = (['calls', 'cost'] as const).map((name) => ({
   if: { required: ['windows'], properties: { windows: { required: [name] } } },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
@@ -124,7 +124,7 @@ function applyInput(
   };
 }
 
-/** Returns how many seconds the old key stays valid. Defaults to 0. */
+/** How long the old key stays valid after a rotation, in seconds. By default it stops working immediately. */
 export function parseGraceSeconds(input: unknown): number {
   return parseOrBadRequest(rotateInput, input ?? {}).grace_seconds ?? 0;
 }

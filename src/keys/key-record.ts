@@ -1,16 +1,18 @@
-/** A virtual key without its secret, and its JSON on the provisioning routes. */
+/** A virtual key without its secret, and how the provisioning routes show it as JSON. */
 import { toUsd } from '../core/cost.ts';
 import { formatTime, formatTimeOrNull } from '../core/time.ts';
 import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 
 export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
-/** The settings of a key that can be changed. */
+/** What can be changed about a key after it was issued. */
 export interface KeySettings {
   readonly name: string;
   /** The models and tiers that the key may use. Null if all are allowed. */
   readonly models: readonly string[] | null;
-  /** Only providers with all of these tags, and with all tags that the project requires, get the key's calls. */
+  /**
+   * The key's calls only go to providers that have all of these tags, as well as all tags that the project requires.
+   */
   readonly requiredTags: readonly string[];
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
@@ -18,15 +20,15 @@ export interface KeySettings {
    * Decides what happens to calls while we can't check their ceilings. If this is null, the project's policy applies.
    */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
-  /** The output limit that we add to calls without one. Null if we don't add any. */
+  /** A limit that we add to calls that don't have an output limit. If this is null, we don't. */
   readonly defaultMaxOutputTokens: number | null;
 }
 
 export interface KeyRecord extends KeySettings {
   readonly id: string;
   /**
-   * For a key that was created by rotation, this is the id of the first key in the chain. The keys of a chain share the
-   * usage of their ceilings.
+   * If the key was created by rotation, this is the id of the first key in the chain, or else its own id. All keys in a
+   * chain count against the same ceilings.
    */
   readonly quotaKeyId: string;
   readonly projectId: string;
@@ -35,7 +37,7 @@ export interface KeyRecord extends KeySettings {
   readonly createdAt: number;
 }
 
-/** The windows that ceilings have by default. */
+/** The window of each ceiling, if the request doesn't name one. */
 export const defaultWindows: Readonly<Record<CeilingName, WindowKind>> = { calls: 'month', cost: 'month', rpm: 'minute', tpm: 'minute' };
 
 export const noCeilings: Ceilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
@@ -47,7 +49,7 @@ export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName
 /** Returns the key's settings in the format of the request that issues a key. */
 export function toKeyInputJson(record: KeyRecord): Record<string, unknown> {
   const { prefix: _prefix, created_at: _created, revoked_at: _revoked, ...settings } = toKeyJson(record);
-  // Windows of unlimited ceilings are left out, because a request may not set them.
+  // A request may not set the window of a ceiling that has no limit, so leave those out.
   const limited = (['calls', 'cost'] as const).filter((name) => record.ceilings[name].limit !== null);
   return { ...settings, windows: Object.fromEntries(limited.map((name) => [name, record.ceilings[name].window])) };
 }

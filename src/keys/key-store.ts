@@ -1,13 +1,13 @@
 /**
- * The tables `virtual_keys` and `key_ceilings`. We read them separately, because the API has different error codes for
- * them.
+ * Reads and writes the tables `virtual_keys` and `key_ceilings`. There's a separate query for ceilings, because if that
+ * one fails, the API has a different error code.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { type Ceilings, type KeyRecord, type KeySettings, noCeilings } from './key-record.ts';
 
-/** The NOTIFY channel. Its payload is the prefix of a key that was issued, changed or revoked. */
+/** The NOTIFY channel for changes to keys. The payload is the prefix of the key. */
 export const keyChannel = 'gateway_keys';
 
 export interface KeyOfProject {
@@ -42,7 +42,7 @@ export async function insertKey(
   if (inserted.length === 0) throw gatewayError('conflict', { message: 'the key has been issued already' });
   await insertCeilings(tx, [id], settings.ceilings);
   await notifyKeyChange(tx, prefix);
-  // Pick the fields one by one. `settings` may be a whole KeyRecord, and we don't want to copy its id.
+  // `settings` may be a whole KeyRecord, so pick the fields one by one. Otherwise, we'd copy the id of another key.
   const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
   const ofSettings = { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens };
   return { id, quotaKeyId, projectId, prefix, ...ofSettings, revokedAt: null, createdAt: now };
@@ -58,8 +58,8 @@ async function insertCeilings(tx: Queries, keyIds: readonly string[], ceilings: 
 }
 
 /**
- * Writes a key's settings. `chain` contains the keys with the same `quotaKeyId`. They count against the same ceilings
- * and have the same required tags, so these are changed for all of them.
+ * Writes a key's settings. The keys in `chain` have the same `quotaKeyId`. Ceilings and required tags are common to all
+ * of them, so changing these changes the whole chain.
  */
 export async function updateKey(tx: Queries, id: string, settings: KeySettings, chain: readonly KeyRow[]): Promise<void> {
   const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
@@ -78,9 +78,9 @@ export async function updateKey(tx: Queries, id: string, settings: KeySettings, 
 }
 
 /**
- * Reads and locks the keys with this `quotaKeyId` until the transaction ends. We lock the first key of the chain before
- * the others, so that concurrent transactions wait for each other there and can't deadlock. A rotation locks it too, so
- * no key can be added to the chain in the meantime.
+ * Reads the keys with this `quotaKeyId`, and locks them until the transaction ends. Concurrent transactions could
+ * deadlock if they took the locks in a different order, so everybody locks the first key of the chain before the
+ * others. A rotation does that as well, so the chain can't grow in the meantime.
  */
 export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<KeyRow[]> {
   await tx.query('select 1 from virtual_keys where id = $1::uuid for no key update', [quotaKeyId]);
@@ -91,14 +91,14 @@ export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<Key
   return rows.map(toKeyRow);
 }
 
-/** Invalidates the cached key in every process once the transaction commits. */
+/** When the transaction commits, all processes drop the key from their caches. */
 async function notifyKeyChange(tx: Queries, prefix: string): Promise<void> {
   await tx.query('select pg_notify($1::text, $2::text)', [keyChannel, prefix]);
 }
 
 /**
- * Revokes the key. If `at` is in the future, the key expires then, unless it expires earlier anyway. Returns null if
- * the project has no such key.
+ * Revokes the key, or lets it expire at `at` if that's in the future and the key doesn't expire earlier anyway. Returns
+ * null if the project has no such key.
  */
 export async function endKey(tx: Queries, key: { projectId: string; prefix: string; at: number; now: number }): Promise<KeyRow | null> {
   const { projectId, prefix, at, now } = key;
@@ -134,7 +134,7 @@ export async function readKeys(queries: Queries, prefixes: readonly string[]): P
   return rows.map(toKeyRow);
 }
 
-/** Reads keys, of any project, with their ceilings. Unknown ids are skipped. */
+/** Reads keys with their ceilings, no matter which project they belong to. Ids that don't exist are skipped. */
 export async function readKeyRecords(queries: Queries, ids: readonly string[]): Promise<KeyRecord[]> {
   const [rows, ceilings] = await Promise.all([
     queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where id = any($1::uuid[])`, [ids]),
@@ -156,10 +156,10 @@ export function listNewestKeys(
 }
 
 export interface KeyPage {
-  /** Only returns keys that were issued before the key with this id. Null for the first page. */
+  /** Returns the keys that were issued before the key with this id, or the first page if this is null. */
   readonly before: string | null;
   readonly limit: number;
-  /** Leaves out keys that are revoked, or that have expired at this time. If this is null, all keys are included. */
+  /** Only returns keys that can be used at this time, i.e. no revoked or expired ones. If this is null, returns all. */
   readonly usableAt: number | null;
 }
 
@@ -179,7 +179,7 @@ export async function listKeys(database: Database, projectId: string, page?: Key
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
-/** Returns the ceilings by key id. Keys without a limit have no entry. */
+/** Returns the ceilings by key id. There's no entry for keys without any limits. */
 export async function readCeilings(queries: Queries, keyIds: readonly string[]): Promise<Map<string, Ceilings>> {
   const rows = await queries.query<{ keyId: string; ceiling: CeilingName; limit: number; window: WindowKind }>(
     `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,
@@ -192,14 +192,14 @@ export async function readCeilings(queries: Queries, keyIds: readonly string[]):
   return byKey;
 }
 
-/** Adds a key's ceilings and removes the hash of its secret. */
+/** Combines a row with its ceilings, and leaves out the hash of the secret. */
 export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
   return { ...key, ceilings: ceilings ?? noCeilings };
 }
 
 /**
- * The required tags come from the first key in a chain of rotations. A process with an older version doesn't copy them
- * when it rotates a key.
+ * Always read the required tags from the first key of the chain. They may be missing in the others, because processes
+ * of older versions don't copy them during a rotation.
  */
 const keyColumns = `id, coalesce(counted_as, id) as "quotaKeyId", project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt", on_budget_store_down as "onBudgetStoreDown",

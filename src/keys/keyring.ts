@@ -39,31 +39,31 @@ export interface Keyring {
    * Returns the caller that a key belongs to. Throws `invalid_key`, `keystore_unavailable` or `limits_unavailable`.
    */
   find(secret: string): Promise<Caller>;
-  /** Like `find`, but returns null if the key isn't cached or the secret is wrong. Throws `invalid_key` for other unusable keys. */
-  findCached(secret: string): Caller | null;
   /**
-   * Returns false if `find` would fail with `keystore_unavailable` for every key, because the database doesn't respond
-   * and no key is cached.
+   * Only looks in the cache. Returns null if the key isn't there or the secret is wrong. Throws `invalid_key` for other
+   * unusable keys.
    */
+  findCached(secret: string): Caller | null;
+  /** Returns false if no key can currently be found, i.e. if the database doesn't respond and the cache is empty. */
   canFind(): Promise<boolean>;
-  /** Returns how many keys `find` knows without asking the database. */
+  /** Returns how many keys are in the cache. */
   countCached(): number;
   /** Loads keys into the cache, so that later calls don't have to wait for the database. */
   warm(prefixes: readonly string[]): Promise<void>;
-  /** Returns the newest of the keys that are neither revoked nor expired, starting with the newest. */
+  /** Returns the newest keys that can be used, i.e. that are neither revoked nor expired. */
   listNewest(limit: number): Promise<KeyOfProject[]>;
   /** Issues a pass, which `findByPass` accepts until `endsAt`. Throws the same errors as `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;
   /**
-   * Returns the key that a pass belongs to, and its caller. Throws the same errors as `find`, also if the pass has
-   * expired.
+   * Returns the key that a pass was issued for, and its caller. Throws the same errors as `find`, and also if the pass
+   * has expired.
    */
   findByPass(pass: string): Promise<KeyOfPass>;
-  /** Returns the ceilings of a caller that `find` returned. Throws `not_found`. */
+  /** Returns the ceilings of a caller that came from `find`. Throws `not_found`. */
   getCeilings(caller: Caller): Promise<TimedCeilings>;
   /**
-   * Issues a key from a request body. Only the result of this call contains the secret. If `id` is missing, we generate
-   * one. Throws `conflict` if a key with this id already exists.
+   * Issues a key from a request body. The result is the only place where the secret appears. You can choose the `id`.
+   * If it belongs to another key, throws `conflict`.
    */
   issue(projectId: string, input: unknown, id?: string): Promise<IssuedKey>;
   /** Returns a project's keys, newest first. Returns all of them if `page` is missing. */
@@ -73,9 +73,9 @@ export interface Keyring {
   /** Returns null if the project has no key with this id. */
   findById(projectId: string, id: string): Promise<KeyRecord | null>;
   /**
-   * Changes a key from a request body, in which all fields are optional. Changed ceilings also apply to the keys that
-   * share their usage. `check` receives the current settings in the format of the request, and can throw. Throws
-   * `conflict` if the key is revoked.
+   * Changes the settings in the request body, and leaves the others as they are. If ceilings change, this also applies
+   * to all keys that share them. `check` gets the current settings in the format of a request, and can throw to prevent
+   * the change. Throws `conflict` if the key is revoked.
    */
   change(
     projectId: string,
@@ -85,9 +85,8 @@ export interface Keyring {
   ): Promise<{ readonly before: KeyRecord; readonly after: KeyRecord }>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
   /**
-   * Issues a new key with the settings of the old one. The calls of both keys count against the same ceilings. The old
-   * key expires after the number of seconds in `grace_seconds` in the body. `id` is the id of the new key (see
-   * `issue`).
+   * Replaces a key by a new one with the same settings. Both count against the same ceilings. The old key keeps working
+   * for `grace_seconds`, which is in the body. `id` is for the new key (see `issue`).
    */
   rotate(projectId: string, prefix: string, input: unknown, id?: string): Promise<IssuedKey>;
   start(): Promise<void>;
@@ -112,8 +111,8 @@ export interface KeyringOptions {
 }
 
 /**
- * `readAt` is the time (according to `performance.now()`) when we started to read the ceilings. It's missing for
- * ceilings that never change.
+ * `readAt` is when we started to read the ceilings, on the clock of `performance.now()`. It's missing if the ceilings
+ * never change.
  */
 export type TimedCeilings = Ceilings & { readonly readAt?: number };
 
@@ -179,8 +178,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   };
 
   /**
-   * Inserts a key with the settings that `prepare` returns, in a single transaction. `predecessor` is the key that is
-   * being rotated, or null.
+   * Inserts a key with the settings that `prepare` returns. Everything happens in one transaction. In a rotation,
+   * `predecessor` is the old key.
    */
   const insert = async (
     projectId: string,
@@ -231,8 +230,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     },
     async findByPass(text) {
       const pass = parsePass(text);
-      // Read the key from the database rather than the cache, so that revoking a key also ends its passes immediately
-      // in every process.
+      // Don't use the cache here. When somebody revokes a key, its passes should stop working in every process at the
+      // same moment.
       const key = pass && pass.endsAt > clock.now() ? await loadKey(pass.prefix) : null;
       if (!pass || !key || !isSignedPass(text, pass, key.secretHash)) throw gatewayError('invalid_key');
       const { record, caller } = requireUsable(key);
@@ -303,7 +302,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
 }
 
 /**
- * Reads a key, and locks it together with the keys that share its ceilings until the transaction ends. Throws
+ * Reads a key and locks it until the transaction ends, together with all keys that share its ceilings. Throws
  * `not_found`.
  */
 async function lockKey(
