@@ -4,18 +4,20 @@
  */
 import type { Credential } from './credential-kinds.ts';
 
-/** How much of a value the pattern covers. For longer values, `findValueEnd` looks for the end. */
+/** The pattern matches no more than this. `findValueEnd` looks for the end of longer values. */
 const maxValueLength = 256;
 const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
-/** A value may contain `&`, but not where it starts the next `name=` or a character entity. */
+/**
+ * In a URL or in HTML, `&` starts the next `name=` or a character entity. Anywhere else it can be part of the value.
+ */
 const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
-/** Names that may precede a password. The password itself can look like anything. */
+/**
+ * If one of these names comes before a value, it's a password. Passwords have no fixed format, so we can't check more
+ * than that.
+ */
 const passwordNames =
   'password|passwd|passwort|kennwort|passphrase|pwd|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord|пароль|密码|密碼|パスワード|비밀번호';
-/**
- * Names that we recognize in front of other secrets. A longer name can also end with one of them, such as
- * `x-goog-api-key`.
- */
+/** Names of other secrets. We also recognize longer names that end with one of them, such as `x-goog-api-key`. */
 const tokenNames = 'secret|token|(?:api|access|private|secret|encryption|signing|account)[ _-]?key';
 const assigned = new RegExp(`(?:(?<password>${passwordNames})|(?:${tokenNames}))${separator}${value}`, 'dgiu');
 
@@ -32,20 +34,20 @@ export function findAssigned(text: string): Credential[] {
     if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
     const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
-    // Skip the value, because a name inside it doesn't count. But step back a bit, because its last word may be the
-    // name of the next value.
+    // Continue after the value, because names inside it don't count. But go back a few characters, since the end of the
+    // value may look like the name of the next one.
     assigned.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;
 }
 
 const restOfValue = /[^\s\p{Cc}"'`\\,;&<>(){}[\]]{1,4096}/uy;
-/** Matches the rest of a passphrase in quotes, i.e. everything after its first word. */
+/** Continues a passphrase in quotes after its first word. */
 const restOfQuoted = /[^\p{Cc}"'`\\]{0,256}(?=\\{0,4}["'`])/uy;
 
 /**
- * Finds the end of a value. The pattern stops at its maximum length and at the first space, so we continue to the end
- * of a long value, or to the closing quote of a passphrase.
+ * Finds the real end of a value. The pattern stops at the first space, but a quoted passphrase goes on until the
+ * closing quote. It also stops at its maximum length, so we look for the rest of longer values.
  */
 function findValueEnd(text: string, end: number, { start, isWhole }: { start: number; isWhole: boolean }): number {
   if (isWhole && isMatchAt(restOfQuoted, text, end)) return restOfQuoted.lastIndex;
@@ -68,14 +70,14 @@ interface Surroundings {
 const dottedName = /^[A-Za-z_$][\w$]*(?:[.:/?!-]+[A-Za-z_$][\w$]*)*[.:?!]*$/;
 const numberOnly = /^[\d.,:%+-]+$/;
 
-/** Matches an AWS secret access key, which can look like a path. */
+/** An AWS secret access key can contain slashes, so it would otherwise be mistaken for a path. */
 const accessKey = /^(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9/+]{40}$/;
 
 /**
- * Returns true if a value that follows a name such as `password` is a secret. In code and prose, it's often a call, a
- * variable, a type or a length. So a value without quotes has to contain a digit and must not look like code. For
- * passwords, a special character is enough in place of the digit. In quotes, we accept any password except common
- * values, but other secrets still need a digit.
+ * Decides whether the value after a name such as `password` is really a secret. In code and prose, it's more often a
+ * call, a variable, a type or a length. So unless the value is quoted, it has to contain a digit (or, for passwords, a
+ * special character) and must not look like code. If it's quoted, we believe that it's a password unless it's a common
+ * value, but other secrets still need a digit.
  */
 function isSecretValue(text: string, { isPassword, isQuoted, next }: Surroundings): boolean {
   if (isPlaceholder(text) || next === '(' || next === '[' || next === '<') return false;
@@ -88,8 +90,8 @@ function isSecretValue(text: string, { isPassword, isQuoted, next }: Surrounding
 }
 
 /**
- * Recognizes a path in code, such as `process.env.KEY_2`. A name without separators, such as `hunter2`, could be a
- * password and doesn't count.
+ * Recognizes code such as `process.env.KEY_2`. It has to contain a separator, because something like `hunter2` might
+ * well be a password.
  */
 function isPath(text: string): boolean {
   return /[.:/]/.test(text) && dottedName.test(text);

@@ -29,16 +29,16 @@ export function maskPrivateData(text: string): string {
 
 const digitGroups = /(?<![\p{L}\p{N}_]|\p{N}[.,-])\d(?:[ -]?\d){12,22}(?![\p{L}\p{N}_])/gu;
 /**
- * Matches the prefixes and lengths of American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro, UnionPay and
- * Mir.
+ * The prefix and length have to be those of American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro,
+ * UnionPay or Mir.
  */
 const cardForm =
   /^(?:3[47]\d{13}|3(?:0[0-5]|095|[689]\d)\d{11,16}|4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|220[0-4]\d{12,15}|6(?:011|4[4-9]\d|5\d{2})\d{12}|35(?:2[89]|[3-8]\d)\d{12,15}|(?:5[06-8]|6\d)\d{10,17}|62\d{14,17})$/;
 
 function containsCardNumber(text: string): boolean {
   for (const { 0: run } of text.matchAll(digitGroups)) {
-    // The match can be too long because other digits follow the card number, e.g. its expiry date. So we also check
-    // shorter versions and drop the last group of digits each time.
+    // If a card number is followed by other digits, e.g. its expiry date, we've matched those as well. So if the check
+    // fails, drop the last group of digits and try again.
     for (let rest = run; rest !== ''; rest = rest.replace(/(?:^|[ -])\d+$/, '')) {
       const digits = rest.replace(/[ -]/g, '');
       if (cardForm.test(digits) && passesLuhn(digits)) return true;
@@ -57,7 +57,7 @@ function passesLuhn(digits: string): boolean {
   return sum % 10 === 0 && /[1-9]/.test(digits);
 }
 
-/** Anchored at the @ sign, so that the expression is only tried once for each address. */
+/** Starts with the @ sign and looks back from there, so that we only try the expression once per address. */
 const email = /(?<=(?<name>[\p{L}\p{N}_.+%'-]))@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,8}(?<top>[\p{L}]{2,24})(?![\p{L}\p{N}_-])/gu;
 /** File names that look like addresses, such as `icon@2x.png`. */
 const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya?ml)$/i;
@@ -79,7 +79,8 @@ const phones: readonly RegExp[] = [
   /(?<![\p{L}\p{N}.,:-])00[1-9]\d{0,2}[ ()./-]{1,2}\d(?:[ ()./-]{0,2}\d){5,12}(?![\p{L}\p{N}_])/u,
   // North American numbers.
   /(?<![\p{L}\p{N}.,:-])(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?![\p{L}\p{N}_-])/u,
-  // National numbers with a leading zero, either an area code and a number, or pairs of digits as in France.
+  // National numbers with a leading zero. They consist of an area code and a number, or of pairs of digits as in
+  // France.
   /(?<![\p{L}\p{N}.,:/+-])\(?0[1-9]\d{1,4}\)?[ /-]{1,3}\d{3,9}(?:[ -]\d{2,6}){0,3}(?![\p{L}\p{N}_:/.-])/u,
   /(?<![\p{L}\p{N}.,:/+-])0[1-9](?:[ .]\d{2}){4}(?![\p{L}\p{N}_:/.-])/u,
 ];

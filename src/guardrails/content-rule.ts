@@ -19,8 +19,8 @@ export interface ContentRule {
 }
 
 /**
- * A rule's id only depends on what it looks for, so it keeps its hits when somebody changes the action, e.g. from
- * observe to block.
+ * The id of a rule depends on what it looks for, but not on its action. If somebody switches a rule from observe to
+ * block, it keeps its hits.
  */
 export function ruleIdOf({ class: ruleClass, place, expression = '' }: ContentRule): string {
   return hash('sha256', JSON.stringify([ruleClass, place, expression])).slice(0, 16);
@@ -29,8 +29,8 @@ export function ruleIdOf({ class: ruleClass, place, expression = '' }: ContentRu
 export const maxRules = 50;
 const maxExpressionLength = 500;
 /**
- * Limits the number of instructions in a compiled expression. In the worst case, an instruction takes 20 ns per
- * character (measured). This makes 20 µs per character, or 60 ms for a piece of 3 KiB.
+ * The maximum number of instructions in a compiled expression. We measured up to 20 ns per instruction and character.
+ * At this limit that's 20 µs per character, or 60 ms for a piece of 3 KiB.
  */
 const maxProgramSize = 1_000;
 
@@ -64,7 +64,10 @@ export function parseRuleInput(input: unknown): ContentRule {
   return parseOrBadRequest(rule, input);
 }
 
-/** Parses the rules in a row. We don't validate them again, because earlier versions accepted larger expressions. */
+/**
+ * Parses the rules that are stored in a row. They've already been validated. We can't do it again, because earlier
+ * versions accepted larger expressions.
+ */
 export function parseStoredRules(row: unknown): readonly ContentRule[] {
   return storedRules.parse(row);
 }

@@ -1,15 +1,15 @@
 /**
- * Defines the credentials that we recognize by their format, which consists of the issuer's prefix and random
- * characters.
+ * Defines the credentials that we recognize by their format, i.e. by the issuer's prefix and the random characters
+ * after it. The patterns come from the issuers' documentation and from public secret scanners.
  *
- * Each kind is a line in the table. Two rules make sure that all patterns take linear time. A match can't start inside
- * a run that an earlier attempt has scanned (`atStart`), and an unbounded run can only be followed by a single
- * character that isn't part of it. The patterns come from the issuers' documentation and from public secret scanners.
+ * Each kind is a line in the table. All patterns have to take linear time, so there are two rules. A match can't start
+ * inside a run of characters that an earlier attempt has scanned (`atStart`), and after an unbounded run there can only
+ * be a single character, which isn't part of the run.
  */
 
 export interface Credential {
   readonly kind: string;
-  /** Where the secret starts, after any name or URL in front of it. */
+  /** The start of the secret itself, which may come after a name or a URL. */
   readonly start: number;
   readonly end: number;
 }
@@ -19,7 +19,8 @@ export interface Credential {
  * matches at the start of a word.
  */
 export const prefixed: Readonly<Record<string, string>> = {
-  // This gateway's keys. We don't check their checksum, because even a mistyped key reveals the secret.
+  // The keys of this gateway. Don't check the checksum, because somebody may have mistyped a key, which still reveals
+  // most of it.
   gateway_key: 'sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{20,}',
   gateway_personal_token: 'gwp_[\\w-]{16,}',
   anthropic: 'sk-ant-[\\w-]{20,}',
@@ -104,7 +105,7 @@ export const prefixedCredential = new RegExp(
   'g',
 );
 
-/** Matches webhook URLs, which work for anybody who knows them. */
+/** The addresses of webhooks. Whoever knows such an address can use it. */
 export const secretAddress = new RegExp(
   boundRuns('https://(?:hooks\\.slack\\.com/(?:services|workflows|triggers)|discord(?:app)?\\.com/api/webhooks)/[\\w/-]{20,}'),
   'g',

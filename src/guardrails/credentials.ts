@@ -9,8 +9,8 @@ import { boundRuns, type Credential, maxRunLength, prefixedCredential, secretAdd
 const placeholder = '[credential]';
 
 /**
- * How often we search a text again after replacing credentials. A replacement can reveal another credential right
- * behind it, but real texts only have a few of them in a row.
+ * Replacing a credential can reveal another one right behind it, so we search again until there are none left. Real
+ * texts only have a few in a row, so we can limit how often we do this.
  */
 const maxPasses = 8;
 
@@ -48,23 +48,19 @@ export function findCredentials(text: string): readonly Credential[] {
   const separate: Credential[] = [];
   for (const credential of found) {
     const last = separate.at(-1);
-    // This credential is inside the previous one. We've already found the end of that, so we don't need to find the end
-    // of this one.
+    // This one lies inside the previous credential, whose end we've already looked for.
     if (!last || credential.start >= last.end) separate.push(followRun(text, credential));
     else if (credential.end > last.end) separate[separate.length - 1] = { ...last, end: followRun(text, credential).end };
   }
   return separate;
 }
 
-/** Shared by all texts without credentials, i.e. nearly all texts. */
+/** Nearly all texts have no credentials, so they share this list. */
 const none: readonly never[] = [];
 
 const restOfRun = /[\w+/=~.%-]{1,4096}/y;
 
-/**
- * Extends a credential to the end of its run of characters, if the pattern stopped because it had reached
- * `maxRunLength`.
- */
+/** The patterns stop at `maxRunLength`. If a credential is that long, finds out where it really ends. */
 function followRun(text: string, credential: Credential): Credential {
   if (credential.end - credential.start < maxRunLength) return credential;
   let { end } = credential;
@@ -73,13 +69,13 @@ function followRun(text: string, credential: Credential): Credential {
 }
 
 /**
- * The minimum length of a token. The shortest kind of credential is `slack`, and the value of an `authorization` header
- * has at least 16 characters.
+ * Credentials are never shorter than this. The shortest kind is `slack`, and we only recognize an `authorization`
+ * header if its value has at least 16 characters.
  */
 const minTokenLength = 15;
 /**
- * The characters that a token can consist of, which are all ASCII. They include every character that the patterns in
- * `credential-kinds.ts` and authorization headers allow.
+ * Every character that a credential with a known prefix or in an authorization header can contain. All of them are
+ * ASCII.
  */
 const tokenCharacters = Uint8Array.from({ length: 128 }, (_, code) => Number(/[\w.~+/:=-]/.test(String.fromCharCode(code))));
 
@@ -110,8 +106,8 @@ function isTokenAt(text: string, at: number): boolean {
 }
 
 /**
- * Finds credentials that begin with a known prefix in a token. We include the character in front of the token, because
- * the patterns check that a word starts there.
+ * Finds credentials with a known prefix inside of a token. The patterns check that a word starts there, so we also need
+ * the character before the token.
  */
 function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Credential[] {
   const from = Math.max(0, tokenStart - 1);
@@ -123,7 +119,7 @@ function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Crede
   return found.filter(({ start, end }) => hasDigit(text.slice(start, end)));
 }
 
-/** Finds all matches of a pattern. We don't use `matchAll`, because it takes 5 µs even if nothing matches. */
+/** Finds all matches of a pattern. `matchAll` would take 5 µs even if there are none. */
 function matchEach<Found>(pattern: RegExp, text: string, toFound: (match: RegExpExecArray) => Found): Found[] {
   const found: Found[] = [];
   pattern.lastIndex = 0;
@@ -133,14 +129,12 @@ function matchEach<Found>(pattern: RegExp, text: string, toFound: (match: RegExp
 
 const keyBegin = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
 const keyEnd = /-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
-/**
- * Matches a line of a private key whose END line is missing. The key can also be in a JSON string or in source code.
- */
+/** A line of a private key, in case the END line is missing. It may be in a JSON string or in source code. */
 const keyLine = /(?:\s|\\[nrt]|["'+]){0,16}[A-Za-z0-9+/=]{24,65536}/y;
 
 /**
- * Finds private keys in PEM format. If a BEGIN line is followed by neither an END line nor a key, somebody is only
- * talking about keys.
+ * Finds private keys in PEM format. A BEGIN line alone isn't enough, because people also write about keys. There has to
+ * be an END line or at least something that looks like a key.
  */
 function findPrivateKeys(text: string): Credential[] {
   const toLine = ({ 0: line, index }: RegExpExecArray) => ({ start: index, end: index + line.length });
@@ -169,8 +163,8 @@ function findLinesEnd(text: string, from: number, limit: number): number {
 }
 
 /**
- * Matches `user:password@` in a URL. Neither part can contain a slash, because there's no password in
- * `https://host:8080/@name`.
+ * Matches `user:password@` in a URL. Slashes aren't allowed, because otherwise `https://host:8080/@name` would seem to
+ * have a password.
  */
 const inAddress = /:\/\/[^\s:/@"'`<>]{0,128}:([^\s/@"'`<>]{1,256})@/g;
 /** Matches the signature in a URL that Azure Storage has signed. */
@@ -188,8 +182,8 @@ const inOption =
 const inUserOption = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;
 
 /**
- * Finds credentials by their context. We first search for the literal part of each expression, which is much faster
- * than running the expression. It's faster still to search for a single character first, unless it's a letter.
+ * Finds credentials by what's around them. Each expression contains some literal text, and it's much faster to look for
+ * that first. If the text contains a character that isn't a letter, it's faster still to look for that character.
  */
 function findFramed(text: string, hasTokens: boolean): readonly Credential[] {
   const hasAddress = text.includes('://');
@@ -215,9 +209,8 @@ function findFramed(text: string, hasTokens: boolean): readonly Credential[] {
 }
 
 /**
- * Finds credentials with a pattern that matches more than the credential itself. The pattern's first group is the
- * credential. It has to be at the end of the match, with at most one character after it. Without a group, the whole
- * match is the credential.
+ * Finds credentials with a pattern that needs some text around them. The pattern's first group is the credential, or
+ * the whole match if there is no group. After the credential, the pattern may match at most one more character.
  */
 function findCaptured(kind: string, pattern: RegExp, text: string): Credential[] {
   return matchEach(pattern, text, ({ 0: whole, 1: secret = whole, index }) => {

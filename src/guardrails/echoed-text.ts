@@ -11,7 +11,7 @@ const placeholder = '[…]';
  */
 const maxQuotedLength = 40;
 /**
- * If the request contains this many consecutive words of the message, they're a quote. Fewer words can be a
+ * A message quotes the request if they have this many consecutive words in common. With fewer words, it might be a
  * coincidence.
  */
 const quotedWords = 4;
@@ -44,7 +44,8 @@ function removeQuotes(text: string, request: string): string {
     const quoted = text.slice(start, end ?? text.length);
     const isRemoved =
       quoted.length > maxQuotedLength || quoted.includes(placeholder) || isEchoed(quoted, request) || hasPair(quoted, request);
-    // Without a closing quote, skip the mark unless it opens a quote from a message that was cut off.
+    // There's no closing quote, so this is either not a quote or the message was cut off. If we can't tell that it's
+    // from the request, go on behind the mark.
     if (end === null && !isRemoved) continue;
     chunks.push(text.slice(at, start), isRemoved ? placeholder : quoted);
     at = end ?? text.length;
@@ -56,8 +57,8 @@ function removeQuotes(text: string, request: string): string {
 const minPairLength = 6;
 
 /**
- * Checks whether two consecutive words of a quote are in the request. We don't need all of them, because the vendor
- * may have shortened the quote.
+ * Returns true if two consecutive words of a quote are in the request. The vendor may have shortened the quote, so it
+ * doesn't have to match as a whole.
  */
 function hasPair(quoted: string, request: string): boolean {
   const words = quoted.split(' ');
@@ -79,7 +80,10 @@ const delimiters = /([:：;,，。=(){}<>|]|\.{3}|(?<!\[)…)/;
 
 const segmentCore = /[^\s"'`“”‘’«»「」](?:.*[^\s"'`“”‘’«»「」])?/su;
 
-/** Removes text between two delimiters if all of it is in the request, as in `Invalid value: <text>`. */
+/**
+ * In messages such as `Invalid value: <text>`, the vendor quotes without quotation marks. If everything between two
+ * delimiters comes from the request, we remove it.
+ */
 function removeSegments(text: string, request: string): string {
   const [first = '', ...rest] = text.split(delimiters);
   return first + rest.map((segment) => segment.replace(segmentCore, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
@@ -88,7 +92,7 @@ function removeSegments(text: string, request: string): string {
 /** Matches runs of characters that are neither white space nor punctuation, in any script. */
 const words = /[^\s!-,./:-@[-^`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20]+/g;
 
-/** Removes text that repeats several consecutive words of the request. */
+/** Removes runs of words that also appear in the request. */
 function removeRuns(text: string, request: string): string {
   const found = [...text.matchAll(words)].map(({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
   const isQuoted = found.map(({ word }) => word.length >= quotedWordLength && isEchoed(word, request));
@@ -107,12 +111,14 @@ function removeRuns(text: string, request: string): string {
   return chunks.join('');
 }
 
-/** We stop counting here and treat the text as a quote. A name rarely occurs this often in a request. */
+/**
+ * A text that appears this often in the request isn't just the name of something, so we don't have to look at the rest.
+ */
 const maxOccurrences = 50;
 
 /**
- * Returns true if the request contains the text. Names of properties, and the values of `model` and `role`, don't
- * count.
+ * Returns true if the text appears in the request. It doesn't count if it's only the name of a property, or the value
+ * of `model` or `role`.
  */
 function isEchoed(text: string, request: string): boolean {
   if (!/[\p{L}]|\d{5}/u.test(text) || text.length < 2) return false;
@@ -136,8 +142,8 @@ const maxRequestLength = 256 * 1_024;
 const readTexts = new WeakMap<Buffer, string>();
 
 /**
- * Returns the text in a JSON body without base64 data, or null if it's too long. We unescape it twice, because tool
- * arguments are JSON inside a string.
+ * Returns a request body's text, or null if it's too long. Base64 data is left out. Tool arguments are JSON inside of a
+ * string, so we unescape the text twice.
  */
 export function readRequestText(body: Buffer): string | null {
   const known = readTexts.get(body);
@@ -153,8 +159,8 @@ const minDataBytes = 4_096;
 const quote = 0x22;
 
 /**
- * Removes strings that begin with 4 KiB of printable ASCII without a space, because these are data such as base64. This
- * is fast, because Node searches for quotes natively.
+ * Removes long strings. If the first 4 KiB are printable ASCII without a space, it's data such as base64. Searching for
+ * quotes is fast, because Node does this in native code.
  */
 function omitData(body: Buffer): Buffer {
   const kept: Buffer[] = [];

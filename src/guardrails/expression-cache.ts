@@ -1,12 +1,12 @@
 /**
- * Caches the compiled expressions of content rules, with a limit on memory. RE2 adds states to an expression's
- * automaton while it reads text. By default, it keeps up to 8 MiB of states per expression, which takes 13 MB of heap
+ * Caches the compiled expressions of content rules within a memory limit. While RE2 reads text, it adds states to the
+ * automaton of an expression. By default, it would keep up to 8 MiB of states per expression, which takes 13 MB of heap
  * (measured).
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 
-/** Memory limit for an expression's automaton. RE2 falls back to a slower engine for texts that need more. */
+/** How large an expression's automaton can become. If that isn't enough for a text, RE2 uses a slower engine. */
 const maxAutomatonBytes = 512 * 1024;
 /** How much heap memory an instruction of a compiled expression takes (measured). */
 const instructionBytes = 200;
@@ -16,7 +16,7 @@ const rangeBytes = 16;
 export interface ExpressionCache {
   /** Throws RE2's error if the expression is invalid. */
   test(expression: string, text: string): boolean;
-  /** Returns the estimated size of all compiled expressions with their automata. */
+  /** Returns how much memory the cache uses for expressions and their automata. This is an estimate. */
   bytes(): number;
 }
 
@@ -40,12 +40,9 @@ export function createExpressionCache(maxBytes: number): ExpressionCache {
 
 interface CompiledExpression {
   readonly re2: RE2JS;
-  /**
-   * The estimated size of the expression itself. Its automaton isn't included, because that only grows while the
-   * expression reads text.
-   */
+  /** The size of the expression without its automaton, which is empty at first and grows with the text that we read. */
   readonly bytes: number;
-  /** How many bytes we've reported to the cache for this expression. It's 0 if the expression isn't cached. */
+  /** The size that we last reported to the cache, or 0 if the expression has never been cached. */
   countedBytes: number;
 }
 

@@ -9,16 +9,16 @@
  */
 const tags = /[\u{e0001}-\u{e007f}]/u;
 const regionFlags = /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{2,7}\u{e007f}/gu;
-/** A character can only have one selector, so several in a row encode hidden bytes. */
+/** It makes no sense to put several selectors after a character, so this is a way to encode hidden bytes. */
 const selectorRun = /[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]{2}/u;
 /**
- * Nobody types direction overrides by hand, so we always report them. Embeddings and isolates are normal in
+ * There's no good reason to write a direction override, so we always report it. Embeddings and isolates are normal in
  * right-to-left text.
  */
 const override = /[\u202d\u202e]/;
 const embedding = /[\u202a\u202b\u2066-\u2068]/;
 const rightToLeft = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
-/** Matches zero-width characters between letters of scripts that don't use joiners. */
+/** Zero-width characters inside of a word. Other scripts need them for joining letters, but not these. */
 const splitWord =
   /(?<=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])[\u200b-\u200d\u2060-\u2064\ufeff\u180e]+(?=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])/gu;
 /**

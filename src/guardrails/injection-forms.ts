@@ -47,7 +47,10 @@ export function joinMarked(text: string): string {
     .replace(/ {2,}/g, ' ');
 }
 
-/** Returns runs of at least eight single letters with spaces or signs between them, without these separators. */
+/**
+ * Finds text that is written with spaces or signs between all letters, and returns it without them. There have to be at
+ * least eight letters.
+ */
 export function joinSpaced(text: string): string[] {
   return Array.from(text.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>
     run.replace(/[^\p{L}]/gu, ''),

@@ -9,7 +9,7 @@ export interface Phrase {
   readonly pattern: RegExp;
 }
 
-/** A language's words as alternatives in a regular expression. Nouns and adjectives can be stems. */
+/** The words of a language, as alternatives in a regular expression. For nouns and adjectives, the stem is enough. */
 interface Language {
   readonly ignore: string;
   readonly previous: string;
@@ -18,7 +18,7 @@ interface Language {
   readonly prompt?: string;
 }
 
-/** Requires an actual command. Reports (`we ignore …`) and prohibitions (`never ignore …`) are fine. */
+/** It has to be an actual command. It's fine to report something (`we ignore …`) or to forbid it (`never ignore …`). */
 const notReported =
   '(?<!\\b(?:we|they|he|she|who|which|users?|people|models?|never|not|don.?t|cannot|can.?t|won.?t|didn.?t|doesn.?t|shouldn.?t) (?:(?:often|usually|always|sometimes|also|just|simply) )?)';
 
@@ -118,20 +118,20 @@ const languages: readonly Language[] = [
   { ignore: 'bo qua|phot lo|quen', previous: 'truoc|o tren|ban dau', orders: 'huong dan|chi dan|lenh|quy tac|chi thi' },
 ];
 
-/** A gap in a pattern. It can contain a few words, but not the end of a sentence. */
+/** There can be a few other words between two parts of a phrase, as long as they're in the same sentence. */
 const gap = '[^.!?\\n。！？]{0,24}?';
-/** A gap in a pattern. It can contain the rest of a word whose stem has matched, and at most one more word. */
+/** For parts that belong closely together. There can be one word between them, after the ending of the first word. */
 const smallGap = '[^.!?\\n。！？]{0,8}?';
 
 /**
- * Latin words only match at the start of a word. We don't require this for other scripts, because Chinese has no spaces
- * and Arabic attaches articles.
+ * In Latin script, only match at the start of a word. Other scripts don't allow this, because Chinese has no spaces,
+ * and in Arabic the article is attached to the word.
  */
 function anyOf(words: string): string {
   return /^[^\p{Lo}\p{Script=Cyrillic}]+$/u.test(words) ? `\\b(?:${words})` : `(?:${words})`;
 }
 
-/** Builds a language's phrases. The verb comes before the other words, or in some languages after them. */
+/** Builds the phrases of a language. In some languages, the verb comes last. */
 function toPhrases({ ignore, previous, orders, reveal, prompt }: Language): Phrase[] {
   const [verb, reference, object] = [`${anyOf(ignore)}(?!\\p{Ll})`, anyOf(previous), anyOf(orders)];
   const override = `${verb}${gap}(?:${reference}${smallGap}${object}|${object}${smallGap}${reference})|${reference}${smallGap}${object}${gap}${verb}`;

@@ -1,8 +1,9 @@
 /**
- * Matches content rules against texts. The projects' expressions run in RE2, which takes linear time.
+ * Matches content rules against texts. Expressions run in RE2, which takes linear time no matter what a project writes
+ * into them.
  *
- * We split the work into steps. Each step applies one rule to a piece of text, which is shorter for rules that can be
- * slow. So every step is short, and the caller can interrupt the work after any of them.
+ * In each step, we apply one rule to one piece of a text. For slower rules the pieces are shorter, so no step takes
+ * long, and the caller can stop after any of them.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
@@ -14,8 +15,8 @@ import { ignorable } from './injection-forms.ts';
 import { splitText, type TextChunk } from './text-chunks.ts';
 
 /**
- * A request to apply rules to chunks of text. The rules are applied in order, each of them to all chunks. `from` is the
- * position to start at.
+ * Asks for rules to be applied to chunks of text. We apply the first rule to all chunks, then the second, and so on.
+ * `from` is where the previous request has stopped.
  */
 export interface MatchRequest {
   readonly rules: readonly ContentRule[];
@@ -23,19 +24,16 @@ export interface MatchRequest {
   readonly from: MatchPosition;
 }
 
-/**
- * Where a step starts, as indices. Pieces have a different length for each rule, so `piece` means nothing without
- * `rule`.
- */
+/** Where to continue. How long a piece is depends on the rule, so `piece` counts the pieces for this rule. */
 export interface MatchPosition {
   readonly rule: number;
   readonly piece: number;
 }
 
 export interface MatchResult {
-  /** The indices of the rules that match, in ascending order. We stop after the first rule that blocks. */
+  /** The indices of the rules that match, in ascending order. There are none after the first rule that blocks. */
   readonly matched: readonly number[];
-  /** The position for the next step, or null if all rules have been applied to all texts. */
+  /** Where the next request has to start. Null if there's nothing left to do. */
   readonly next: MatchPosition | null;
 }
 
@@ -47,7 +45,7 @@ export const firstPosition: MatchPosition = { rule: 0, piece: 0 };
 export function createMatcher(maxBytes: number): Matcher {
   const expressions = createExpressionCache(maxBytes);
 
-  /** We only check the time after each step, so this can take a little longer than `limitMs`. */
+  /** Only looks at the clock after a step, so it can exceed `limitMs` by the duration of a step. */
   return ({ rules, chunks, from }, limitMs = Number.POSITIVE_INFINITY) => {
     const startedAt = performance.now();
     const forms = chunks.flatMap(normalizedForms);
@@ -77,11 +75,11 @@ function matchesRule(expressions: ExpressionCache, { class: ruleClass, expressio
 
 interface ProgramSize {
   readonly instructions: number;
-  /** How many bounds the character ranges have in total, e.g. 1,400 for `\p{L}`. */
+  /** How many start and end points the character ranges have altogether, e.g. 1,400 for `\p{L}`. */
   readonly bounds: number;
 }
 
-/** A cost estimate only needs the size of a program, so that's all we cache. */
+/** We don't cache the program itself, because we only need its size to estimate the cost. */
 const programSizes = new LRUCache<string, ProgramSize>({ max: 5_000, memoMethod: measureProgram });
 
 function measureProgram(expression: string): ProgramSize {
@@ -91,16 +89,16 @@ function measureProgram(expression: string): ProgramSize {
 }
 
 /**
- * Returns an upper bound for the time per character, in microseconds. We measured 20 ns per instruction of an
- * expression, and 0.4 µs for the other classes.
+ * Returns how many microseconds a rule can take per character. We measured 20 ns per instruction of an expression, and
+ * 0.4 µs for all other classes.
  */
 export function matchingCost({ class: ruleClass, expression = '' }: ContentRule): number {
   return ruleClass === 'expression' ? 0.02 * programSizes.memo(expression).instructions : 0.4;
 }
 
 /**
- * Estimates how many microseconds it takes to compile a rule's expression and its automaton, before any text is read.
- * The factors were measured.
+ * Estimates how many microseconds it takes to compile a rule's expression and to set up its automaton. The factors are
+ * measured.
  */
 export function compilingCost({ class: ruleClass, expression = '' }: ContentRule): number {
   if (ruleClass !== 'expression') return 0;
@@ -109,8 +107,8 @@ export function compilingCost({ class: ruleClass, expression = '' }: ContentRule
 }
 
 /**
- * The intended duration of a step, from which we calculate the length of a piece. A piece of the minimum length can
- * take longer, e.g. 60 ms for an expression with 1,000 instructions.
+ * We choose the length of a piece so that a step takes about this long. There's a minimum length, though, with which an
+ * expression of 1,000 instructions can take 60 ms.
  */
 const maxStepMicros = 20_000;
 const pieceLengths = { min: 3 * 1024, max: 32 * 1024 };
@@ -123,15 +121,16 @@ function* piecesOf(forms: readonly TextChunk[], rule: ContentRule): Generator<Te
 /** An empty character class, which never matches. */
 const never = '[^\\x00-\\x{10FFFF}]';
 /**
- * Splits an expression into tokens in order to find its anchors. Quoted text, escapes and character classes are tokens
- * too, because a `^` or `$` inside them isn't an anchor.
+ * Splits an expression into tokens, because we're looking for anchors. A `^` or `$` in quoted text, an escape or a
+ * character class isn't an anchor, so these are matched as a whole.
  */
 const tokens = /\\Q[\s\S]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\S]|\[:\^?\w+:\]|[^\]\\])*\]|[\^$]/g;
 
 /**
- * Adapts an expression to a piece of text. If the piece doesn't start at the beginning of the text, `^` can't match
- * there, and if it doesn't end at the end, neither can `$`. With `(?m)`, both match at line breaks, so we don't change
- * the expression. In lines with more than 3,000 characters, they can then also match where a piece starts or ends.
+ * Adapts an expression to a piece of a text. `^` can only match in the piece that starts the text, and `$` only in the
+ * one that ends it, so in all other pieces we replace them with something that never matches. With `(?m)`, they also
+ * match at line breaks, and we leave the expression alone. The price is that in lines of more than 3,000 characters,
+ * they can match where a piece starts or ends.
  */
 function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): string {
   if ((isStart && isEnd) || /\(\?[a-zA-Z]*m/.test(expression)) return expression;
@@ -142,9 +141,9 @@ function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): s
 }
 
 /**
- * Returns the text unchanged, and as a human would read it if that's different. For the second form we normalize
- * full-width letters and digits, dashes and spaces, and remove zero-width characters. We also remove control characters
- * and lone surrogates, because some parsers drop them.
+ * Returns the text as it is and, if that's different, as it looks to a human. For this we normalize full-width letters
+ * and digits, dashes and spaces, and remove zero-width characters. We also remove control characters and lone
+ * surrogates, because some parsers drop them.
  */
 function normalizedForms(chunk: TextChunk): readonly TextChunk[] {
   const { text } = chunk;

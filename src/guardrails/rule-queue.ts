@@ -1,10 +1,10 @@
 /**
- * Shares the thread that matches rules among projects. As in fair queueing, the project that has used the least
- * processor time is next. A project with little work therefore only waits for the current turn, and never for all the
- * work of a busy project.
+ * Lets projects share the thread that matches rules. We use fair queueing, i.e. it's always the turn of the project
+ * that has used the least processor time so far. A project that rarely has any work never waits for more than the
+ * current turn, even if another project is very busy.
  *
- * We limit how much work of a project can be waiting, and how much processor time a call can use. If a project exceeds
- * these limits, we only refuse its own calls.
+ * There's a limit on how much work a project can have waiting, and on the processor time of a call. Projects that
+ * exceed the limits get errors for their own calls and don't affect anybody else.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { ContentRule } from './content-rule.ts';
@@ -21,11 +21,11 @@ export interface RuleWork {
 }
 
 export interface RuleOutcome {
-  /** The rules that matched, up to the first one that blocks. */
+  /** The rules that matched before we stopped, which we do as soon as a rule blocks. */
   readonly matched: ReadonlySet<ContentRule>;
-  /** The reason why the evaluation stopped early. If this is null, all rules were evaluated on all texts. */
+  /** Why the evaluation ended before all rules were applied to all texts. Null if it didn't. */
   readonly stopped: string | null;
-  /** The error that broke the thread. The caller should log it. */
+  /** The error if the thread broke. We don't log it here, so the caller should. */
   readonly cause?: unknown;
 }
 
@@ -38,16 +38,16 @@ export interface RuleQueue {
 
 export interface RuleQueueOptions {
   readonly thread: RuleThread;
-  /** CPU time for all rules of one call. */
+  /** How much CPU time all rules of a call can use together. */
   readonly maxCallMs: number;
   readonly maxWaitingCalls: number;
   readonly maxWaitingCharacters: number;
 }
 
-/** The default limits. Two request bodies of the maximum size fit into `maxWaitingCharacters`. */
+/** The default limits. `maxWaitingCharacters` is enough for two request bodies of the maximum size. */
 const defaults = { maxCallMs: 10_000, maxWaitingCalls: 1_000, maxWaitingCharacters: 64 * 1024 * 1024 };
 
-/** The maximum number of characters per request to the thread. */
+/** How many characters we send to the thread at once. */
 const batchLength = 32 * 1024;
 
 interface Task extends Pick<RuleWork, 'rules'> {
@@ -55,7 +55,7 @@ interface Task extends Pick<RuleWork, 'rules'> {
   readonly batches: Iterator<readonly TextChunk[]>;
   readonly matched: Set<ContentRule>;
   readonly outcome: PromiseWithResolvers<RuleOutcome>;
-  /** The rest of the current batch. Null if it's time for the next one. */
+  /** What's left of the current batch, or null if we have to get the next one. */
   batch: Batch | null;
   usedMicros: number;
   isEnded: boolean;
@@ -63,14 +63,14 @@ interface Task extends Pick<RuleWork, 'rules'> {
 
 interface Batch {
   readonly chunks: readonly TextChunk[];
-  /** Rules that are still unmatched after the earlier batches. */
+  /** The rules that didn't match in an earlier batch. */
   readonly rules: readonly ContentRule[];
   readonly from: MatchPosition;
 }
 
 interface Share {
   readonly tasks: Task[];
-  /** The project's virtual time. The project with the lowest value is served next. */
+  /** The project's virtual time in terms of fair queueing. The lowest value goes first. */
   usedMicros: number;
 }
 
@@ -78,8 +78,8 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
   const { thread = createRuleThread(), maxCallMs, maxWaitingCalls, maxWaitingCharacters } = { ...defaults, ...options };
   const shares = new Map<string, Share>();
   /**
-   * The virtual time of the project that was served last. Idle projects continue from this value, so that they can't
-   * save up turns.
+   * The virtual time of the project that we've served last. A project that was idle starts from here, because it could
+   * otherwise save up turns.
    */
   let virtualMicros = 0;
   let isRunning = false;
@@ -91,10 +91,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     isRunning = false;
   };
 
-  /**
-   * Picks the project that goes next. When there's no work left anywhere, we forget how much time each project has
-   * used.
-   */
+  /** Picks the project whose turn it is. If nobody has any work left, all projects start from zero again. */
   const nextProject = (): [string, Share] | null => {
     let next: [string, Share] | null = null;
     for (const entry of shares) if (entry[1].tasks.length > 0 && (next === null || entry[1].usedMicros < next[1].usedMicros)) next = entry;
@@ -102,7 +99,10 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     return next;
   };
 
-  /** Works on a project's next task for one turn. An unfinished task goes to the back of the project's queue. */
+  /**
+   * Gives a project one turn with its oldest task. If that isn't enough to finish the task, it goes to the back of the
+   * project's queue.
+   */
   const serveProject = async (share: Share): Promise<void> => {
     virtualMicros = share.usedMicros;
     const task = share.tasks.shift();
@@ -112,7 +112,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     }
   };
 
-  /** Matches a part of the texts. Returns the processor time in microseconds. */
+  /** Does one turn's work on a task. Returns the processor time that it took, in microseconds. */
   const advance = async (task: Task): Promise<number> => {
     const batch = task.batch ?? nextBatch(task);
     if (batch === null) {
@@ -132,8 +132,8 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
       else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of CPU time`);
       return cpuMicros;
     } catch (cause) {
-      // The thread works on one task at a time, so this task must have broken it. The other tasks continue in a new
-      // thread.
+      // The thread only works on one task at a time, so it must be this one that broke it. A new thread continues with
+      // the others.
       settle(task, 'needs too much memory or time', cause);
       return maxCallMs * 1_000;
     }

@@ -12,19 +12,19 @@ export interface ThreadResult extends MatchResult {
 
 export interface RuleThreadOptions {
   readonly maxHeapMb: number;
-  /** The time limit for a single request to the thread. Most requests take less than a tenth of a second. */
+  /** How long a request to the thread can take. Most take less than a tenth of a second. */
   readonly maxMs: number;
 }
 
 export interface RuleThread {
   /**
-   * Evaluates rules in the thread. Only call this after the previous request has ended. Rejects if the thread runs out
-   * of memory or doesn't respond in time.
+   * Evaluates rules in the thread, which only handles one request at a time. Rejects if it runs out of memory or takes
+   * too long.
    */
   match(request: MatchRequest): Promise<ThreadResult>;
 }
 
-/** The default limits. The heap has four times the size of the compiled expressions that `rule-worker.ts` caches. */
+/** The default limits. `rule-worker.ts` caches compiled expressions up to a quarter of this heap. */
 const defaults: RuleThreadOptions = { maxHeapMb: 192, maxMs: 10_000 };
 
 export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {

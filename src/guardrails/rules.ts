@@ -1,6 +1,6 @@
 /**
- * Groups a project's content rules by place, and evaluates texts. Short texts are evaluated immediately. All others are
- * evaluated in a thread that the projects share (`rule-queue.ts`).
+ * Evaluates the content rules of a project. For short texts, we do this right away. For all others, we use a thread
+ * that the projects share (`rule-queue.ts`).
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -13,20 +13,20 @@ export interface PlaceRules {
   readonly rules: readonly ContentRule[];
   /** True if any of the rules blocks. */
   readonly blocks: boolean;
-  /** The maximum time to evaluate a character, in microseconds. */
+  /** How long all rules together can take per character, in microseconds. */
   readonly cost: number;
   /**
-   * How long it takes to compile all expressions, in microseconds. Even the shortest text takes this long if other
-   * projects have evicted the expressions from the cache.
+   * How long it takes to compile all expressions, in microseconds. This can happen for any text, because other projects
+   * may have evicted the expressions from the cache.
    */
   readonly compilingCost: number;
-  /** SHA-256 of all the rules. */
+  /** A hash of the rules. */
   readonly revision: string;
 }
 
 /**
- * A project's compiled rules by place. If there are no rules for a place, it's null, and texts of that place don't have
- * to be evaluated.
+ * The compiled rules of a project. If there are none for the input or for the output, that part is null, and its texts
+ * needn't be evaluated.
  */
 export interface CompiledRules {
   readonly input: PlaceRules | null;
@@ -34,15 +34,15 @@ export interface CompiledRules {
 }
 
 export interface RuleVerdict {
-  /** Class of the first blocking rule. Null if no rule blocks the text. */
+  /** The class of the first rule that blocks the text, if any. */
   readonly blockedBy: RuleClass | null;
-  /** The classes of the rules that matched but don't block, because their action is `observe`. */
+  /** The classes of rules that matched but only observe. */
   readonly observed: readonly RuleClass[];
-  /** All rules that matched. This also includes rules that come after the first one that blocks. */
+  /** All rules that we've seen match. As soon as a rule blocks, we stop looking for more. */
   readonly matched: readonly ContentRule[];
   /**
-   * Set if we couldn't evaluate all texts. It contains the reason, the class of the slowest rule, and the error if the
-   * thread has broken.
+   * Set if we had to stop before all texts were evaluated. Contains the reason and the class of the slowest rule, and
+   * the error if the thread broke.
    */
   readonly unfinished: { readonly class: RuleClass; readonly reason: string; readonly cause: unknown } | null;
 }
@@ -54,13 +54,15 @@ export interface Evaluation {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How long rules may block the event loop. Anything slower runs in the thread, which costs 0.1 ms per turn. */
+/**
+ * Rules can block the event loop for this long. If they'd take longer, we use the thread, where each turn costs another
+ * 0.1 ms.
+ */
 const maxInlineMicros = 2_000;
 /** The memory limit for compiled expressions that we evaluate on the event loop. */
 const maxInlineBytes = 16 * 1024 * 1024;
 /**
- * Normalization can replace each of these characters by up to 18 others. A text that contains any of them can be
- * expensive to evaluate even if it's short.
+ * Characters that normalization can turn into up to 18 others. With one of these, even a short text can be expensive.
  */
 const expanding = /[\u3200-\u33ff\ufb50-\ufdff\u{1f100}-\u{1f2ff}]/u;
 
@@ -83,18 +85,17 @@ export function compileRules(rules: readonly ContentRule[]): CompiledRules {
 }
 
 /**
- * Remembers texts in which no rule has matched, because agents send their whole history with each call. The keys are
- * hashes that include the project and the revision of its rules. A text with a match is evaluated again, so that every
- * call reports it.
+ * Agents send their whole history with each call, so we remember which texts no rule has matched. The keys are hashes
+ * of the text, the project and the revision of its rules. If a rule has matched, we don't remember the text, because
+ * the match should be reported for every call.
  */
 const passed = new LRUCache<string, true>({ max: 100_000 });
-/** Shorter texts can be evaluated as fast as they can be looked up, so we don't remember them. */
+/** For shorter texts, it's as fast to evaluate them again as to look them up. */
 const minRememberedLength = 64;
 
 /**
- * Returns the key under which we remember a text, or null if we don't remember it. Malformed texts are never
- * remembered, because different ones look the same when they're encoded as UTF-8, and only one of them might match a
- * rule.
+ * Returns the key under which we remember a text, or null if we shouldn't remember it. That's the case for malformed
+ * texts, because different ones become the same text in UTF-8, and a rule might only match one of them.
  */
 function keyOf(text: string, project: string, revision: string): string | null {
   if (text.length < minRememberedLength || !text.isWellFormed()) return null;
@@ -102,8 +103,8 @@ function keyOf(text: string, project: string, revision: string): string | null {
 }
 
 /**
- * Evaluates all texts. Each matching rule is reported once, no matter how often it matches. Rejects with
- * `budget_unavailable` if too much of the project's work is already waiting for the thread.
+ * Evaluates all texts. If a rule matches several times, it's still reported once. Rejects with `budget_unavailable` if
+ * the project already has too much work waiting for the thread.
  */
 export async function evaluateTexts(
   { rules, cost, compilingCost: setup, revision }: PlaceRules,
@@ -141,7 +142,7 @@ function toVerdict(rules: readonly ContentRule[], { matched, stopped, cause }: R
   };
 }
 
-/** Reports the slowest rule, because that's the one to change. */
+/** The project should change its slowest rule first, so that's the one we report. */
 function toUnfinished(rules: readonly ContentRule[], reason: string, cause: unknown): RuleVerdict['unfinished'] {
   const [slowest] = rules.toSorted((a, b) => matchingCost(b) - matchingCost(a));
   return slowest ? { class: slowest.class, reason, cause } : null;

@@ -1,7 +1,7 @@
 /**
- * Splits texts that are too long to evaluate in one go. Neighbouring chunks overlap by at least `overlap` characters, so
- * that shorter matches aren't split. The overlap is larger if a chunk would start in the middle of a longer token, such
- * as a JSON Web Token.
+ * Splits texts that are too long to evaluate in one go. Neighbouring chunks overlap, so that a match of up to `overlap`
+ * characters is never split. They overlap by more than that if a chunk would otherwise start in the middle of a longer
+ * token, such as a JSON Web Token.
  */
 
 export interface TextChunk {
@@ -12,12 +12,12 @@ export interface TextChunk {
 }
 
 const overlap = 1024;
-/** How far a chunk can move its end back to reach a white space. */
+/** To end at a space, a chunk can be up to this much shorter. */
 const maxShift = 256;
 
 /**
- * Splits a long text into overlapping chunks. `length` has to be more than 2,000, because otherwise a chunk might not
- * get past its overlap.
+ * Splits a long text into chunks that overlap. With a `length` of 2,000 or less, a chunk might consist of nothing but
+ * the overlap with the previous one.
  */
 export function* splitText(whole: TextChunk, length: number): Generator<TextChunk> {
   const { text } = whole;
@@ -35,9 +35,9 @@ export function* splitText(whole: TextChunk, length: number): Generator<TextChun
 const tokenCharacter = /[\w.+/=-]/;
 
 /**
- * Moves the edge of a chunk back to a line break. If there is none nearby, it moves the edge back to white space,
- * because half a number could match as a different number. If there is no white space either, it returns the start of
- * the token, unless the token is longer than `maxToken`.
+ * Moves the edge of a chunk back, so that it doesn't split a number (half of it could match as a different number). We
+ * prefer a line break, and then any other white space. If there is neither, the edge goes to the start of the token,
+ * unless the token is longer than `maxToken`.
  */
 function breakBefore(text: string, position: number, maxToken = 0): number {
   let space = -1;
@@ -53,8 +53,8 @@ function breakBefore(text: string, position: number, maxToken = 0): number {
 }
 
 /**
- * Groups chunks into batches of up to `maxLength` characters. A separate turn in the thread for each string of a
- * request would cost more than the evaluation.
+ * Groups chunks into batches of up to `maxLength` characters. Requests often consist of many short strings, and a turn
+ * in the thread for each of them would cost more than evaluating it.
  */
 export function* batchTexts(texts: readonly string[], maxLength: number): Generator<readonly TextChunk[]> {
   let batch: TextChunk[] = [];
