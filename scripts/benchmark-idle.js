@@ -1,11 +1,16 @@
 /**
  * `npm run benchmark-idle` measures what happens when many conversations become idle at the same time. It uses the
- * PostgreSQL at DATABASE_URL (with a temporary database) and the Temporal dev server of `npm start`. Prints how fast
- * workflows start and conversations are closed, and what each conversation costs: CPU of this process (client and
- * worker), CPU of the dev server, bytes on the dev server's disk, and the runs, workflow tasks, timers and events in
- * Temporal's histories. Meanwhile it starts the learning batch of another project. To tell how long that batch waited
- * regardless of the machine's speed, it prints how many workflow tasks ran before the batch ended. Learning and
- * embeddings do nothing. The script fails if the conversations aren't closed within the time limit.
+ * PostgreSQL server at DATABASE_URL (with a temporary database) and the Temporal dev server of `npm start`. Nothing is
+ * really learned or embedded.
+ *
+ * It prints how fast workflows start and conversations are closed, and the costs of a conversation. These are the CPU
+ * time of this process (client and worker) and of the dev server, the bytes on the dev server's disk, and the number of
+ * runs, workflow tasks, timers and events.
+ *
+ * At the same time, another project starts to learn. We also want to know how long its batch has to wait, but that
+ * depends on the machine. So we print how many workflow tasks ran before the batch ended.
+ *
+ * The script fails if it takes too long until all conversations are closed.
  *
  *   npm run benchmark-idle -- [--count 10000] [--idle-seconds 30] [--minutes 15]
  */
@@ -80,7 +85,7 @@ try {
     await database.transaction((tx) => recordCalls(tx, calls));
   }
   const idleMs = idleSeconds * 1_000;
-  // Make it look as if every conversation had just had its last turn.
+  // Pretend that every conversation had its last turn right now.
   await database.query('update conversations set last_turn_at = now()');
   idleAt = Date.now() + idleMs;
   await database.query('update outbox set created_at = now()');
@@ -98,7 +103,7 @@ try {
       ...createConversationActivities({ idleMs: () => idleMs, closeIdle: createCloseIdle({ database }), closeConversation: neverCalled }),
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done', passages: 0 }),
-      // A batch of the other project consists of a single group, which is learned immediately.
+      // The other project's batch only has one group, and learning takes no time.
       openBatch: async () => ({ groups: [{ position: 0, waitMs: 0, attempts: 0 }], total: 1 }),
       learnGroup: async () => ({ kind: 'settled', outcome: 'learned', code: null, written: 1 }),
       consolidateGroup: async () => ({ kind: 'settled', outcome: 'done', code: null, written: 1 }),
@@ -162,7 +167,7 @@ async function measure(server, running) {
   console.log(`read: ${read} in ${seconds.toFixed(1)} s, ${(read / seconds).toFixed(1)} a second`);
   console.log(`each: ${each(ownMs)} ms CPU of this process, ${each(serverMs)} ms CPU of the dev server`);
   console.log(`each: ${each(((await diskBytes()) - diskBefore) / 1_024)} KiB on the dev server's disk`);
-  await sleep(2_000); // Wait for Temporal's visibility store to catch up, and for the batch to finish.
+  await sleep(2_000); // The batch has to finish, and Temporal's visibility store has to catch up.
   await countActions(server);
   if (read < count) process.exitCode = 1;
 }
@@ -175,13 +180,13 @@ async function startNeighbour() {
 }
 
 /**
- * Counts the events in Temporal's histories and prints the totals.
+ * Counts what happened in all of Temporal's histories, and prints it.
  * @param {{ address: string, namespace: string }} server
  */
 async function countActions({ address, namespace }) {
   const temporal = createTemporal({ address, namespace, logger });
   const counts = { runs: 0, signals: 0, workflowTasks: 0, timers: 0, activities: 0, localActivities: 0, events: 0 };
-  /** The event types that we count, by their number in Temporal's API. */
+  /** What we count, by the number of the event type in Temporal's API. */
   /** @type {Map<number, keyof typeof counts>} */
   const counted = new Map([
     [1, 'runs'],

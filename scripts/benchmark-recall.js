@@ -46,7 +46,8 @@ const embedderLimitMs = 60_000;
 
 const folder = await mkdtemp(join(tmpdir(), 'gateway-recall-'));
 try {
-  // We prepare in one run and measure in another, because the first requests after a start are among the results.
+  // Prepare in a first run. The second one starts the service again, because we also want to know how long the first
+  // requests take.
   const prepared = await withGateway(prepare);
   if (values.cold) await evictFiles();
   await withGateway((programs) => measure(programs, prepared));
@@ -54,7 +55,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Removes the files of the private server from the cache of the operating system. */
+/** Drops the files of the private server from the page cache. */
 async function evictFiles() {
   const evict = ['-type', 'f', '-exec', 'dd', 'if={}', 'iflag=nocache', 'count=0', 'status=none', ';'];
   if (values.data !== undefined) await promisify(execFile)('find', [resolve(values.data), ...evict]);
@@ -63,7 +64,7 @@ async function evictFiles() {
 /** @typedef {{ databaseUrl: string, client: pg.Client, gateway: import('./programs.js').Program }} Running */
 
 /**
- * Starts the database and the service, and stops them after `work`.
+ * Runs `work` with a database and a service, and stops both afterwards.
  * @template Result
  * @param {(running: Running) => Promise<Result>} work
  */
@@ -98,7 +99,7 @@ async function withGateway(work) {
 async function prepare({ databaseUrl, client, gateway }) {
   const { sample } = await prepareSample({ client, url: gateway.url });
   const projectId = String(sample['projectId']);
-  // The sample includes an erasure, which changes the statistics.
+  // Preparing the sample erases a subject, which also affects the word statistics. Count the words again.
   const database = openServerDatabase({ connectionString: databaseUrl, statementTimeoutMs: 0 });
   await refreshWordStatistics(database, projectId, Date.now());
   await database.close();

@@ -39,10 +39,10 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds);
 const checkout = resolve(values.checkout);
 const only = new RegExp(values.only, 'i');
-/** We repeat slow reads less often, so that no read takes longer than this in total. */
+/** We repeat a read until it has taken this long in total. So slow reads are repeated less often. */
 const budgetMs = 5_000;
 const minRounds = 2;
-/** A CSV file can have millions of rows. This much is enough for a measurement. */
+/** A CSV file can have millions of rows, so we stop reading after this many bytes. */
 const maxBytes = 1_000_000;
 
 /** @typedef {{ title: string, status: number, median: number, p99: number, rows: number, nodes: string[], slowest: string, error?: string }} Row */
@@ -163,7 +163,10 @@ async function send(url, { method = 'GET', path, auth, body, headers = {} }, { k
   return response.statusCode;
 }
 
-/** Returns the statements that the service sends on its own, without any requests. @param {string} statementsFile */
+/**
+ * The service also sends statements without any requests. Waits for a while, and returns those that were sent.
+ * @param {string} statementsFile
+ */
 async function idleStatements(statementsFile) {
   const { end } = await readStatements(statementsFile, 0);
   await new Promise((done) => setTimeout(done, 6_000));

@@ -1,9 +1,11 @@
 /**
- * Selects the tests that import a changed file, directly or indirectly. A file counts as changed if it differs from the
- * `main` branch, even if it's new or not committed yet. On `main` itself, only uncommitted files count.
+ * Selects the tests that import a changed file, directly or indirectly. A file counts as changed if it's different from
+ * the one on `main`, or if it's new, whether or not it's committed. If you're on `main` yourself, only uncommitted
+ * changes count.
  *
- * Tests of whole services reach most modules, so we only take as many tests as run in about a minute. We start with the
- * changed tests and the tests in the module's folder, and continue with those that have the fewest imports in between.
+ * Tests of whole services import nearly everything, so we only take as many tests as we can run in about a minute. We
+ * start with tests that have changed or are in the folder of the changed module, and then go on with those that have
+ * the fewest imports in between.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -11,11 +13,11 @@ import { basename, dirname, join } from 'node:path';
 import { readDurations } from './test-durations.js';
 
 /**
- * Test files are selected until their durations add up to this. Two files run at a time, so the run takes about half as
- * long.
+ * We add test files until they take this long in total. Since two files run at a time, the run takes about half of
+ * that.
  */
 const maxSeconds = 80;
-/** The duration that we assume for files without a recorded one. */
+/** For files whose duration hasn't been recorded. */
 const defaultSeconds = 0.5;
 const sourceRoots = ['src', 'workflows', 'activities', 'scripts', 'test'];
 
@@ -46,7 +48,7 @@ function readSources(root) {
 }
 
 /**
- * Returns the test files whose imports lead to a changed file, nearest first.
+ * Finds all test files that import a changed file, directly or indirectly. The closest ones come first.
  * @param {{ files: ReadonlyMap<string, string>, changed: readonly string[] }} tree `files` holds the text of every
  * source and test by its path
  * @returns {string[]}
@@ -72,7 +74,7 @@ export function rankTests({ files, changed }) {
 }
 
 /**
- * Takes tests in order, up to `limit` seconds in total. Always takes the first one.
+ * Takes as many tests from the start of the list as can run in `limit` seconds, but at least one.
  * @param {number} limit
  * @param {readonly string[]} ranked
  * @param {Record<string, number>} durations
@@ -117,14 +119,14 @@ function invert(files) {
 function importsOf(path, text) {
   const relativePaths = text.matchAll(/(?:from|import|import\(|new URL\()\s*'(\.[^']+|[^'.][^'/]*\.ts)'/g);
   const imported = new Set([...relativePaths].map(([, target = '']) => join(dirname(path), target)));
-  // Some tests start a program and build its path from these two strings, so there's no import to find.
+  // If a test starts a program, there's no import. The path is in two strings, the folder and the file's name.
   for (const [, folder, name] of text.matchAll(/'(src|scripts)', '([\w-]+\.[tj]s)'/g)) imported.add(join(folder ?? '', name ?? ''));
   return imported;
 }
 
 /**
- * If the file isn't a module (e.g. SQL, YAML, or documentation), returns the modules that mention the file or its
- * folder. This isn't necessary for deleted modules, because their importers have changed too.
+ * For a file that can't be imported (e.g. SQL, YAML or documentation), returns the modules that mention the file or its
+ * folder. We can ignore modules that were deleted, because whoever imported them has changed too.
  * @param {string} path
  * @param {ReadonlyMap<string, string>} files
  */
@@ -154,7 +156,7 @@ function mergeBase(git) {
       const [base] = git('merge-base', 'HEAD', branch);
       if (base) return base;
     } catch {
-      // The clone doesn't have this branch, so try the next one.
+      // There is no such branch in this clone, so try the next one.
     }
   }
   return 'HEAD';

@@ -1,7 +1,7 @@
 /**
- * Extracts what the commands in `src/cli` need to know about the API. These are the operations under `/provision`, each
- * with a flat list of the fields in its query and body. `write-openapi.js` writes the result to
- * `src/cli/api-operations.json`, because building the whole API description would make commands slow to start.
+ * Extracts what the commands in `src/cli` have to know about the API, i.e. the operations under `/provision` with a
+ * flat list of their query parameters and body fields. It would take a command too long to build the whole API
+ * description, so `write-openapi.js` writes the result to `src/cli/api-operations.json`.
  */
 
 /** @typedef {{ [name: string]: any }} Json */
@@ -44,7 +44,7 @@ export function describeCommandOperations(document) {
 }
 
 /**
- * Lists the fields of a body. Nested fields have names like `ceilings.calls`.
+ * Lists the fields of a body. A field inside of another one gets a name like `ceilings.calls`.
  * @param {string} prefix
  * @param {Json} schema
  * @returns {Json[]}

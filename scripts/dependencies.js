@@ -51,7 +51,8 @@ async function isInstalled(root, dev) {
 }
 
 /**
- * Returns true if all packages in `wanted` are installed, in the right versions and for this platform.
+ * Returns true if everything in `wanted` is installed. The versions have to be the same, and the packages have to run
+ * on this platform.
  * @param {LockFile} wanted
  * @param {LockFile} installed
  * @param {{ dev: boolean, platform: string, arch: string }} options
@@ -63,13 +64,13 @@ export function matches(wanted, installed, { dev, platform, arch }) {
     if (found === undefined) return locked.optional === true || locked.devOptional === true;
     return found.version === locked.version && found.integrity === locked.integrity;
   });
-  // Packages for another platform may be left over from there, and their binaries wouldn't run here.
+  // `node_modules` may have been copied from another platform. Its binaries wouldn't run here.
   return complete && Object.values(installed.packages).every(({ os, cpu }) => allows(os, platform) && allows(cpu, arch));
 }
 
 /**
- * Evaluates a list of platforms like npm does. It contains the allowed platforms, or the forbidden ones prefixed with
- * `!`.
+ * Evaluates an `os` or `cpu` field of a package as npm does. It lists either what's allowed or, with a `!` in front,
+ * what isn't.
  * @param {string[] | undefined} names
  * @param {string} name
  */

@@ -1,6 +1,6 @@
 /**
- * Preloaded into jest, to stop it if the process that has started it dies. Jest's workers aren't affected, because they
- * have a different parent.
+ * Preloaded into jest. It stops jest if the process that has started it dies. Jest's workers also load this, but they
+ * have a different parent, so it does nothing there.
  */
 if (process.env['GATEWAY_BOOTSTRAP_IPC'] === String(process.ppid) && process.channel) {
   process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'));

@@ -1,8 +1,10 @@
 /**
- * Locks a file for the bootstrap. The file contains the pid of the process that holds the lock, so that we can tell if
- * that process has died. It also touches the file regularly. If the file hasn't been touched for a while, the lock is
- * abandoned, even if another program has the same pid now. The service itself uses a lock that the kernel releases, but
- * Node 20 can't do that without extra packages.
+ * Locks a file for the bootstrap. The process that holds the lock writes its pid to the file, so that others can tell
+ * if it has died. It also touches the file regularly, because another program can get the same pid. If nobody has
+ * touched the file for a while, the lock is abandoned.
+ *
+ * The service has a better lock, which the kernel releases. But Node 20 needs extra packages for that, and the
+ * bootstrap has none.
  */
 import { mkdir, open, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -12,7 +14,7 @@ const POLL_MS = 200;
 const STALE_MS = 15 * 60_000;
 
 /**
- * Runs `work` while holding a lock on `file`. If another process holds the lock, calls `onWait` once and waits.
+ * Runs `work` while it holds a lock on `file`. If somebody else has the lock, calls `onWait` once and then waits.
  * @template Result
  * @param {string} file
  * @param {{ onWait: () => void, work: () => Promise<Result>, touchMs?: number }} options
@@ -59,8 +61,8 @@ async function isAbandoned(file) {
   try {
     const [pid, { mtimeMs }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
     const ageMs = Date.now() - mtimeMs;
-    // A process first creates the file and then writes its pid. An empty file may be between these two steps, so we
-    // only treat it as abandoned after a few seconds.
+    // The process that created this file may be about to write its pid. If the file is still empty after a few seconds,
+    // the process has died.
     if (pid === '') return ageMs > 5_000;
     return ageMs > STALE_MS || !isAlive(Number(pid));
   } catch (error) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `gateway <command> …` is the service's command line. */
+/** Runs the service's command line, `gateway <command> …`. */
 import { runMain } from './launch.js';
 
 await runMain(process.argv.slice(2));

@@ -1,10 +1,11 @@
 /**
- * Connects to a program's inspector and measures the memory that it uses. Start the program with
+ * Measures how much memory a program uses, through its inspector. The program has to be started with
  * `--inspect=127.0.0.1:0`.
  */
 
 /**
- * The memory that is left after a full garbage collection. It consists of objects and the buffers that they hold.
+ * The memory that is still in use after a full garbage collection. It's split into the heap and the buffers, which are
+ * outside of it.
  * @typedef {{ calls: number, heapBytes: number, bufferBytes: number }} Measure
  */
 
@@ -16,8 +17,8 @@
  */
 
 /**
- * The share of measurements at the start that we discard, because caches are still filling up and code is being
- * compiled.
+ * How many of the measurements at the start are ignored, as a fraction. During this time, caches are filling up and
+ * code is being compiled.
  */
 const warmUpPart = 0.25;
 
@@ -49,7 +50,7 @@ export async function openInspector(stderr) {
       socket.send(JSON.stringify({ id: lastId, method, params }));
     });
   const measure = async () => {
-    // Collect twice. The first collection runs finalizers, which can make more objects collectable.
+    // Objects with a finalizer may only become collectable when it has run, so collect twice.
     await send('HeapProfiler.collectGarbage');
     await send('HeapProfiler.collectGarbage');
     const { result } = await send('Runtime.evaluate', { expression: 'JSON.stringify(process.memoryUsage())' });
@@ -60,9 +61,9 @@ export async function openInspector(stderr) {
 }
 
 /**
- * Estimates how many bytes have leaked, and over how many calls. It compares the minimum of the first half of the
- * measurements with the minimum of the second half, after the warm-up. We use minimums because temporary memory (e.g.
- * for idle connections or a running batch) comes and goes, but leaks stay.
+ * Estimates how many bytes have leaked, and over how many calls. After the warm-up, we compare the minimum of the first
+ * half with the minimum of the second half. A minimum doesn't include memory that is only used for a while (e.g. for
+ * idle connections or a running batch), but it does include leaks.
  * @param {readonly Measure[]} measures
  * @param {'heapBytes' | 'bufferBytes'} what
  */
@@ -77,7 +78,7 @@ export function growthOf(measures, what) {
 }
 
 /**
- * A call that leaks takes more than a kilobyte even without its text. For comparison, the memory of an idle service
+ * If a call leaks, we lose more than a kilobyte each time, even without its text. If the service is idle, its memory
  * varies by up to 100 KiB (measured).
  * @param {{ bytes: number, calls: number }} growth
  */

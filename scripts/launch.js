@@ -1,6 +1,6 @@
 /**
- * Runs the program with the right Node version. If the running Node is recent enough, it does so in this process. If
- * not, it uses a child process that stops when this process does.
+ * Runs the program with the right version of Node. If we already have that, we just load it. Otherwise we start a child
+ * process, which stops when this one does.
  */
 import { spawn } from 'node:child_process';
 import module from 'node:module';
@@ -14,13 +14,14 @@ import { BootstrapError, say } from './npm.js';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * Node's compile cache, which cuts startup time in half. Otherwise Node would strip types and compile everything again.
+ * Node's compile cache. Without it, Node would have to strip the types and compile everything again, and the start
+ * would take twice as long.
  */
 const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
 
 /**
- * Installs the dependencies and Node if necessary, and returns the path to Node. If this fails, prints a line and exits
- * with status 1.
+ * Installs the dependencies and Node if they're missing, and returns the path of Node. In case of an error, prints a
+ * line and exits with status 1.
  * @param {{ dev: boolean }} options
  */
 export async function prepare(options) {
@@ -44,7 +45,7 @@ export function endWithError(error) {
 }
 
 /**
- * Runs `src/main.ts` with `args`, as if it had been started directly.
+ * Runs `src/main.ts` with `args`. For the program, it looks as if it had been started directly.
  * @param {string[]} args
  */
 export async function runMain(args) {
@@ -60,11 +61,11 @@ export async function runMain(args) {
 }
 
 /**
- * Runs `node` with `args` until it exits. The child uses this terminal, and gets the signals of this process.
+ * Runs `node` with `args` until it exits. The child uses our terminal and gets our signals.
  *
- * There are no messages on the IPC channel. It closes when this process dies, even after a `kill -9`, and the child
- * then stops. GATEWAY_BOOTSTRAP_IPC contains the pid of this process, so that only a direct child uses the channel and
- * grandchildren ignore it.
+ * We also open an IPC channel, but don't send any messages over it. When this process dies, even after a `kill -9`, the
+ * channel closes, and the child knows that it has to stop. GATEWAY_BOOTSTRAP_IPC contains our pid. If the child starts
+ * processes of its own, they inherit the variable, but can tell from the pid that it isn't for them.
  * @param {string} node
  * @param {string[]} args
  * @returns {Promise<{ code: number | null, signal: NodeJS.Signals | null }>}
@@ -86,11 +87,11 @@ export async function runChild(node, args) {
 }
 
 /**
- * Every signal has to reach the child exactly once, because the service stops immediately if it gets a second one.
+ * The child must get each signal exactly once, because the service stops immediately when there's a second one.
  *
- * The terminal sends Ctrl-C to its whole foreground process group, which includes the child. So if there is a terminal,
- * this process ignores SIGINT and exits after the child. Without a terminal, it forwards SIGINT. SIGTERM and SIGHUP are
- * sent to a single pid, so they are always forwarded.
+ * On Ctrl-C, the terminal sends SIGINT to the whole foreground process group, i.e. to us and to the child. So if
+ * there's a terminal, we ignore the signal and exit after the child. Without a terminal, we forward it. SIGTERM and
+ * SIGHUP only go to a single pid, so we always forward them.
  * @param {import('node:child_process').ChildProcess} child
  */
 function forwardSignals(child) {
@@ -106,19 +107,19 @@ function forwardSignals(child) {
 }
 
 /**
- * Ends this process with the child's exit code or signal.
+ * Ends this process in the same way as the child.
  * @param {{ code: number | null, signal: NodeJS.Signals | null }} ending
  */
 function end({ code, signal }) {
   if (signal === null) process.exit(code ?? 1);
   process.kill(process.pid, signal);
-  // Some signals don't end Node, and Windows doesn't support them. In these cases, exit with a status.
+  // On Windows, or if Node doesn't end on this signal, we're still here. Exit with a status.
   setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 1_000);
 }
 
 /**
- * Creates the environment for the child. It's the same as the environment of this process, except that it has the
- * compile cache, and the child's Node comes first in PATH, so that the child's own processes use it too.
+ * Creates the child's environment, which is ours with two differences. It has the compile cache, and PATH starts with
+ * the child's Node, so that processes of the child find the same one.
  * @param {NodeJS.ProcessEnv} environment
  * @param {string} node
  * @param {number} pid

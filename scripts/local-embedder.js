@@ -1,11 +1,11 @@
-/** Provides the local embedder's files to scripts whose gateway needs them. */
+/** Makes sure that scripts have the files of the local embedder, if their gateway needs them. */
 import { defaultLocalModel } from '../src/core/local-model.ts';
 import { embedderFiles } from '../test/support/embedder-files.ts';
 import { BootstrapError } from './npm.js';
 
 /**
- * Downloads a model's files if they're missing. The gateway would download them in the background, but if that failed,
- * the reason would only be in its log.
+ * Downloads a model's files if they're missing. The gateway would do this as well, but in the background, where an
+ * error only ends up in the log.
  * @param {import('../src/core/local-model.ts').LocalModel} [model]
  */
 export async function fetchLocalEmbedder(model = defaultLocalModel) {

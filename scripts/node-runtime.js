@@ -1,6 +1,6 @@
 /**
- * Finds a Node version that can run the program. If the running one is too old, installs the release in `.nvmrc` into
- * the cache directory. There are npm packages that contain the Node binary for each platform.
+ * Finds a Node that can run the program. If the one that's running is too old, we install the release in `.nvmrc` into
+ * the cache directory. This is easy, because there are npm packages with Node's binary for each platform.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { BootstrapError, runNpm, say } from './npm.js';
 import { satisfies } from './versions.js';
 
 /**
- * Returns the path of a Node that can run TypeScript and satisfies `engines` in package.json.
+ * Returns the path of a Node that satisfies `engines` in package.json and can run TypeScript.
  * @param {string} root
  * @returns {Promise<string>}
  */
@@ -35,8 +35,8 @@ export async function ensureNode(root) {
 }
 
 /**
- * Installs into a temporary folder next to `home` and renames it afterwards, so that no process sees an incomplete
- * Node. If there are two installations at the same time, the first one wins.
+ * Installs Node into a temporary folder next to `home`, which we rename at the end. That way, nobody ever sees an
+ * incomplete Node. If somebody else installs it at the same time, the first one wins.
  * @param {{ home: string, name: string, version: string }} options
  */
 async function fetchNode({ home, name, version }) {
@@ -46,7 +46,7 @@ async function fetchNode({ home, name, version }) {
     await installNode(temporary, name, version);
     const binary = binaryPath(temporary, name, process.platform);
     await promisify(execFile)(binary, ['--version']).catch((error) => {
-      // npm can install packages that don't work on this system. For example, the binary doesn't run on musl.
+      // The binary may not run here, even though npm has installed it. This happens on systems with musl, for example.
       throw new BootstrapError(
         `the fetched Node ${version} does not run here (${error.message.split('\n', 1)[0]}); install Node 24 yourself`,
       );
@@ -68,7 +68,7 @@ async function installNode(prefix, name, version) {
   try {
     await install(version);
   } catch (error) {
-    // Not every Node release is available for all platforms, so fall back to any release with the same major version.
+    // For some platforms this release doesn't exist. Any release with the same major version will do.
     const major = version.split('.', 1).join('');
     if (!(error instanceof BootstrapError) || !/ETARGET|notarget/i.test(error.message)) throw error;
     await install(major);
@@ -86,20 +86,19 @@ async function moveInto(home, temporary, binary) {
   } catch (error) {
     if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST') && !hasCode(error, 'EPERM')) throw error;
     if (existsSync(binary)) return;
-    // A cleanup job may have deleted the binary but left its folder behind.
+    // The folder is there, but not the binary. A cleanup job may have deleted it.
     await rm(home, { recursive: true, force: true });
     await rename(temporary, home);
   }
 }
 
 /**
- * Returns the name of the npm package that contains the Node binary for a platform.
  * @param {string} platform
  * @param {string} arch
  */
 export function packageName(platform, arch) {
-  // These are the names of the packages that the npm package `node` depends on. Apple silicon is the only exception to
-  // the pattern.
+  // The npm package `node` depends on these packages. There's a pattern in their names, with one exception for Apple
+  // silicon.
   const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node';
   return `${prefix}-${platform === 'win32' ? 'win' : platform}-${arch}`;
 }

@@ -1,26 +1,29 @@
-/** Runs npm for the bootstrap. Prints nothing if it succeeds, and a single line if it fails. */
+/**
+ * Runs npm for the bootstrap. Nothing is printed if it succeeds. If it fails, the output is condensed into a single
+ * line.
+ */
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 
-/** A failure that the user can fix. We print its message without a stack trace. */
+/** Something that the user can fix. We print the message, but no stack trace. */
 export class BootstrapError extends Error {}
 
 /** @param {string} text */
 export function say(text) {
-  // Standard error, so that `gateway … | jq` only sees the command's own output.
+  // This isn't part of a command's output, so it goes to standard error. Otherwise `gateway … | jq` would see it.
   process.stderr.write(`gateway: ${text}\n`);
 }
 
 /**
- * Runs npm with `args` in `cwd`. If it can't be started or fails, throws a {@link BootstrapError} with a one-line
- * message.
+ * Runs npm with `args` in `cwd`. If that fails or npm can't be started, throws a {@link BootstrapError} with a message
+ * of one line.
  * @param {string[]} args
  * @param {{ cwd: string, timeoutMs?: number }} options without `timeoutMs`, npm may take as long as it needs
  * @returns {Promise<void>}
  */
 export async function runNpm(args, { cwd, timeoutMs }) {
   const { command, leading, shell } = findNpm(process.env['npm_execpath'], process.platform);
-  // The running Node may be older than `engines` allows, but npm shouldn't refuse it or print warnings.
+  // This Node may be older than `engines` allows. npm would refuse to run or print warnings.
   const quiet = ['--no-audit', '--no-fund', '--no-progress', '--engine-strict=false', '--loglevel=error'];
   const child = spawn(command, [...leading, ...args, ...quiet], { cwd, shell, timeout: timeoutMs, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -37,8 +40,8 @@ export async function runNpm(args, { cwd, timeoutMs }) {
 }
 
 /**
- * npm passes its own path to scripts. We can run that file with this Node, and don't need a shell on any platform. Yarn
- * and pnpm set the same variable, so check the name of the file.
+ * Scripts get the path of npm in a variable. We can run that file with this Node on any platform, without needing a
+ * shell. The file's name tells us that it's really npm, because Yarn and pnpm set the same variable.
  * @param {string | undefined} execPath
  * @param {NodeJS.Platform} platform
  * @returns {{ command: string, leading: string[], shell: boolean }}
@@ -51,7 +54,7 @@ export function findNpm(execPath, platform) {
 }
 
 /**
- * Condenses npm's output to a line with its first error messages and the path of its log.
+ * Turns npm's output into a single line. It contains the first error messages and the path of the log.
  * @param {string} output
  */
 export function summarize(output) {

@@ -1,4 +1,4 @@
-/** Starts the gateway's programs for scripts that measure them. */
+/** Starts programs of the gateway, for scripts that measure them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,12 +6,12 @@ import { request } from 'undici';
 import { root } from './launch.js';
 
 export const adminToken = 'token-for-measurements';
-/** It can take minutes until a program listens if the machine is busy. */
+/** On a busy machine, it can take minutes until a program listens. */
 const startTimeoutMs = 600_000;
 
 /** @typedef {{ url: string, pid: number, stderr: () => string }} Program */
 
-/** Stop the programs with `stopAll`. */
+/** Creates the functions that start programs. Call `stopAll` at the end. */
 export function createPrograms() {
   /** @type {import('node:child_process').ChildProcess[]} */
   const children = [];
@@ -22,7 +22,7 @@ export function createPrograms() {
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   return {
     /**
-     * Starts a command of the gateway, and waits until it prints its address.
+     * Starts the gateway with this command, and waits until it prints its address.
      * @param {'start'} command
      * @param {{ env?: NodeJS.ProcessEnv, flags?: string[], cwd?: string }} options `flags` are passed to Node, and
      * `cwd` can be another checkout
@@ -31,7 +31,8 @@ export function createPrograms() {
     async start(command, { env = {}, flags = [], cwd = root }) {
       const own = {
         ...{ PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken },
-        // The program stops when the channel closes. This happens when this process dies, even after a `kill -9`.
+        // The program watches its IPC channel and stops when it closes. That's what happens if this process dies, even
+        // after a `kill -9`.
         GATEWAY_BOOTSTRAP_IPC: String(process.pid),
       };
       const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
@@ -66,7 +67,7 @@ export function createPrograms() {
 }
 
 /**
- * Creates a key, and also the project if it doesn't exist.
+ * Creates a key. If there's no such project, creates that too.
  * @param {string} url
  * @param {string} project
  * @param {object} settings settings of the project

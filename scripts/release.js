@@ -16,8 +16,8 @@ import { endWithError, root } from './launch.js';
 import { BootstrapError, say } from './npm.js';
 
 /**
- * The files that contain the version. Between releases, it ends with `-dev`. The lock file contains it twice near the
- * top.
+ * Each file that contains the version, and how it's written there. The lock file is listed twice, because it has the
+ * version in two places. Between releases, the version ends with `-dev`.
  * @type {[file: string, format: (version: string) => string][]}
  */
 const versioned = [
@@ -27,7 +27,7 @@ const versioned = [
   ['Dockerfile', (version) => `VERSION=${version}`],
   ['docker-compose.yml', (version) => `GATEWAY_VERSION:-${version}}`],
 ];
-/** Examples in these documents mention the next version. */
+/** These documents have examples with the version of the next release. */
 const examples = ['docs/kubernetes.md', 'docs/deploying.md'];
 
 try {
@@ -105,7 +105,7 @@ function buildImage(version, commit) {
 }
 
 /**
- * Replaces the first occurrence in a file, and throws if there's none.
+ * Replaces the first occurrence of a text in a file. Throws if there is none.
  * @param {string} file
  * @param {string} from
  * @param {string} to

@@ -1,12 +1,13 @@
 /**
- * `npm run seed-scale` fills a PostgreSQL database with as much data as a production database has, using the real
- * schema. It creates twelve projects, the first of which has 80 % of everything, six months of calls, and memories with
- * vectors. `scripts/scale/shape.js` describes the rows. `npm run benchmark-scale` measures with this data.
+ * `npm run seed-scale` fills a PostgreSQL database with as much data as in production. It uses the real schema, and
+ * creates twelve projects with six months of calls, and with memories and their vectors. 80 % of everything belongs to
+ * the first project. The rows are described in `scripts/scale/shape.js`. You can measure with `npm run benchmark-scale`
+ * afterwards.
  *
  *   npm run seed-scale -- [--calls 10000000] [--memories 1000000] [--data <folder>]
  *
- * Fills the database at DATABASE_URL, or a private server that keeps its files in the folder. Refuses a database that
- * already has a project.
+ * Uses the database at DATABASE_URL, or a private server that keeps its files in the folder. If the database already
+ * has a project, it's refused.
  */
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
@@ -22,7 +23,7 @@ import { createMaterial, seedMemory } from './scale/seed-memory.js';
 import { openScaleServer } from './scale/server.js';
 import { createShape, keysPerProject, models, projectCount, uuidArray } from './scale/shape.js';
 
-/** One connection per processor, assuming that there are two. */
+/** We assume that there are two processors, and use one connection for each. */
 const connections = 2;
 const memoryTables = [
   ...['memory_items', 'memory_passages', 'memory_entities', 'memory_facts', 'memory_fact_items'],
@@ -44,8 +45,8 @@ if (!(Number.isInteger(calls) && calls >= 1_000 && Number.isInteger(memories) &&
 const server = await openScaleServer(values.data);
 const database = openServerDatabase({ connectionString: server.url, statementTimeoutMs: 0 });
 const pool = new pg.Pool({ connectionString: server.url, max: connections, options: '-c maintenance_work_mem=2GB -c work_mem=256MB' });
-// Stopping the private server also closes connections that the pool is still ending. Ignore the errors of these
-// connections.
+// When the private server stops, the pool may still be ending some connections. They fail, but that doesn't matter any
+// more.
 pool.on('error', () => {});
 try {
   await migrate(database);
@@ -84,7 +85,7 @@ async function seed() {
   await step('indexes of memory', async () => {
     for (const statements of toStatements(dropped)) await runAll(statements);
   });
-  // Build the vector indexes last, when nothing else needs the memory any more.
+  // Vector indexes need a lot of memory, so build them at the end.
   await step('vector indexes', async () => {
     const name = pg.escapeIdentifier(decodeURIComponent(new URL(server.url).pathname.slice(1)));
     await pool.query(`alter database ${name} set maintenance_work_mem = '4GB'`);
@@ -121,8 +122,8 @@ function insertProjects({ projects }) {
 }
 
 /**
- * Nobody knows the secrets of these keys, so the benchmark has to rotate them. Their ceilings are so high that they're
- * never reached.
+ * The secrets of these keys are lost. The benchmark has to rotate a key before using it. Their ceilings are too high to
+ * be reached.
  */
 function insertKeys(/** @type {import('./scale/shape.js').Shape} */ { projects }, /** @type {readonly string[]} */ keyIds) {
   return [

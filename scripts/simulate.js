@@ -1,5 +1,6 @@
 /**
- * Runs a simulation with many seeds in one process and prints how many it ran (docs/testing.md#simulation).
+ * Runs a simulation in one process, with one seed after another, and prints how many there were
+ * (docs/testing.md#simulation).
  *
  *   npm run simulate -- ceilings|journal [--seeds 200000] [--from 1] [--minutes 15]
  */

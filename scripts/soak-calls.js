@@ -1,5 +1,6 @@
 /**
- * Defines the mixed load of the soak test. There are several kinds of calls, each with the status that it should get.
+ * Defines the mixed load of the soak test, i.e. many kinds of calls. For each of them, we know which status it should
+ * get.
  */
 import { request } from 'undici';
 
@@ -81,7 +82,7 @@ export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
     response.body.on('error', () => undefined).destroy();
     return id;
   }
-  // This stream is meant to break, so ignore the error.
+  // This stream is supposed to break.
   if (name === 'broken') await response.body.text().catch(() => '');
   else await response.body.dump({ limit: 16 * 1024 * 1024 });
   return id;

@@ -26,17 +26,14 @@ import { growthOf, isLeak, openInspector } from './heap.js';
 import { adminToken, createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
 
-/**
- * High enough that they never deny a call. At the end, we compare the service's counters with the number of calls that
- * we've made.
- */
+/** Too high to deny a call. At the end, we check that the service has counted as many calls as we've made. */
 const ceilings = { calls: 1_000_000, rpm: 100_000, tpm: 1_000_000_000 };
 const projects = ['north', 'south', 'west'];
 
-/** The largest page that the service returns. */
+/** The service never returns a larger page. */
 const pageSize = 1_000;
 
-/** How long the service can take after a round to store the calls in its journal. */
+/** After a round, calls may still be in the journal. The service has this long to store them. */
 const idleLimitMs = 60_000;
 
 const { values } = parseArgs({
@@ -116,8 +113,8 @@ async function soak(url, keys, measure) {
 }
 
 /**
- * Returns a function that reads the calls stored since it was last called. `vendorCalls` counts all calls that have
- * reached a vendor, by key prefix.
+ * Returns a function that reads the calls which have been stored since it last ran. Meanwhile, `vendorCalls` counts all
+ * calls that have reached a vendor, by the prefix of their key.
  * @param {string} url
  */
 function createCallReader(url) {
@@ -150,7 +147,6 @@ function createCallReader(url) {
 /** @typedef {{ id: string, key: string, cache: string | null, attempts: { outcome: string, status: number | null }[] }} StoredCall */
 
 /**
- * Reads a page of calls, newest first.
  * @param {string} url
  * @param {string} project
  * @param {string} before
@@ -162,7 +158,7 @@ async function readCalls(url, project, before) {
 }
 
 /**
- * Throws if the counters of a key's ceilings don't match its calls.
+ * Throws if the counters of a key don't agree with the calls that it made.
  * @param {string} url
  * @param {string} key
  * @param {ReadonlyMap<string, number>} vendorCalls
@@ -184,8 +180,8 @@ async function checkCeilings(url, key, vendorCalls) {
 }
 
 /**
- * Waits until all calls have been stored. A usage request only waits a second for earlier records, so repeat it until
- * nothing changes.
+ * Waits until all calls have been stored. A request for the usage waits for them, but only for a second. So send it
+ * again until the result no longer changes.
  * @param {string} url
  * @param {string[]} keys
  */

@@ -1,6 +1,6 @@
 /**
- * Creates the directory for a test run's temporary files. Tests create hundreds of databases in it, and copying these
- * on a disk takes up a third of the run. If there is enough free memory, the directory is in memory.
+ * Creates a directory for the temporary files of a test run. The tests copy hundreds of databases into it. On a disk,
+ * that takes a third of the run, so we use a directory in memory if enough of it is free.
  */
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { freemem, tmpdir } from 'node:os';
@@ -9,9 +9,9 @@ import { join } from 'node:path';
 /** Linux's in-memory file system. */
 const memoryDirectory = '/dev/shm';
 const tmpfsType = 0x0102_1994;
-/** A test run needs a few hundred MiB for its files, and the processes that it starts need memory as well. */
+/** A test run has a few hundred MiB of files. We need far more than that, because it also starts many processes. */
 const minFreeBytes = 4 * 1024 ** 3;
-/** A test that writes in an endless loop would otherwise use up the machine's memory. */
+/** A test could write in an endless loop. Stop before it has used up the machine's memory. */
 const maxBytes = 2 * 1024 ** 3;
 const checkIntervalMs = 2_000;
 
@@ -22,7 +22,7 @@ const checkIntervalMs = 2_000;
 export function createTestDirectory(onFull) {
   const isInMemory = hasMemoryToSpare();
   const path = mkdtempSync(join(isInMemory ? memoryDirectory : tmpdir(), 'gateway-test-run-'));
-  // PostgreSQL refuses to run as root, so the tests start it as another user. That user needs permission to enter this
+  // PostgreSQL refuses to run as root, so if we're root, the tests run it as a different user. Let that user into this
   // directory.
   chmodSync(path, 0o711);
   const usedAtStart = isInMemory ? usedBytes() : 0;

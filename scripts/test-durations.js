@@ -1,11 +1,11 @@
 /**
- * Reads and writes test-durations.json, which contains the durations of slow test files in seconds. `npm test --
- * --record-durations` updates it.
+ * Reads and writes test-durations.json. It has the durations of slow test files in seconds, which `npm test --
+ * --record-durations` updates.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const durationsFile = new URL('test-durations.json', import.meta.url);
-/** We don't list files that are faster than this. */
+/** Files that are faster than this aren't listed. */
 const minRecordedSeconds = 1;
 
 /** @returns {Record<string, number>} */

@@ -21,7 +21,7 @@ import { adminToken, createKey, createPrograms } from './programs.js';
 const version = '4.32.5';
 const given = process.argv.slice(2);
 
-/** Operations with rules that a schema can't express. They can refuse a body that the schema allows. */
+/** These operations have rules that we can't write as a schema. So the schema allows some bodies that they refuse. */
 const beyondSchemas = [
   // Models have to be in the catalog, and vendors accept different parameters.
   ['POST', '/v1/(chat|completions|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
@@ -29,9 +29,9 @@ const beyondSchemas = [
   ['GET', '/v1/models'],
   // Models and prices have to follow the same rules as in gateway.yaml.
   ['PUT', '/provision/catalog'],
-  // The schema accepts any time zone, but the system has to know it.
+  // The schema accepts any text as a time zone, but it has to be one that the system knows.
   ['PUT', '/provision/teams/\\{project\\}'],
-  // The deletion period has to be longer than the learning interval.
+  // The deletion period must be longer than the learning interval.
   ['PUT', '/provision/teams/\\{project\\}/memory'],
   // Expressions have to use RE2 syntax.
   ['PUT', '/provision/teams/\\{project\\}/rules'],
@@ -49,7 +49,7 @@ try {
   const key = await createKey(url, 'tested');
   const config = join(folder, 'schemathesis.toml');
   await writeFile(config, settings(key));
-  // Leave out Schemathesis's stateful phase, because it would revoke the key that all requests use.
+  // Schemathesis also has a stateful phase. It would revoke the key that we need for all requests, so leave it out.
   const options = ['--phases', 'examples,coverage,fuzzing', '--workers', '1', '--generation-database', 'none', ...defaults()];
   process.exitCode = await run(schemathesis, ['--config-file', config, 'run', `${url}/openapi.json`, ...options, ...given], folder);
 } finally {
@@ -57,14 +57,14 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Returns the default options, except for those that the command line overrides. */
+/** Returns our default options, but not those that are on the command line. */
 function defaults() {
   const isGiven = (/** @type {string} */ name) => given.some((word) => word === name || word.startsWith(`${name}=`));
   return Object.entries({ '--max-examples': '25', '--seed': '1' }).flatMap(([name, value]) => (isGiven(name) ? [] : [name, value]));
 }
 
 /**
- * Returns Schemathesis settings for rules that the document can't express, with an explanation for each of them.
+ * Writes the settings of Schemathesis. They contain each rule that the document can't express, and explain it.
  * @param {string} key
  */
 function settings(key) {
@@ -104,7 +104,7 @@ expected-statuses = ["2xx", 400, 401, 403, 404, 409, 413, 415, 422, 429, "5xx"]
 `;
 }
 
-/** Installs Schemathesis if it's missing. Returns the path of the executable. */
+/** Installs Schemathesis if necessary, and returns the path of the executable. */
 async function install() {
   const place = join(cacheDirectory(), `schemathesis-${version}`);
   const program = join(place, 'bin', 'schemathesis');
@@ -114,8 +114,8 @@ async function install() {
     work: async () => {
       if (existsSync(program)) return;
       say(`installing Schemathesis ${version}`);
-      // Scripts in a virtual environment contain its path, so we can't rename the folder after installing. We rely on
-      // pip to write the executable last.
+      // The scripts in a virtual environment contain its path, so it doesn't help to install it elsewhere and rename
+      // the folder. But pip writes the executable at the end, so if there is one, everything else is there as well.
       await rm(place, { recursive: true, force: true });
       await mustRun('python3', ['-m', 'venv', place]);
       await mustRun(join(place, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', `schemathesis==${version}`]);

@@ -1,4 +1,7 @@
-/** A jest reporter that writes the result of each test file to TEST_RESULTS_FILE. `scripts/test.js` reads it. */
+/**
+ * A reporter for jest. It writes the results of all test files to TEST_RESULTS_FILE, from where `scripts/test.js` reads
+ * them.
+ */
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 

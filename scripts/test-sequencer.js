@@ -1,5 +1,6 @@
 /**
- * A `testSequencer` for jest. It starts the slowest files first, so that no worker is left with a slow file at the end.
+ * A `testSequencer` for jest that starts the slowest files first. If they came last, all workers would have to wait for
+ * one of them.
  */
 import { createRequire } from 'node:module';
 import { relative } from 'node:path';
@@ -11,8 +12,8 @@ import { readDurations } from './test-durations.js';
 const { default: Sequencer } = createRequire(import.meta.url)('@jest/test-sequencer');
 
 /**
- * The duration that we assume for a file without a recorded duration. Such a file is either fast or new. A new one
- * might be slow, so it starts before the files that we know to be fast.
+ * What we assume for a file that has no recorded duration. Usually it's fast, but it may also be a new file that is
+ * slow. So it starts before all files that we know to be fast.
  */
 const unknownSeconds = 10;
 

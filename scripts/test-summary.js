@@ -1,10 +1,10 @@
 /**
- * Creates the summary that `npm test` prints at the end. It contains a line with the counts, the reasons for failures
- * outside of tests, and the slowest files.
+ * Creates the summary at the end of `npm test`. It has a line with the counts, the reason for each failure that isn't a
+ * test's, and the slowest files.
  */
 
 /**
- * The result of a test file. `broken` is 1 if the file couldn't be loaded, and therefore has no tests that could fail.
+ * The result of a test file. If the file couldn't be loaded, there's no test that could fail, so `broken` is 1.
  * `cpuSeconds` includes the processes that the file has started.
  * @typedef {{ path: string, seconds: number, cpuSeconds: number, passed: number, failed: number, broken: number, skippedNames: string[] }} FileResult
  */
@@ -18,7 +18,7 @@ const shownDurations = 20;
  */
 export function summarizeRun({ files, exitCode, allowSkipped }) {
   if (files === null) {
-    // Options like `--help` and `--listTests` don't run any tests.
+    // With options like `--help` and `--listTests`, jest doesn't run anything.
     if (exitCode === 0) return { lines: [], exitCode: 0 };
     return { lines: [`jest ended with ${exitCode} before any test had run`, '0 passed, 1 failed'], exitCode: 1 };
   }
@@ -39,7 +39,8 @@ export function summarizeRun({ files, exitCode, allowSkipped }) {
 }
 
 /**
- * Lists the slowest files, and those that take the most CPU time, with the wall-clock and CPU seconds of each file.
+ * Lists the slowest files, and then those that take the most CPU time. Each has its wall-clock time and its CPU time in
+ * seconds.
  * @param {FileResult[]} files
  * @returns {string[]}
  */

@@ -24,7 +24,7 @@ if (flags.has('--exhaustive')) process.env['GATEWAY_TEST_EXHAUSTIVE'] = '1';
 if (flags.has('--changed')) {
   const { tests, lines } = selectChangedTests(root);
   for (const line of lines) process.stdout.write(`${line}\n`);
-  // With an empty list, jest would run all tests.
+  // There's nothing to test, but without a list jest would run everything.
   if (tests.length === 0) process.exit();
   jestArgs.push('--runTestsByPath', ...tests);
 }
@@ -32,12 +32,12 @@ if (flags.has('--changed')) {
 const node = await prepare({ dev: true });
 const directory = createTestDirectory((reason) => {
   process.stdout.write(`${reason}: the run is stopped\n`);
-  // `runChild` passes this on to jest, and jest stops its workers.
+  // `runChild` forwards the signal to jest, which stops its workers.
   process.kill(process.pid, 'SIGTERM');
 });
 try {
   const { files, exitCode: jestExitCode } = await runJest();
-  // With a name pattern, jest reports everything else as skipped. That's fine.
+  // With a name pattern, all other tests are reported as skipped, and that's how it should be.
   const hasNamePattern = jestArgs.some((argument) => argument === '-t' || argument.startsWith('--testNamePattern'));
   const allowSkipped = process.env['CI'] !== 'true' || hasNamePattern;
   const { lines, exitCode } = summarizeRun({ files, exitCode: jestExitCode, allowSkipped });
@@ -52,7 +52,7 @@ try {
 /** @returns {Promise<{ files: import('./test-summary.js').FileResult[] | null, exitCode: number }>} */
 async function runJest() {
   const resultsFile = join(directory.path, 'results.json');
-  // Building Temporal with `go install` needs more space than a test run's directory has.
+  // To build Temporal, `go install` needs more space than we have in the test run's directory.
   const buildDirectory = process.env['GOTMPDIR'] || tmpdir();
   Object.assign(process.env, { TEST_RESULTS_FILE: resultsFile, TMPDIR: directory.path, GOTMPDIR: buildDirectory });
   const { code, signal } = await runChild(node, [

@@ -1,4 +1,4 @@
-/** Compares versions for the bootstrap. Supports versions with three parts, and ranges like `>=22.18`. */
+/** Compares versions for the bootstrap. It only knows versions with up to three parts, and ranges such as `>=22.18`. */
 
 /**
  * Returns a negative number if `left` is older than `right`, zero if they're equal, and a positive number if it's

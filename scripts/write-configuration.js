@@ -1,6 +1,6 @@
 /**
- * Writes the tables of settings into docs/configuration.md, from `src/config/variables.ts` and
- * `src/config/file-schema.ts`, and the table of known vendors into docs/vendors.md.
+ * Generates tables in the documentation. docs/configuration.md gets all settings in `src/config/variables.ts` and
+ * `src/config/file-schema.ts`, and docs/vendors.md gets the known vendors.
  *
  *   node scripts/write-configuration.js
  */
@@ -63,7 +63,7 @@ async function write() {
  */
 
 /**
- * Returns the page with the settings between the markers. Throws if a setting has no description.
+ * Inserts the settings between the markers of the page. Throws if a setting has no description.
  * @param {string} text
  * @param {Settings} settings
  */
@@ -73,7 +73,6 @@ export function replaceSettings(text, { variables, file }) {
 }
 
 /**
- * Returns the page with the known vendors between the markers.
  * @param {string} text
  * @param {readonly import('../src/config/vendors/vendor-description.ts').VendorDescription[]} vendors
  */
@@ -125,8 +124,8 @@ function renderFile(file) {
 }
 
 /**
- * Returns a row for each setting, including nested ones. At the top level (if `prefix` is null), mappings with
- * arbitrary keys get their own sections instead.
+ * Returns a row for each setting, and for the settings inside of it. A mapping with arbitrary keys doesn't get its
+ * settings here if it's at the top level, where `prefix` is null, because it has its own section.
  * @param {Schema} schema
  * @param {string | null} prefix
  * @returns {string[][]}
@@ -137,8 +136,8 @@ function listSettings(schema, prefix) {
     if (member.description === undefined) throw new Error(`gateway.yaml: ${path} has no description`);
     const byDefault = schema.required?.includes(name) ? 'required' : (member.byDefault ?? '');
     const row = prefix === null ? null : rowOf(member);
-    // The list items have the same nested settings as a provider. They're already described there, so we leave them out
-    // here.
+    // The items of a pool can have all settings of a provider. Leave out the nested ones, because they're described for
+    // the provider.
     const ofItems = member.items?.properties
       ? listSettings(member.items, `${path}[].`).filter(([setting = '']) => !setting.slice(path.length + 3).includes('.'))
       : listMembers(member, `${path}.`);
@@ -148,8 +147,8 @@ function listSettings(schema, prefix) {
 }
 
 /**
- * Does the same as `listSettings` for all alternatives of a schema. If several of them have the same setting, it's only
- * described once.
+ * Like `listSettings`, but a schema may have several alternatives. A setting that is part of more than one of them only
+ * gets one row.
  * @param {Schema} schema
  * @param {string} prefix
  */
@@ -159,7 +158,7 @@ function listMembers(schema, prefix) {
 }
 
 /**
- * If this is a mapping with arbitrary keys whose values are objects, returns the schema of these values.
+ * Some mappings have arbitrary keys and objects as values. For these, returns the schema of the objects.
  * @param {Schema} schema
  */
 function rowOf({ additionalProperties: row }) {

@@ -18,7 +18,7 @@ const end = '<!-- end of console roles -->';
  */
 
 const roles = ['visitor', 'signed in', 'member', 'owner', 'admin'];
-/** Access rules, each with the lowest role that satisfies it. Higher roles satisfy it too. */
+/** By access rule, the lowest role that is enough. All higher roles are, too. */
 const firstRole = { anyone: 'visitor', person: 'signed in', member: 'member', owner: 'owner', admin: 'admin' };
 const prefixes = { anyone: '', person: '/console', admin: '/console', member: '…', owner: '…' };
 
@@ -37,7 +37,6 @@ async function write() {
 }
 
 /**
- * Returns the page with the table of routes between the markers.
  * @param {string} text
  * @param {readonly Route[]} routes
  */

@@ -1,6 +1,6 @@
 /**
- * Writes an empty database of the installed PGlite version to `src/db/empty-database/`. When the service first starts,
- * it unpacks this and doesn't have to run `initdb`. Run this script after each PGlite upgrade. It needs `tar`.
+ * Writes an empty database of the installed PGlite version to `src/db/empty-database/`. The service unpacks it when it
+ * first starts, which is faster than `initdb`. Run this after you've upgraded PGlite. You need `tar`.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
@@ -26,12 +26,12 @@ try {
 /** @param {string} dataDir */
 async function createDatabase(dataDir) {
   const pglite = await PGlite.create({ dataDir });
-  // We don't need PostgreSQL's template databases. Without them, there are only a third as many files.
+  // PostgreSQL's template databases take up two thirds of the files, and we don't need them.
   await pglite.exec('update pg_database set datistemplate = false');
   for (const name of ['template0', 'template1']) await pglite.exec(`drop database ${name}`);
   await pglite.exec('vacuum freeze');
-  // PostgreSQL keeps old WAL segments for reuse, with everything that `initdb` wrote to them. Switch to a new segment,
-  // which only contains zeros and compresses well, so that we can delete the old ones.
+  // PostgreSQL keeps old WAL segments to use them again, even though they're full of what `initdb` has written. We want
+  // to delete them, so switch to a new segment. It's all zeros, which can be compressed well.
   await pglite.exec('select pg_switch_wal()');
   await pglite.exec('checkpoint');
   await pglite.close();

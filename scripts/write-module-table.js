@@ -34,7 +34,6 @@ async function write() {
  */
 
 /**
- * Returns the page with the tables for `rules` between the markers.
  * @param {string} text
  * @param {Rules} rules
  */
@@ -45,7 +44,7 @@ export function replaceTables(text, rules) {
 }
 
 /**
- * Skips modules and files that don't exist. Modules that can import the same things share a row.
+ * Leaves out modules and files that don't exist. If several modules may import the same things, they share a row.
  * @param {Rules} rules
  */
 function renderTables({ DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }) {

@@ -1,6 +1,6 @@
 /**
- * Writes `docs/api/openapi.json`, a copy of `GET /openapi.json` for readers who don't have a running service, and
- * `src/cli/api-operations.json`.
+ * Writes two files. `docs/api/openapi.json` is the same as `GET /openapi.json`, for people who don't have a running
+ * service. `src/cli/api-operations.json` is for our commands.
  *
  *   node scripts/write-openapi.js
  */

@@ -43,8 +43,8 @@ function readCorpus() {
 }
 
 /**
- * Returns a function that generates requests. Without an argument for the answer, it returns the next request. With the
- * vendor's answer, it appends the answer to the history.
+ * Creates the agent's session as a function. Call it without an answer to get the next request, and with the vendor's
+ * answer to append it to the history.
  * @param {Session} session
  * @param {string} model
  * @param {(bytes: number) => void} addNew called with the size of each text that no earlier request or answer contained
@@ -84,7 +84,7 @@ export function createSession({ startBytes, historyBytes, turns, variant }, mode
       ? JSON.stringify({ role: 'user', content: [{ type: 'tool_result', tool_use_id: lastCall, content }] })
       : JSON.stringify({ role: 'tool', tool_call_id: lastCall, content });
   /**
-   * Creates an assistant message with a tool call, for the history that a session starts with.
+   * Creates a turn of the assistant that calls a tool. We need these to fill the history that a session starts with.
    * @param {string} content
    */
   const assistant = (content) => {

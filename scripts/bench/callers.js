@@ -1,10 +1,10 @@
 /**
- * Makes the benchmark's calls. This is a separate program that writes bytes to raw connections, so that it only needs a
- * few microseconds per call.
+ * Makes the benchmark's calls. This is a separate program that writes bytes to raw connections, so that a call only
+ * takes a few microseconds here.
  *
  * Start it with `fork`, send it a {@link Work}, and it replies with a {@link Result}. If the message contains `open`,
- * it opens that many streams and keeps them open until it receives `{ close: true }`. It replies with the number of
- * open streams, also to the message `{ count: true }`.
+ * it opens that many streams, replies with the number of open streams, and keeps them open until you send `{ close:
+ * true }`. You can ask for the number again with `{ count: true }`.
  */
 import { connect } from 'node:net';
 import process from 'node:process';
@@ -130,7 +130,7 @@ async function call(work) {
   if (work.perSecond !== undefined) {
     const everyMs = 1_000 / work.perSecond;
     const timer = setInterval(() => {
-      // All connections are busy, so the call has to wait for a later tick.
+      // If all connections are busy, the call has to wait for one of the next ticks.
       if (goesOn()) return free.shift()?.();
       clearInterval(timer);
       const rest = setInterval(() => {
@@ -169,7 +169,7 @@ function createRequests(work) {
 }
 
 /**
- * Generates the requests of a conversation. It appends each answer to the history, and starts over after a few turns.
+ * Generates a conversation that grows with each answer. After a few turns, a new one begins.
  * @param {Work} work
  * @returns {(number: number, answer?: string) => Buffer}
  */
@@ -208,7 +208,7 @@ const openSockets = new Set();
 let closedEarly = 0;
 
 /**
- * Opens streams and keeps them open. Only opens a limited number at a time.
+ * Opens the streams a few at a time, and keeps all of them open.
  * @param {Work} work
  */
 async function open(work) {

@@ -1,6 +1,6 @@
 /**
- * Receives the benchmark's traces. This separate program reads all requests and discards them. It sends `{ port }` when
- * it's ready.
+ * Stands in for an OpenTelemetry collector. It runs as a separate program and discards everything that it receives.
+ * When it's ready, it sends `{ port }`.
  */
 import { createServer } from 'node:http';
 import process from 'node:process';

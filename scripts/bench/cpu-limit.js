@@ -1,4 +1,4 @@
-/** Limits programs to a share of the CPU with Linux control groups, which requires root. */
+/** Limits how much CPU time programs get, with Linux control groups. Only root can do that. */
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import process from 'node:process';
@@ -39,10 +39,11 @@ function createGroup(parent, name, settings) {
     remove();
     return null;
   }
-  // `taskset` undoes the CPU pinning of the benchmark, which this process would pass on to the limited programs.
+  // This process is pinned to some of the cores, and the limited programs would inherit that. `taskset` lets them use
+  // every core.
   const everyCore = ['taskset', '--cpu-list', `0-${allCores - 1}`];
   return { prefix: [...everyCore, '/bin/sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, name], remove };
 }
 
-/** Counted before this process is pinned to some of the cores. */
+/** Count the cores before this process is pinned to some of them. */
 const allCores = availableParallelism();

@@ -16,7 +16,7 @@ import { createProcesses, pinCores } from './processes.js';
 /** @typedef {import('./measure.js').Target & { gateway?: import('./gateway.js').Gateway }} RunningTarget */
 
 /**
- * Runs `work`, and then stops all programs that were started.
+ * Runs `work` with everything set up, and stops all programs afterwards.
  * @template Result
  * @param {{ vendorPort?: number }} options the vendor's port, which has to be fixed for programs that are configured in
  * advance
@@ -71,7 +71,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     vendorPort,
     nextNumber,
     /**
-     * The vendor without a gateway, to measure its own latency.
+     * The vendor itself, because we want to know its latency without a gateway.
      * @type {RunningTarget}
      */
     direct: { label: 'vendor', pid: vendor.pid, port: vendorPort, keys: null, database: null },
@@ -111,7 +111,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
      */
     measure: (target, scenario, calls, options) => measureRound({ target, scenario, calls, callers, vendor, nextNumber, ...options }),
     /**
-     * Runs rounds until the time is up and discards their results, so that later rounds measure a warm process.
+     * Runs rounds for some time without using their results, so that the process is warm when we start to measure.
      * @param {import('./measure.js').Target} target
      * @param {import('./scenarios.js').Scenario} scenario
      * @param {{ calls: number, seconds: number }} options `calls` is the number of calls per round

@@ -53,8 +53,8 @@ function createHandler(response) {
   };
 }
 
-// Express calls `setPrototypeOf` on every request and response unless the prototype is already right. That's most of
-// its overhead, so we create the objects with the right one.
+// Express calls `setPrototypeOf` on every request and response unless the prototype is already correct, and that's most
+// of its overhead. So we create objects that have the right prototype from the start.
 class FastRequest extends IncomingMessage {}
 /** @extends {ServerResponse<FastRequest>} */
 class FastResponse extends ServerResponse {}

@@ -1,6 +1,6 @@
 /**
- * Starts the gateway of a checkout for a benchmark. It runs `serve` with PostgreSQL and without Temporal, and creates
- * the projects and keys that the scenarios need.
+ * Starts the gateway of a checkout. It runs `serve` with PostgreSQL and without Temporal, and has the projects and keys
+ * that the scenarios need.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { gatewayConfig } from './scenarios.js';
 const adminToken = 'token-for-measurements';
 const ceilings = { calls: 1_000_000_000, cost: 1_000_000, rpm: 100_000_000, tpm: 1_000_000_000_000 };
 const memories = 1_000;
-/** As in the Dockerfile. The benchmark's floor runs with the same flags. */
+/** The same flags as in the Dockerfile. The floor uses them too, to make the comparison fair. */
 export const nodeFlags = ['--min-semi-space-size=16', '--external-memory-accounted-in-global-limit'];
 
 const projects = {
@@ -75,7 +75,7 @@ export async function startGateway({
     // Older checkouts don't know GATEWAY_API_PROCESSES.
     GATEWAY_WORKERS: String(workers),
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info',
-    // the one of `npm start`
+    // the same cache that `npm start` uses
     NODE_COMPILE_CACHE: join(checkout, 'node_modules', '.cache', 'model-gateway', 'compiled'),
     ...more,
   };

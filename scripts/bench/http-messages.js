@@ -14,7 +14,7 @@ const headEnd = Buffer.from('\r\n\r\n');
 const chunkedEnd = '\r\n0\r\n\r\n';
 
 /**
- * Reads consecutive messages on one connection. It doesn't support pipelining.
+ * Reads one message after another from a connection. There's no support for pipelining.
  * @param {{ head?: (head: Head, text: string) => void, data?: (bytes: Buffer) => void, end: (head: Head) => void }} on
  * @returns {(chunk: Buffer) => void} call it with each chunk that arrives on the connection
  */
@@ -69,7 +69,7 @@ export function createMessageReader(on) {
 export const numberMark = '##########';
 
 /**
- * Creates a message whose number can be changed without encoding the message again.
+ * Encodes a message once. After that, only the number in it has to be overwritten for each call.
  * @param {string} text
  */
 export function createNumbered(text) {

@@ -1,6 +1,6 @@
 /**
- * Runs one round of a scenario against a target, and measures it until the target has also finished the work that it
- * does after its responses.
+ * Runs one round of a scenario against a target. A target may still be busy after its last response, so we keep
+ * measuring until it's idle.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuMs, memoryBytes, threadMs } from './proc.js';
@@ -74,7 +74,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   const threads = await untilIdle(target, idleMs);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>
     [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
-  // There's no CPU time per thread without /proc.
+  // Without /proc, we don't know the CPU time of threads.
   const perCall = (/** @type {number} */ ms) => (threads.size === 0 ? Number.NaN : (ms * 1_000) / result.calls);
   return {
     calls: result.calls,
@@ -91,7 +91,8 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
 }
 
 /**
- * Waits until all calls have been stored, because a gateway that doesn't store anything would look cheap.
+ * Waits until all calls have been stored. Without this, a gateway that postpones the work would seem cheaper than it
+ * is.
  * @param {Target} target
  * @param {number} count
  */
@@ -105,8 +106,8 @@ async function untilStored({ label, database }, count) {
 }
 
 /**
- * Waits until the target is idle. Returns the threads' CPU time at the end of the last busy window, so that the time we
- * spend waiting isn't counted.
+ * Waits until the target is idle. We spend some time just to be sure of that, so the result is the threads' CPU time at
+ * the end of the last window in which it was busy.
  * @param {Pick<Target, 'label' | 'pid'>} target
  * @param {number} idleMs
  */

@@ -9,7 +9,7 @@ import { requestOf } from './scenarios.js';
 import { openChunkMs } from './texts.js';
 
 const samples = 12;
-/** Files that a process needs besides its streams. */
+/** File descriptors that a process needs for everything else. */
 const otherFiles = 200;
 
 /**

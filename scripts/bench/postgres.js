@@ -20,7 +20,7 @@ export async function openPostgres(options) {
   await admin.connect();
   const { rows } = await admin.query('select pg_backend_pid() as pid, version()');
   const parent = parentOf(rows[0].pid);
-  // We can't measure a server on another host.
+  // If the server runs on another host, we can't measure it.
   const serverPid = parent !== null && /^postgre/.test(nameOf(parent)) ? parent : null;
   /** @type {{ name: string, client: pg.Client }[]} */
   const databases = [];
@@ -44,7 +44,7 @@ export async function openPostgres(options) {
           await client.query('vacuum');
           return Number((await client.query('select pg_database_size(current_database()) as bytes')).rows[0].bytes);
         },
-        /** Returns the server's CPU time so far. The benchmark's own queries aren't included. */
+        /** Returns how much CPU time the server has used so far, not counting the benchmark's own queries. */
         cpuMs: () =>
           serverPid === null ? Number.NaN : serverCpuMs(serverPid) - [...threadMs(own.rows[0].pid).values()].reduce((a, b) => a + b, 0),
       };

@@ -9,7 +9,7 @@ function read(path) {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // The process or thread has ended.
+    // By now, the process or thread has ended.
     return '';
   }
 }
@@ -30,8 +30,8 @@ export function treeOf(pid) {
 }
 
 /**
- * Returns the CPU time so far, by thread name. The main thread of each process is called `main`. Threads that have
- * exited aren't included.
+ * Returns the CPU time so far by name of the thread. The main thread of each process is called `main`. Threads that have
+ * already exited aren't included.
  * @param {number} pid the root of the process tree
  * @returns {Map<string, number>} milliseconds
  */
@@ -68,13 +68,14 @@ export function cpuMs(pid) {
 }
 
 /**
- * Returns the CPU time of a server that starts a process per connection. Includes processes that have exited.
+ * Returns the CPU time of PostgreSQL, which starts a process for each connection. Includes the processes that have
+ * already exited.
  * @param {number} pid
  */
 export function serverCpuMs(pid) {
   const stat = read(`/proc/${pid}/stat`);
-  // The program's name can contain spaces, so only parse the fields after it. The 14th and 15th of these are the CPU
-  // times of children that have exited.
+  // The second field is the program's name, which can contain spaces, so start after it. From there, the 14th and 15th
+  // fields are the CPU times of children that have exited.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return cpuMs(pid) + (Number(fields[13]) + Number(fields[14])) * tickMs;
 }

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 
 const startLimitMs = 120_000;
 const stopLimitMs = 20_000;
-/** For more than 10,000 streams, each of which needs two connections in the gateway. */
+/** Enough for 10,000 streams and more. Each of them needs two connections in the gateway. */
 const openFiles = 40_000;
 
 /** @typedef {{ pid: number, port: number, log: () => string, stop: () => Promise<void> }} Program */
@@ -43,7 +43,10 @@ function endBy(signal) {
   process.exit(1);
 }
 
-/** Stop the programs with `stopAll`. @param {string} folder receives the programs' output */
+/**
+ * Creates the functions that start programs. Call `stopAll` at the end.
+ * @param {string} folder receives the programs' output
+ */
 export function createProcesses(folder) {
   /** @type {import('node:child_process').ChildProcess[]} */
   const children = [];
@@ -65,8 +68,8 @@ export function createProcesses(folder) {
 
   return {
     /**
-     * Starts a program and waits until it prints an address. Its output goes to a file, because with a pipe each line
-     * would wake up this process.
+     * Starts a program and waits until it prints its address. The output goes to a file, because we'd have to wake up
+     * for every line in a pipe.
      * @param {string} name
      * @param {string[]} command
      * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, listens?: () => Promise<number | null> }} [options]
@@ -75,7 +78,7 @@ export function createProcesses(folder) {
     async start(name, command, { cwd, env = {}, listens } = {}) {
       const logFile = join(folder, `${name.replaceAll(/[^\w-]/g, '-')}-${children.length}.log`);
       const output = openSync(logFile, 'a');
-      // Raise the limit for open files if possible, because each stream takes two connections in the gateway.
+      // A stream takes two connections in the gateway, so try to raise the limit for open files.
       const shell = ['/bin/sh', '-c', `ulimit -n ${openFiles} 2>/dev/null; exec "$@"`, name];
       const [file = '', ...args] = [...shell, ...command];
       const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', output, output] });
@@ -90,8 +93,8 @@ export function createProcesses(folder) {
       throw new Error(`${name} did not start:\n${log().slice(-3_000)}`);
     },
     /**
-     * Starts a program in this folder that exchanges messages with us. It gets a session of its own, so that its
-     * priority can be changed even if Linux shares cores between sessions.
+     * Starts a program in this folder that exchanges messages with us. On some systems, Linux shares the cores between
+     * sessions first, and priorities only count within a session. So each program is in a session of its own.
      * @param {string} name
      * @param {string[]} [args]
      */
@@ -103,8 +106,8 @@ export function createProcesses(folder) {
       return {
         pid: child.pid ?? 0,
         /**
-         * Sends a message to the program and returns its answer. If you don't pass a message, waits for the first one
-         * that the program sends on its own.
+         * Sends a message to the program and returns the answer. Without a message, waits for the next thing that the
+         * program sends.
          * @param {object} [message]
          */
         async ask(message) {

@@ -1,4 +1,4 @@
-/** Profiles a scenario. Sums up the CPU time or the allocated bytes by module and by function. */
+/** Profiles a scenario, and sums up either CPU time or allocated bytes for each module and each function. */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -17,8 +17,8 @@ import { callsOf, scenarios } from './scenarios.js';
 const samplingMicros = 500;
 const samplingBytes = 16_384;
 /**
- * How much CPU time the target can use in 200 ms and still count as idle. It's this high because the profiler itself
- * uses CPU time.
+ * A target that uses less CPU time than this in 200 ms counts as idle. The profiler itself takes some, so the limit is
+ * higher than usual.
  */
 const idleMs = 60;
 
@@ -45,7 +45,7 @@ export async function runProfile(args) {
   await withBench({}, async (bench) => {
     const target = await bench.startGateway(checkout, { flags: ['--inspect=127.0.0.1:0'] });
     if (scenario.needs === 'memories') await target.gateway.addMemories();
-    // This scenario expects every call to be a cache hit, so make one call first to fill the cache.
+    // In this scenario, every call is supposed to hit the cache, so fill it with one call first.
     if (scenario.vendorCalls === 0) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1, { idleMs });
     await bench.warmUp(target, scenario, { calls, seconds: warmUp });
     const inspector = await openInspector(target.gateway.program.log());
@@ -134,8 +134,8 @@ async function profileAllocations({ inspector, measure, title, calls, functions,
 }
 
 /**
- * Prints a table of the samples. For a CPU profile, `total` is the thread's CPU time. We can't use the time between
- * samples, because on a busy machine that includes waiting for a core.
+ * Prints a table of the samples. `total` is the CPU time of the thread if this is a CPU profile. Don't use the time
+ * between samples for this, because on a busy machine it includes waiting for a core.
  * @param {string} heading
  * @param {Map<string, Times>} times
  * @param {number} total
@@ -153,7 +153,8 @@ function print(heading, times, total, most) {
 }
 
 /**
- * Sums up self and inclusive values by module and by function, without idle time. Recursive functions only count once.
+ * Sums up self and inclusive values for each module and each function. Leaves out idle time, and counts recursive
+ * functions only once.
  * @param {ProfileNode[]} nodes
  * @param {Map<number, number>} selfOf returns the self value of a node
  * @param {string} checkout

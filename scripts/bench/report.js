@@ -36,7 +36,7 @@
 export function summarize(scenario, roundsOf, storedOf = new Map()) {
   const [floor = [], first = []] = [roundsOf.get('floor'), [...roundsOf].find(([label]) => label !== 'floor' && label !== 'vendor')?.[1]];
   return [...roundsOf].map(([target, rounds]) => {
-    // For the vendor, only the latency matters.
+    // We want to know how fast the vendor responds, and not how much CPU time it takes.
     const isVendor = target === 'vendor';
     const middle = (/** @type {(round: Round) => number} */ pick) => median(rounds.map(pick));
     /** @param {Round[]} base @param {(round: Round) => number} pick */
@@ -93,7 +93,7 @@ const columns = [
   ['memoryMegabytes', 'MB', 0],
 ];
 
-/** Columns that are only shown if a scenario asks for them. */
+/** These columns only appear if a scenario asks for them. */
 const special = new Set(['toFirst', 'perSecondToFirst', 'firstByteP50', 'firstByteP99']);
 
 /**
@@ -112,7 +112,6 @@ export function formatTable(rows, title, extra) {
 }
 
 /**
- * Formats a Markdown table that has a row for each scenario and gateway.
  * @param {Row[]} rows
  * @param {(scenario: string) => string} titleOf
  */

@@ -21,7 +21,7 @@ const vendors = ['plain', 'stream', 'paced'];
 /** LiteLLM requires a master key of this format. */
 const litellmKey = 'sk-benchmark';
 
-/** Checks whether all gateways support the scenario. @param {import('./scenarios.js').Scenario} scenario */
+/** Returns true if the other gateways can run this scenario. @param {import('./scenarios.js').Scenario} scenario */
 export function suitsRivals({ route = 'chat', vendor = 'plain', project, grows, headers }) {
   return route === 'chat' && vendors.includes(vendor) && project === undefined && !grows && headers === undefined;
 }
@@ -32,8 +32,8 @@ export async function startRivals(bench) {
 }
 
 /**
- * Parses the address of a running gateway. It has to forward the models `plain/m`, `stream/m` and `paced/m` to
- * `/plain/v1`, `/stream/v1` and `/paced/v1` of the vendor.
+ * Parses the address of a running gateway. The gateway has to be configured to forward the models `plain/m`, `stream/m`
+ * and `paced/m` to `/plain/v1`, `/stream/v1` and `/paced/v1` of our vendor.
  * @param {string} text `name,port,key,pid`
  * @returns {import('./measure.js').Target}
  */

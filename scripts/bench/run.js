@@ -11,7 +11,7 @@ import { parseOther, startRivals, suitsRivals } from './rivals.js';
 import { agentScenarios, callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
 
-/** Scenarios that are measured by code of their own. */
+/** These scenarios have their own code and aren't in scenarios.js. */
 const otherScenarios = ['processes', 'open-streams'];
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
@@ -36,7 +36,7 @@ export async function runBenchmark(args) {
       }
       if (names.includes('open-streams')) openStreams.push(...(await measureOpenStreams(bench, { targets, streams: options.streams })));
       if (!names.includes('processes')) return;
-      // Stop the other gateways. This scenario starts its own, and they would compete for the cores.
+      // This scenario starts its own gateways, so stop the ones that are running. They would compete for the cores.
       for (const { gateway } of targets) await gateway?.program.stop();
       rows.push(...(await measureProcesses(bench, { ...options, calls: options.calls ?? callsOf({}) })));
     });
@@ -77,7 +77,7 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
   const perRound = calls ?? callsOf(scenario);
   /** @type {Map<string, import('./measure.js').Round[]>} */
   const results = new Map(targets.map(({ label }) => [label, []]));
-  // Fill the cache first, because every call of this scenario should be a hit.
+  // Every call of this scenario should be a cache hit, so fill the cache first.
   if (scenario.vendorCalls === 0) for (const target of targets) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1);
   for (const target of targets) await bench.warmUp(target, scenario, { calls: perRound, seconds: warmUp });
   /** @type {Map<string, number>} */
@@ -89,7 +89,8 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
   };
   await addStored(-1);
   for (let done = 0; done < rounds; done += 1) {
-    // Reverse the order in every other round, so that it doesn't favor a target if the machine gets slower.
+    // The machine may get slower over time. Switch the order in every other round, so that this doesn't favor one of
+    // the targets.
     for (const target of done % 2 === 0 ? targets : targets.toReversed())
       results.get(target.label)?.push(await bench.measure(target, scenario, perRound));
   }

@@ -30,8 +30,8 @@ const large = {
 const hundredTexts = Array.from({ length: 100 }, (_, index) => `${index}: a short text of which a vector is made`);
 
 /**
- * Runs four agents at the same time. Their bodies have `kilobytes` when a session starts, and grow by about 4 kB with
- * each turn.
+ * Runs four agents at the same time. A session starts with requests of this many kilobytes, and they grow by about 4 kB
+ * with each turn.
  */
 const agents = (
   /** @type {number} */ kilobytes,
@@ -130,7 +130,7 @@ export const scenarios = {
 export const agentScenarios = Object.keys(scenarios).filter((name) => name.startsWith('agents-'));
 
 /**
- * Returns how many calls to make per round. There are so many that the start and the end of a round hardly matter.
+ * Returns the number of calls per round. It's large, so that the start and the end of a round don't matter.
  * @param {Pick<Scenario, "calls">} scenario
  */
 export function callsOf({ calls = 10_000 }) {
@@ -163,7 +163,7 @@ export function requestOf(
 }
 
 /**
- * Returns the gateway's configuration, with a provider for each way in which the vendor can answer.
+ * Writes the configuration of the gateway. It has a provider for each of the ways in which the vendor can respond.
  * @param {number} vendorPort
  */
 export function gatewayConfig(vendorPort) {

@@ -1,7 +1,7 @@
 /**
- * Runs the `processes` scenario. It measures how many calls per second one and two API processes can handle, and checks
- * that ceilings are still exact. Each process is limited to a share of a core, so that the callers, the vendor and
- * PostgreSQL are never the bottleneck, even on a machine with two cores.
+ * Runs the `processes` scenario. It measures how many calls per second we get with one and with two API processes, and
+ * checks that ceilings are exact in both cases. Each process only gets a share of a core. That way, the callers, the
+ * vendor and PostgreSQL are never the bottleneck, even on a machine with two cores.
  */
 import { basename } from 'node:path';
 import { createCpuLimit } from './cpu-limit.js';

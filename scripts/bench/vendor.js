@@ -1,9 +1,9 @@
 /**
- * The benchmark's vendor. This separate program prepares its responses at startup, and selects them by the first path
- * segment. It has to be cheaper than the gateway, because otherwise we'd be measuring the vendor.
+ * The vendor of the benchmark. It must be cheaper than the gateway, because we'd be measuring the vendor otherwise. So
+ * it prepares all responses at startup and only looks at the first segment of the path.
  *
- * Its argument is the port. 0 stands for any free port. Start it with `fork`. Its first message is `{ port }`. It
- * replies to any message with `{ requests }`, the number of requests so far.
+ * It's a separate program that has to be started with `fork`. The argument is the port, or 0 for any free port. It
+ * first sends `{ port }`, and from then on it answers every message with `{ requests }`, the number of requests so far.
  */
 import { createServer } from 'node:net';
 import process from 'node:process';
@@ -60,7 +60,7 @@ function chatBody(id, more = {}) {
   });
 }
 
-/** A tool call like those that coding agents make. */
+/** A typical tool call of a coding agent. */
 const toolInput = { path: `src/file-${numberMark}.ts`, offset: 1, limit: 200 };
 const toolCall = {
   id: `call_${numberMark}`,
@@ -94,7 +94,7 @@ const streamHead = ['HTTP/1.1 200 OK', ...usualHeaders, 'content-type: text/even
   '\r\n',
 );
 
-/** Returns the events of a stream. Each event is an HTTP chunk. */
+/** Returns the events of a stream. Each one is a chunk in terms of HTTP. */
 function streamEvents() {
   const event = (/** @type {object} */ delta, /** @type {object} */ more = {}) =>
     `data: ${JSON.stringify({
@@ -122,8 +122,8 @@ const refusal = Buffer.from(
 );
 const embeddings = Buffer.from(plain(200, embeddingsBody()));
 /**
- * Streams that never end. The sockets are divided into groups that take turns, so that each socket gets an event every
- * `openChunkMs`.
+ * Streams that never end. Each of them gets an event every `openChunkMs`. We don't write to all of them at once, but
+ * divide them into groups that take turns.
  * @type {Set<import('node:net').Socket>[]}
  */
 const openStreams = Array.from({ length: openChunkMs / 100 }, () => new Set());

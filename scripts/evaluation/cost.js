@@ -1,4 +1,4 @@
-/** Estimates what an evaluation costs before it makes any calls, and asks the user whether to continue. */
+/** Estimates the cost of an evaluation and asks the user whether to continue. This happens before we make any calls. */
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 

@@ -5,8 +5,8 @@ import { kinds, toDate } from '../memory-benchmark/locomo.js';
 /** @typedef {{ id: string, sessions: { at: Date, messages: string[] }[], questions: AnsweredQuestion[] }} Dialogue */
 
 /**
- * Parses all conversations. Both speakers have the role `user`, so each message starts with the speaker's name. If a
- * message has an image, its description is included.
+ * Parses all conversations. Neither of the speakers is an assistant, so both have the role `user` and each message
+ * starts with the speaker's name. If a message has an image, we add its description.
  * @param {string} text in the format of `locomo10.json`
  * @returns {Dialogue[]}
  */

@@ -1,11 +1,11 @@
 /**
- * `npm run evaluate-learning` checks what is learned from the conversations in `scripts/learning-set`. Some things in
- * them have to be learned, and others must not be. By default a scripted model answers, which only proves that the
- * plumbing works. `-- --vendor` asks the user's own model, and can record its responses for later runs with
- * `-- --replay`. docs/architecture/learning.md describes how we judge the results.
+ * `npm run evaluate-learning` checks whether we learn the right things from the conversations in
+ * `scripts/learning-set`, and nothing else. By default a scripted model answers, which only shows that all parts work
+ * together. `-- --vendor` asks the user's own model. Its responses can be recorded, so that later runs can use them
+ * with `-- --replay`. docs/architecture/learning.md describes how we judge the results.
  *
- * Exits with 0 if everything was learned as it should be, with 1 if not, and with 2 if no model was asked or the
- * recording lacks a response.
+ * Exits with 0 if we learned everything correctly, with 1 if we didn't, and with 2 if no model was asked or a response
+ * is missing from the recording.
  */
 import { rmSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
@@ -46,14 +46,14 @@ const options = readOptions(
   usage,
 );
 /**
- * For the cost estimate: the length of the consolidation prompt without memories, and the output tokens of both
- * responses together.
+ * Assumptions for the cost estimate. This is the length of the consolidation prompt without any memories, and the
+ * number of output tokens in both responses together.
  */
 const consolidationCharacters = 3_000;
 const outputTokens = 400;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
-// Removes the folder even if a signal ends the run.
+// Remove the folder even if a signal ends the run.
 process.once('exit', () => rmSync(dataDir, { recursive: true, force: true }));
 
 await runWithVendor(run);
@@ -72,7 +72,7 @@ async function run(startVendor) {
   const version = promptVersion();
   /** @type {Awaited<ReturnType<typeof openResults<Omit<import('./learning-report.js').CaseResult, 'id' | 'category' | 'must' | 'missed' | 'forbidden' | 'mistakes' | 'learned'> & { items: import('./learning-set.js').LearnedItem[] }>>>} */
   const results = await openResults(
-    // A recording needs the responses, which the results don't contain.
+    // Results don't contain the model's responses, so we can't reuse earlier results for a recording.
     config && options.record === undefined ? join(cacheDirectory(), 'evaluation', 'learning.jsonl') : join(dataDir, 'results.jsonl'),
   );
   /** @param {import('./learning-set.js').LearningCase} each */

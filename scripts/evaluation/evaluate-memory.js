@@ -1,8 +1,8 @@
 /**
  * `npm run evaluate-memory -- --vendor` tests all of memory with the user's own models. It records LoCoMo's
- * conversations with their dates, lets a private service learn from them, answers the data set's questions with recall,
- * and has a model compare the answers with the correct ones. Each step is saved when it's finished, so a run that was
- * killed can be continued.
+ * conversations as if they had happened on their dates, and a private service learns from them. Then it answers the
+ * data set's questions with the help of recall, and another model compares the answers with the correct ones. Every
+ * step is saved, so you can continue a run that was killed.
  *
  * Exits with 0 if all questions were judged, and with 2 if no model was asked or a step failed.
  */
@@ -53,13 +53,12 @@ const options = readOptions(
   usage,
 );
 /**
- * Assumptions for the cost estimate. They apply to one batch of this size, whose statements are extracted and then
- * consolidated with existing memories.
+ * Assumptions for the cost estimate. In a batch of this size, we extract statements and then consolidate them with
+ * existing memories.
  */
 const perBatch = { bytes: 60_000, consolidationCharacters: 40_000, outputTokens: 8_000 };
 /**
- * Assumptions for the cost estimate. They apply to one question. Recall can insert this much text into the prompt, and
- * the responses are about this long.
+ * More assumptions, for one question: how much text recall can insert into the prompt, and how long the responses are.
  */
 const perQuestion = { recallCharacters: 4_500, answerTokens: 60, verdictTokens: 20 };
 
@@ -79,8 +78,8 @@ async function run(startVendor) {
     .slice(0, toCount('conversations', options.conversations))
     .map((each) => ({ ...each, questions: each.questions.slice(0, toCount('questions', options.questions)) }));
 
-  // Each combination of models, prompts and conversations gets its own folder, because the service learns different
-  // memories with each of them.
+  // What the service learns depends on the models, the prompts and the conversations, so each combination has its own
+  // folder.
   const learned = [promptVersion(), config.resolve(learning), config.resolve('memory-consolidate'), sha256(text).toString('hex')];
   const folder = join(cacheDirectory(), 'evaluation', `memory-${sha256(JSON.stringify(learned)).toString('hex').slice(0, 12)}`);
   /** @type {Awaited<ReturnType<typeof openResults<import('./memory-loop.js').Judged>>>} */
@@ -122,7 +121,7 @@ async function run(startVendor) {
   let spent = 0;
   if (toLearn.length + open.length > 0) {
     const dataDir = join(folder, 'gateway');
-    // This has to happen before the start, because an embedded database can't be used by two processes.
+    // Record the conversations before the service starts, because only one process can use an embedded database.
     const database = await openWhenFree(dataDir);
     try {
       await migrate(database);
@@ -158,7 +157,10 @@ async function run(startVendor) {
   return judged.every(({ verdict }) => verdict !== 'unclear') ? 0 : 2;
 }
 
-/** Retries for a while, because the service of a killed run takes some seconds to stop. @param {string} dataDir */
+/**
+ * A run that was killed may have left a service behind, which takes some seconds to stop. So keep trying for a while.
+ * @param {string} dataDir
+ */
 async function openWhenFree(dataDir) {
   for (let triesLeft = 30; ; triesLeft -= 1) {
     try {
@@ -171,7 +173,7 @@ async function openWhenFree(dataDir) {
 }
 
 /**
- * Copies the user's configuration, and changes it so that conversations are learned as soon as they've been recorded.
+ * Writes a copy of the user's configuration that doesn't wait for a conversation to end before learning from it.
  * @param {string} folder
  */
 async function writeConfig(folder) {
@@ -187,7 +189,7 @@ async function writeConfig(folder) {
   // Contains vendor keys, so remove the file on every exit, including signals.
   process.once('exit', () => rmSync(path, { force: true }));
   await writeFile(path, document.toString(), { mode: 0o600 });
-  // Use the same embedder as the user's own service, because search by meaning depends on it.
+  // Search by meaning depends on the embedder, so use the one that the user's service has.
   return { GATEWAY_CONFIG: path, GATEWAY_LOCAL_EMBEDDER: process.env.GATEWAY_LOCAL_EMBEDDER };
 }
 

@@ -1,4 +1,7 @@
-/** Learns from a case's conversations with the service's own code, but without Temporal and with any model. */
+/**
+ * Learns from the conversations of a case. This is the service's own code, but it can use any model and doesn't need
+ * Temporal.
+ */
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { buildConsolidationPrompt } from '../../src/memory/learning/consolidation.ts';
@@ -17,7 +20,10 @@ import { createProject, recordConversation } from './record.js';
  * reason for each refused statement
  */
 
-/** Returns the prompts for learning. If they change, we can't reuse earlier results. */
+/**
+ * Returns everything in the prompts that can change the result. Earlier results can only be reused if it's still the
+ * same.
+ */
 export function promptVersion() {
   const { system, schema } = buildExtractionPrompt([], null);
   return JSON.stringify([system, schema, buildConsolidationPrompt({ subject: null, added: [], known: [], facts: [] })]);
@@ -34,8 +40,8 @@ export function datedMessages({ date, messages }) {
 }
 
 /**
- * Learns from a case's conversations in a new project. If the model throws, we rethrow the error, and the project keeps
- * everything that has been learned so far.
+ * Learns from the conversations of a case, for which it creates a new project. If the model throws an error, so do we,
+ * but the project keeps what it has learned until then.
  * @param {Database} database
  * @param {LearningCase} learningCase
  * @param {AskModel} ask
@@ -91,7 +97,7 @@ async function learnBatches(database, projectId, ask) {
       const key = { ...run, position };
       const messages = await readGroupMessages(database, key);
       for (const step of [activities.learnGroup, activities.consolidateGroup]) {
-        // `wait` means that the response was unusable. Try again, like the workflow does.
+        // `wait` means that we couldn't use the response. The workflow would try again, so do the same.
         while ((await step(key, signal)).kind === 'wait');
       }
       refusals.push(...(parseExtraction(responses.pop() ?? '', messages)?.refusals ?? ['unusable']));

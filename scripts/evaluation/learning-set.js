@@ -1,6 +1,6 @@
 /**
- * Reads the data for `npm run evaluate-learning`, which are short conversations and what should and shouldn't be
- * learned from them. Each file in `scripts/learning-set` is a category.
+ * Reads the data for `npm run evaluate-learning`. It consists of short conversations, together with what we should
+ * learn from them and what we shouldn't. Each file in `scripts/learning-set` is a category.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -15,15 +15,15 @@ const day = z.iso.date();
 const defaultSubject = 'account-1';
 
 /**
- * A message of a conversation. `date` applies to this message and to all that follow. A tool's result belongs to the
- * assistant's message before it.
+ * A message of a conversation. If it has a `date`, this is also the date of the messages after it. The result of a tool
+ * is stored with the assistant's message before it.
  */
 const message = z
   .strictObject({ user: z.string(), date: day.optional() })
   .or(z.strictObject({ assistant: z.string() }))
   .or(z.strictObject({ tool: z.string() }));
 
-/** A statement by the scripted model. If it has to be refused, `refused` is the reason. */
+/** What the scripted model states. If we're supposed to refuse the statement, `refused` says for which reason. */
 const scripted = z.strictObject({
   text: z.string(),
   evidence: z.string(),
@@ -35,8 +35,8 @@ const scripted = z.strictObject({
 });
 
 /**
- * A conversation of a case. Each conversation is learned in its own batch, in the order of the file. The default date,
- * 2026-11-20, is a Friday.
+ * A conversation of a case. Conversations are learned one after the other, each in its own batch. By default they
+ * happen on 2026-11-20, which is a Friday.
  */
 const conversation = z.strictObject({
   subject: z.string().default(defaultSubject),
@@ -45,7 +45,10 @@ const conversation = z.strictObject({
   scripted: z.array(scripted),
 });
 
-/** Requires a memory that matches all patterns and has this kind, subject and date. Patterns are case-insensitive. */
+/**
+ * There has to be a memory that matches all of these patterns (ignoring case), and that has this kind, subject and
+ * date.
+ */
 const expectation = z.strictObject({
   all: z.array(pattern).min(1),
   kind: z.enum(itemKinds).optional(),
@@ -53,10 +56,7 @@ const expectation = z.strictObject({
   date: day.optional(),
 });
 
-/**
- * A memory that must not be learned. With a subject, the case only fails if a memory of this subject matches the
- * pattern.
- */
+/** Something that we must not learn. If there's a subject, only memories about that subject count. */
 const exclusion = pattern.transform((text) => ({ pattern: text, subject: null })).or(z.strictObject({ pattern, subject: z.string() }));
 
 const learningCase = z.strictObject({

@@ -1,6 +1,6 @@
 /**
- * The steps of `npm run evaluate-memory`. We record old conversations, wait until the service has learned from them,
- * ask questions about them, and have a second model judge the answers.
+ * The steps of `npm run evaluate-memory`. We record old conversations and wait until the service has learned from them.
+ * Then we ask questions about them, and let a second model judge the answers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createProject, recordConversation, recordedSource } from './record.js';
@@ -20,8 +20,8 @@ export function projectOf({ id }) {
 }
 
 /**
- * Records a conversation, unless it has been recorded before. This is a single transaction, so that either all of its
- * sessions are recorded or none.
+ * Records a conversation, unless it has been recorded before. Everything happens in one transaction, so that we never
+ * record just some of its sessions.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {Dialogue} dialogue
  */
@@ -38,15 +38,15 @@ export async function recordDialogue(database, dialogue) {
 }
 
 /**
- * Waits until the service has learned from all messages of a conversation. Throws if a batch has failed. You can run
- * the evaluation again to retry it.
+ * Waits until the service has learned from all messages of a conversation. If a batch fails, throws an error. The next
+ * evaluation will retry the batch.
  * @param {Client} client
  * @param {Dialogue} dialogue
  * @param {(text: string) => void} report called when the progress changes
  */
 export async function awaitLearned(client, dialogue, report) {
   const project = projectOf(dialogue);
-  // Plus one response of the assistant per session.
+  // For each session, we've also stored one response of the assistant.
   const expected = dialogue.sessions.reduce((sum, { messages }) => sum + messages.length + 1, 0);
   for (const state of ['failed', 'stopped']) await client.admin('POST', '/provision/batches/replay', { project, state });
   for (let last = ''; ; await sleep(pollMs)) {
@@ -106,8 +106,8 @@ const verdictSchema = {
 export async function askQuestion(client, { text: question, answer: expected }, models) {
   const { text: answer, recalled } = await client.complete(
     { model: models.answer, messages: chat(answerPrompt, question) },
-    // The project only records calls of the application `recordedSource`. This call has a different one, so that the
-    // service doesn't learn from the question.
+    // Only calls of the application `recordedSource` are recorded. Use a different one here, because the service
+    // shouldn't learn from our questions.
     { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': subject, 'x-gateway-source': `${recordedSource}-questions` },
   );
   const judged = JSON.stringify({ question, correct_answer: expected, answer });
@@ -128,7 +128,7 @@ function chat(system, text) {
 }
 
 /**
- * Returns `unclear` if the response contains neither label or both of them.
+ * We can only use the verdict if it has exactly one label. Otherwise, returns `unclear`.
  * @param {string} text
  * @returns {Judged['verdict']}
  */

@@ -1,4 +1,4 @@
-/** Records old conversations with their dates, as if the calls had been made at that time. */
+/** Stores old conversations as if the calls had been made on their dates. */
 import { randomUUID } from 'node:crypto';
 import { internalKeyId, noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -9,13 +9,13 @@ import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 /** @typedef {{ role: 'user' | 'assistant' | 'tool', text: string, at: Date }} Message */
 
 /**
- * Only calls from this application are recorded. We ask questions as a different application, so that they aren't
- * learned.
+ * The project only records calls of this application. Questions come from a different one, because we don't want to
+ * learn from them.
  */
 export const recordedSource = 'evaluation';
 
 /**
- * Creates a project that starts a batch as soon as there is a message. Returns the project's id.
+ * Creates a project that learns from every message immediately, and returns its id.
  * @param {Queries} tx
  * @param {string} slug
  */
@@ -30,7 +30,8 @@ export async function createProject(tx, slug) {
 }
 
 /**
- * Stores a call for each day. Its request is the history, and its response is the assistant's last message on that day.
+ * Stores one call per day. It has the whole history up to then as its request, and the assistant's last message of the
+ * day as its response.
  * @param {Queries} tx
  * @param {{ projectId: string, subject: string, source?: string, messages: readonly Message[] }} conversation each
  * open conversation of a subject needs its own source, because otherwise they'd be treated as one

@@ -1,7 +1,7 @@
 /**
- * Keeps a model's responses in a file, so that a run with a vendor can be repeated later without asking the vendor.
- * Each response is stored under the hash of its prompt. Memories have different ids in each run, so prompts and
- * responses refer to them by their position in the sorted list.
+ * Keeps a model's responses in a file, so that we can repeat a run later without asking the vendor again. To find a
+ * response, we use a hash of its prompt. Memories have different ids in each run, so in the file they're numbered by
+ * their position in a sorted list.
  */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -50,13 +50,14 @@ export async function openReplay(path) {
   let consolidations = 0;
   return {
     model: recording.model,
-    /** Returns the cases that the model hasn't seen with the current prompt. */
+    /** Returns the cases that we couldn't replay, because the model has never been asked with the current prompt. */
     unrecorded: () => [...unrecorded],
-    /** Returns how many consolidations were left out. */
+    /** Returns how often we had no response to a consolidation and left it out. */
     leftOut: () => consolidations,
     /**
-     * A consolidation depends on what was learned before it, so its prompt also changes if we refuse other statements
-     * than before. In this case, we leave it out and only judge the extraction.
+     * Replays a model's responses for a case. The prompt of a consolidation contains what has been learned before, so
+     * if we now refuse other statements than in the recorded run, there's no response for it. We leave it out in this
+     * case and only judge the extraction.
      * @param {string} caseId @returns {AskModel}
      */
     replayFor: (caseId) => async (prompt, conversation) => {
@@ -79,7 +80,8 @@ async function read(path) {
   if (text === null || text === '') return null;
   const [head, ...entries] = text.split('\n').flatMap(parseLine);
   if (head?.format !== format) throw new Error(`${path}: not a recording of evaluate-learning`);
-  // Terminate a truncated line, so that the next response starts on its own line.
+  // If a process was killed while writing, the last line isn't complete. Terminate it, so that the next response gets
+  // its own line.
   if (!text.endsWith('\n')) await appendFile(path, '\n');
   return { model: head.model, entries };
 }
@@ -94,8 +96,8 @@ function parseLine(line) {
 }
 
 /**
- * Returns the responses to a prompt one after the other, because a model may have been asked again after a response that
- * we couldn't use.
+ * A model may have been asked again because its first response was unusable. So if a prompt has several responses, we
+ * return them in the order in which they were recorded.
  * @param {readonly Entry[]} entries
  */
 function takeInOrder(entries) {

@@ -1,14 +1,14 @@
 /**
- * Stores an evaluation's results in the cache directory, one per line. Results cost money, so a run that was killed can
- * continue where it left off.
+ * Keeps the results of an evaluation in the cache directory, one per line. Each result costs money, so a run that was
+ * killed shouldn't have to start over.
  */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { sha256 } from '../../src/core/sha256.ts';
 
 /**
- * Opens the file. The key of a result has to include everything that the result depends on, such as the model, the
- * prompt and the question.
+ * Opens the file. The parts that identify a result have to include everything that it depends on, such as the model,
+ * the prompt and the question.
  * @template Result
  * @param {string} path
  */
@@ -25,7 +25,8 @@ export async function openResults(path) {
       const { key, result } = JSON.parse(line);
       results.set(key, result);
     } catch {
-      // A process was killed while it was writing this line. The result is lost, so the question has to be asked again.
+      // The line is incomplete, because a process was killed while writing it. We've lost this result and will have to
+      // ask again.
     }
   }
   // Terminate a truncated line, so that the next result starts on its own line.
@@ -34,8 +35,7 @@ export async function openResults(path) {
     /** @param {readonly unknown[]} parts */
     has: (parts) => results.has(toKey(parts)),
     /**
-     * Returns the stored result for these parts if there is one. Otherwise runs `work`, and stores its result before
-     * returning it.
+     * Returns the result that is stored for these parts. If there is none yet, gets it from `work` and stores it.
      * @param {readonly unknown[]} parts
      * @param {() => Promise<Result>} work
      * @returns {Promise<Result>}

@@ -1,6 +1,6 @@
 /**
- * A scripted model that returns the statements which the learning set contains for a conversation. Some of them are
- * correct, and others have to be refused.
+ * Pretends to be a model. For each conversation, it returns the statements in the learning set. Some of them are
+ * correct, and we expect the others to be refused.
  */
 
 /** @type {import('./learn.js').AskModel} */
@@ -10,8 +10,8 @@ export async function askScripted({ job }, { scripted }) {
 }
 
 /**
- * Compares the refused statements with those that should have been refused, and returns the differences. This includes
- * statements that were refused for the wrong reason.
+ * Finds the differences between the statements that were refused and those that should have been. It also counts as a
+ * difference if the reason isn't the expected one.
  * @param {import('./learning-set.js').LearningCase} learningCase
  * @param {import('./learn.js').Learned} learned
  */

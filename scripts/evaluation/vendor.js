@@ -1,6 +1,6 @@
 /**
- * Lets evaluations use the user's models through a private gateway. It has the same configuration and vendor keys as
- * `npm start` in this folder.
+ * Runs a private gateway, so that evaluations can use the user's models. It has the configuration and vendor keys that
+ * `npm start` would use in this folder.
  */
 import { loadConfig, readConfigSource } from '../../src/config/load.ts';
 import { adminToken, createKey, createPrograms } from '../programs.js';
@@ -23,7 +23,7 @@ export function readVendorConfig() {
      */
     chooseTier: (tiers) => tiers.find((tier) => (config.tiers[tier] ?? []).length > 0) ?? null,
     /**
-     * Returns the models of a tier. Any other name is a model, and is returned unchanged.
+     * Returns the models of a tier. If there's no such tier, the name must be a model's.
      * @param {string} model
      */
     resolve: (model) => config.tiers[model] ?? [model],
@@ -39,7 +39,7 @@ export function readVendorConfig() {
  */
 
 /**
- * Runs an evaluation, and exits with the status that it returns. If it throws, exits with 2.
+ * Runs an evaluation and exits with the status that it returns, or with 2 if it throws.
  * @param {(startVendor: StartVendor) => Promise<number>} evaluate
  */
 export async function runWithVendor(evaluate) {
@@ -75,10 +75,7 @@ async function startVendor({ dataDir, project, temporal = false, env = {} }) {
   return { ...(await connect(project)), connect, stop: () => programs.stopAll() };
 }
 
-/**
- * Creates a client that calls the gateway with a key.
- * @param {{ url: string, key: string, adminToken: string }} gateway
- */
+/** @param {{ url: string, key: string, adminToken: string }} gateway */
 export function createClient({ url, key, adminToken: token }) {
   /** @param {string} method @param {string} path @param {string} authorization @param {unknown} body @param {Record<string, string>} [headers] */
   const send = async (method, path, authorization, body, headers = {}) => {
@@ -101,8 +98,8 @@ export function createClient({ url, key, adminToken: token }) {
     admin: async (method, path, body) => (await send(method, path, token, body)).body,
     readSpend,
     /**
-     * Makes a chat completion. Returns its text, and how many memories recall has inserted into the prompt. By default,
-     * the call doesn't use memory.
+     * Makes a chat completion without memory, unless you pass other headers. Returns its text and how many memories
+     * recall has inserted into the prompt.
      * @param {Record<string, unknown>} body
      * @param {Record<string, string>} [headers]
      * @returns {Promise<Answer>}

@@ -1,7 +1,7 @@
 /**
- * A vendor that works until we turn on a fault. It forwards requests to the scripted vendor. During a fault, it
- * replaces the model by one that fails. Each provider has its own path (`<url>/<provider>/v1`), so that a fault only
- * affects a single provider.
+ * A vendor that works until we turn on a fault. It forwards requests to the scripted vendor, and during a fault it asks
+ * for a model that fails. Each provider has its own path (`<url>/<provider>/v1`), so a fault only affects this
+ * provider.
  */
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
@@ -20,7 +20,7 @@ export async function createFickleVendor(scriptedVendorUrl) {
     const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
     const forwarded = httpRequest(`${scriptedVendorUrl}/${path.join('/')}`, { method: 'POST', headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
-      // `pipeline` destroys our response if the scripted vendor aborts its own.
+      // If the scripted vendor aborts its response, `pipeline` does the same to ours.
       pipeline(answer, response, () => undefined);
     });
     forwarded.on('error', () => response.destroy());

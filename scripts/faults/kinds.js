@@ -37,7 +37,7 @@ const noticeMs = 3_000;
 
 const none = (/** @type {Call[]} */ failed) => failed.length === 0;
 /**
- * Allows only those calls to fail that were in flight when the fault began.
+ * Some calls were in flight when the fault began. Those may fail, but no others.
  * @param {Call[]} failed
  * @param {number} beganAt
  */
@@ -46,7 +46,7 @@ const inFlightOnly = (failed, beganAt) => failed.length <= callers + 1 && failed
 const atFirstOnly = (failed, beganAt) => failed.every(({ startedAt }) => startedAt <= beganAt + noticeMs);
 
 /**
- * Creates a fault that can be turned on and off for a provider.
+ * Creates a fault that makes all calls to a provider fail, by sending them to this model.
  * @param {string} provider
  * @param {string} model a model of the scripted vendor
  */
@@ -56,7 +56,7 @@ const vendorFault = (provider, model) => ({
   end: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, null),
 });
 
-/** Provider names. Each of them gets a fault. */
+/** The providers that can have a fault. */
 export const providers = ['failing', 'down', 'hanging', 'cutting', 'throttling'];
 
 /** @type {Readonly<Record<string, Kind>>} */
@@ -198,8 +198,7 @@ export const kinds = {
       await sleep(2_000);
       let downSeconds = 0;
       for (const name of /** @type {const} */ (['gateway-1', 'gateway-2', 'worker'])) {
-        // Wait for the exit here. `end` would time out, because this process only exits after its last stream has
-        // ended.
+        // This process only exits after its last stream has ended, for which `end` wouldn't wait long enough.
         const process = stack.processOf(name);
         process.child.kill('SIGTERM');
         await process.exited;
@@ -216,7 +215,7 @@ export const kinds = {
   },
 };
 
-/** Writes to the file until the disk is full. @param {string} file */
+/** Fills the disk by appending to a file. @param {string} file */
 function fill(file) {
   const descriptor = openSync(file, 'a');
   for (const size of [1_048_576, 4_096, 1]) {

@@ -1,6 +1,6 @@
 /**
- * Generates the steady load. Several loops send one call after another, and half of the calls are streamed. Another
- * loop states facts that memory should learn.
+ * Generates the steady load. Several loops send one call after another. Half of the calls are streamed. One more loop
+ * tells the gateway facts that memory should learn.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 

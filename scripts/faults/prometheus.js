@@ -1,4 +1,7 @@
-/** Runs a private Prometheus with the rules and intervals in deploy/prometheus, to find out when alerts fire. */
+/**
+ * Runs a private Prometheus. It has the rules and intervals in deploy/prometheus, so that we find out when the alerts
+ * fire.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -13,8 +16,8 @@ import { BootstrapError } from '../npm.js';
 /** @typedef {{ alert: string, labels: Record<string, string> }} FiringAlert */
 
 /**
- * Divides all durations in the configuration or the rules by `scale`. This includes thresholds in seconds, e.g. for the
- * journal's lag.
+ * Makes all durations in the configuration and the rules shorter by this factor, including thresholds in seconds, e.g.
+ * for the lag of the journal.
  * @param {string} text @param {number} scale
  */
 export function scaleDurations(text, scale) {

@@ -1,7 +1,4 @@
-/**
- * Causes the requested faults one after the other under a steady load, and reports what callers and operators have
- * noticed.
- */
+/** Causes one fault after another while there's a steady load. Reports what callers and operators have noticed. */
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,16 +28,19 @@ import { watchSigns } from './watch.js';
  */
 
 /**
- * How long we run the load before and after each fault. In this time, the gateway learns how long the vendors usually
- * take.
+ * How long the load runs before and after each fault. The gateway needs this time to learn how fast the vendors usually
+ * are.
  */
 const quietSeconds = 15;
-/** Long enough for the slowest alert, which fires after 15 minutes. */
+/** The slowest alert fires after 15 minutes, so wait a bit longer than that. */
 const longestAlertSeconds = 1_100;
-/** Some signs take the same time at any scale, e.g. a connection that is closed after a fixed timeout. */
+/** Scaling has no effect on some of the signs, e.g. if a connection is closed after a fixed timeout. */
 const otherSignsSeconds = 150;
 const storedLimitMs = 180_000;
-/** How long a process may be down in production until the alert GatewayDown fires (deploy/prometheus/alerts.yaml). */
+/**
+ * How long a process can be down until the alert GatewayDown fires. This is the time in production
+ * (deploy/prometheus/alerts.yaml).
+ */
 const gatewayDownSeconds = 120;
 
 /** @param {string[]} args the command-line arguments */
@@ -50,7 +50,7 @@ export async function runFaults(args) {
   const rows = [];
   const stack = await startStack({ scale: options.scale, providers });
   const database = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 });
-  // If PostgreSQL is killed while this connection is idle, no query reports the error.
+  // When we kill PostgreSQL, this connection may be idle. The error then isn't part of any query, so it would crash us.
   database.on('error', () => undefined);
   try {
     console.log(`${cpus()[0]?.model}, ${cpus().length} processors, Node ${process.versions.node}`);
@@ -70,7 +70,7 @@ export async function runFaults(args) {
 }
 
 /**
- * Groups faults that can happen at the same time.
+ * Puts the faults that can happen at the same time into one group.
  * @param {string[]} names
  */
 function groupKinds(names) {
@@ -116,8 +116,8 @@ async function measure(name, { stack, database, scale, streamSeconds }) {
   if (lost.length > 0) broken.push(`${lost.length} lost`);
   if (doubled.length > 0) broken.push(`${doubled.length} doubled`);
   if (kind.expected.alert === null) {
-    // Scaling shortens the rules' wait but not the time that a process takes to start. So GatewayDown may fire here
-    // when it wouldn't in production.
+    // We scale the time that the rules wait, but a process still needs as long to start as in production. So don't
+    // count GatewayDown if it wouldn't have fired in production.
     const isTooEarly = (/** @type {string} */ text) =>
       scale > 1 && text.startsWith('alert GatewayDown') && (extra?.downSeconds ?? 0) < gatewayDownSeconds;
     const alerts = [...watch.others.values()].filter(({ text }) => /^alert .*critical/.test(text) && !isTooEarly(text));
@@ -138,7 +138,8 @@ async function measure(name, { stack, database, scale, streamSeconds }) {
 }
 
 /**
- * Waits until all answered calls are stored and all facts are learned. Returns those that are missing or duplicated.
+ * Waits until all answered calls are stored and all facts are learned. If it takes too long, returns what is missing.
+ * Also returns what is stored more than once.
  * @param {pg.Pool} database
  * @param {string} name
  * @param {string[]} answered

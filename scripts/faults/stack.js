@@ -1,6 +1,6 @@
 /**
- * A complete deployment on one machine: PostgreSQL, Temporal, HAProxy with Compose's configuration, two API processes
- * behind it, a worker, vendors and Prometheus.
+ * A complete deployment on one machine. It consists of PostgreSQL, Temporal, HAProxy with the configuration that we use
+ * in Compose, two API processes behind it, a worker, vendors and Prometheus.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -24,17 +24,17 @@ import { startPrometheus } from './prometheus.js';
 /** @type {readonly ProcessName[]} */
 export const processNames = ['gateway-1', 'gateway-2', 'worker'];
 /**
- * How long the gateway waits for the first byte. It notices a hanging vendor within a minute, so this has to be longer.
- * The default of five minutes would make the run too slow.
+ * How long the gateway waits for the first byte. It can notice a hanging vendor before that, within a minute, which is
+ * what we want to see. With the default of five minutes, the run would take too long.
  */
 const firstByteTimeoutSeconds = 120;
 /**
- * Even a process on a busy machine should respond within this time. A killed one doesn't keep us waiting, because it
- * refuses the connection.
+ * A process may be slow if the machine is busy, but it should respond within this time. Killed processes refuse the
+ * connection, so we don't wait for them.
  */
 const readinessLimitMs = 10_000;
 const readyLimitMs = 600_000;
-/** The disk has to be larger than the journal's ballast file and two segments. */
+/** Large enough for the journal's ballast file and two of its segments. */
 const smallDisk = '64m';
 
 /**
@@ -76,7 +76,7 @@ export async function startStack({ scale, providers }) {
     })();
     return stopped;
   };
-  // Without these handlers, Ctrl-C would leave a dozen processes behind.
+  // If somebody presses Ctrl-C, stop the dozen processes that we've started.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop().finally(() => process.exit(1)));
   try {
     const [postgres, temporal, scriptedVendor] = await Promise.all([
@@ -120,7 +120,7 @@ export async function startStack({ scale, providers }) {
       TEMPORAL_ADDRESS: temporal.address,
       TEMPORAL_NAMESPACE: 'faults',
       TEMPORAL_CREATE_NAMESPACE: 'true',
-      // empty for the default, like in docker-compose.yml
+      // empty means the default, as in docker-compose.yml
       GATEWAY_STOP_DELAY_SECONDS: '',
     });
 
@@ -210,7 +210,7 @@ export async function startStack({ scale, providers }) {
   }
 }
 
-/** Returns false if the user isn't allowed to mount a file system. @param {string} folder */
+/** Mounts a small disk. Returns false if the user isn't allowed to do this. @param {string} folder */
 function mountDisk(folder) {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return false;
   try {

@@ -1,6 +1,6 @@
 /**
- * Watches what an operator would see during a fault (`/readyz`, metrics, alerts and logs), and records when each sign
- * first appears.
+ * Watches what an operator would see during a fault, i.e. `/readyz`, metrics, alerts and logs. Records how long it
+ * takes until each sign appears.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processNames } from './stack.js';
@@ -26,21 +26,21 @@ import { processNames } from './stack.js';
 const intervalMs = 250;
 
 /**
- * Starts watching. Wait for `begin`, cause the fault, and call `stop` at the end.
+ * Starts to watch. When `begin` resolves, cause the fault, and at the end call `stop`.
  * @param {import('./stack.js').Stack} stack
  * @param {Expected} expected
  */
 export function watchSigns(stack, expected) {
   /** @type {Signs} */
   const signs = { readyz: null, metric: null, alert: null, log: null };
-  /** Alerts that were already firing before the fault. @type {Set<string>} */
+  /** Alerts that were firing before, which don't count. @type {Set<string>} */
   const earlier = new Set();
   /**
-   * Signs that don't belong to this fault.
+   * Signs that we've seen but didn't expect.
    * @type {Map<string, Sign>}
    */
   const others = new Map();
-  /** How many bytes of each process's log we have already read. @type {Map<object, number>} */
+  /** Where we stopped reading each process's log, in bytes. @type {Map<object, number>} */
   const offsets = new Map();
   /** @type {PromiseWithResolvers<void>} */
   const hasBegun = Promise.withResolvers();
@@ -95,8 +95,8 @@ export function watchSigns(stack, expected) {
       await sleep(intervalMs);
     }
   })();
-  // `stop` rethrows the error. The empty handler prevents an unhandled rejection before that, which would end this
-  // process before it has stopped the other programs.
+  // The error is rethrown by `stop`. Until somebody calls that, an unhandled rejection would end this process and leave
+  // the other programs running.
   watching.catch(() => undefined);
   return {
     signs,
@@ -107,7 +107,7 @@ export function watchSigns(stack, expected) {
     },
     seconds: () => (performance.now() - startedAt) / 1_000,
     /**
-     * Returns the expected signs that are still missing.
+     * Returns the expected signs that we haven't seen.
      * @returns {string[]}
      */
     missing: () =>

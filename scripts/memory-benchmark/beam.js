@@ -1,15 +1,15 @@
 /**
- * Reads the part of BEAM with 100,000 tokens per conversation. It has twenty conversations between a person and a
- * model, and 400 questions. 355 of these name the messages that contain the answer (`source_chat_ids`). We don't tune
- * anything on this data set.
+ * Reads the part of BEAM whose conversations have 100,000 tokens each. There are twenty conversations between a person
+ * and a model, and 400 questions, 355 of which name the messages that contain the answer (`source_chat_ids`). We never
+ * tune anything on this data set.
  */
 
-/** The maximum length of a memory. Longer messages are split into several memories. */
+/** If a message is longer than this, we split it into several memories. */
 const maxLength = 4_000;
 const months = 'January February March April May June July August September October November December'.split(' ');
 
 /**
- * Turns messages into memories. Skips questions that don't name a message in the conversation.
+ * Turns messages into memories. A question has to name at least one message of the conversation, or we skip it.
  * @param {string} id the conversation's id
  * @param {string} chat the content of `chat_trunecated.json` if the conversation has one, because its questions were
  * made from that part, or else of `chat.json`
@@ -50,8 +50,8 @@ export function parseBeam(id, chat, probingQuestions) {
 }
 
 /**
- * Splits a text into parts of at most `limit` code units. Each part ends at the last line break or space in its second
- * half.
+ * Splits a text into parts of at most `limit` code units. We cut at a line break or, if there is none in the second
+ * half of a part, at a space.
  * @param {string} text
  * @param {number} limit in UTF-16 code units
  */
@@ -69,7 +69,7 @@ export function splitText(text, limit) {
 }
 
 /**
- * Flattens a list, or an object of lists, to the numbers in it.
+ * Collects all numbers in a list or an object, however deeply they're nested.
  * @param {unknown} value
  * @returns {number[]}
  */

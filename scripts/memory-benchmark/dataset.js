@@ -1,6 +1,6 @@
 /**
- * Loads the data sets for `npm run benchmark-memory` from files, or downloads them into the cache directory. Their
- * revisions and hashes are pinned, so that everybody asks the same questions. The repository contains none of the data.
+ * Loads the data sets of `npm run benchmark-memory` from files, or downloads them into the cache directory. They aren't
+ * part of the repository. Revisions and hashes are pinned, so that everybody asks the same questions.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -42,21 +42,21 @@ const locomo = {
 };
 const beam = {
   url: 'https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/b2a3ee8ba12d68f83143dda191097dc3e028ddd3/chats/100K',
-  /** The hash of a text that contains the SHA-256 hashes of all files, one per line, in the order of `beamFiles`. */
+  /**
+   * To check all files at once, this is the SHA-256 of a text in which each line is the SHA-256 of a file. The files
+   * are in the order of `beamFiles`.
+   */
   sha256: '9e7ec29263f1a9bb0df16c370bcfe2099144f1083470a26440f64f3f864d8a01',
   conversations: 20,
   /**
-   * Conversations of which the dataset has a shorter version, `chat_trunecated.json`. Their questions are about that
-   * version.
+   * These conversations also exist in a shorter version, `chat_trunecated.json`. That's the version that their
+   * questions are about.
    */
   cut: [5, 7, 10, 11, 12, 16, 17, 18, 19, 20],
 };
 const xquad = {
   url: 'https://raw.githubusercontent.com/google-deepmind/xquad/7d30520c717524000f0d9d2f9c10a069acd9d285',
-  /**
-   * Checks all files at once. It's the SHA-256 of a text with one line per file, in the order of `xquadLanguages`, and
-   * each line is the SHA-256 of that file.
-   */
+  /** The same for these files. They're in the order of `xquadLanguages`. */
   sha256: 'd0345e5f3a604314b52b1c7f6e732780f55d8b82fb1a697fbe5dcdd0d9bcf50c',
 };
 const xquadLanguages = [...languages.tuned, ...languages['held-out']];
@@ -70,7 +70,7 @@ export async function loadLocomo(file) {
   return parseLocomo(await readLocomo(file)).map(mergeEqualTexts);
 }
 
-/** Returns the text of `locomo10.json`. @param {string | undefined} file */
+/** @param {string | undefined} file */
 export async function readLocomo(file) {
   const text = await readGiven(file ?? (await download('locomo10.json', locomo.url, '--locomo FILE')));
   if (sha256(text) !== locomo.sha256) throw new BootstrapError(`LoCoMo: its SHA-256 is not ${locomo.sha256}; the file is another version`);
@@ -94,7 +94,7 @@ export async function loadBeam(folder) {
 }
 
 /**
- * Returns a conversation for each language.
+ * Loads the data set, with one conversation per language.
  * @param {string | undefined} folder with the published files. They're downloaded if this is undefined
  * @returns {Promise<Conversation[]>}
  */
@@ -112,7 +112,7 @@ export async function loadXquad(folder) {
   return xquadLanguages.map((language, index) => mergeEqualTexts(parseXquad(language, texts[index] ?? '')));
 }
 
-/** Lists the files that contain the chat and the questions of each conversation. */
+/** Lists the files of all conversations. There's one with the chat and another one with the questions. */
 function beamFiles() {
   return Array.from({ length: beam.conversations }, (_, index) => index + 1).flatMap((number) => [
     `${number}/${beam.cut.includes(number) ? 'chat_trunecated.json' : 'chat.json'}`,
@@ -121,8 +121,8 @@ function beamFiles() {
 }
 
 /**
- * Merges memories that have the same text. Some messages are repeated, and duplicates would take up two of the first
- * ten results.
+ * In some conversations, the same message appears more than once. If we kept both, they would take up two of the first
+ * ten results, so merge memories with the same text.
  * @param {Conversation} conversation
  * @returns {Conversation}
  */
@@ -146,7 +146,7 @@ async function readGiven(path) {
 }
 
 /**
- * Returns the path of a file in the cache directory, after downloading it if it's missing.
+ * Returns the path of a file in the cache directory. Downloads the file first if necessary.
  * @param {string} name
  * @param {string} url
  * @param {string} alternative the option with which the user can provide the file

@@ -1,6 +1,7 @@
 /**
- * Provides vectors for the plain table and for mem0. Memories have the vectors that the gateway has stored, and
- * questions have those that its `POST /v1/embeddings` returns. Vectors from earlier runs are cached.
+ * Provides vectors for the plain table and for mem0, so that all methods use the same ones. For memories, we take the
+ * vectors that the gateway has stored. For questions, we ask its `POST /v1/embeddings`. Vectors from earlier runs are
+ * cached.
  */
 import { createHash } from 'node:crypto';
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
@@ -11,8 +12,8 @@ import { cacheDirectory } from '../cache.js';
 const batchSize = 16;
 
 /**
- * The prefixes by model, without the provider. The local models were trained with these prefixes for queries. The gateway's search also adds them
- * (src/pipeline/internal/embedder.ts).
+ * What has to come before a query, by the model's name without the provider. These local models were trained like that,
+ * and the gateway's search does the same (src/pipeline/internal/embedder.ts).
  */
 const prefixes = new Map([
   ['bge-small-en-v1.5', 'Represent this sentence for searching relevant passages: '],
@@ -36,14 +37,15 @@ export async function createEmbeddings({ model, request }) {
 
   /** @param {string[]} texts @returns {Promise<number[][]>} the vectors in the order of the texts */
   const embed = async (texts) => {
-    // mem0 replaces line breaks. We do the same, so that we get the same vectors.
+    // Replace line breaks as mem0 does, so that we both get the same vectors.
     const asked = texts.map((text) => text.replaceAll('\n', ' '));
     const missing = [...new Set(asked.filter((text) => !known.has(keyOf(text))))];
     for (let done = 0; done < missing.length; done += batchSize) {
       const batch = missing.slice(done, done + batchSize);
       const vectors = await request(batch);
       for (const [index, text] of batch.entries()) known.set(keyOf(text), toBytes(vectors[index] ?? []));
-      // The semicolon marks a complete line. Lines without one are truncated, and ignored when we read the file.
+      // Each line ends with a semicolon. If a process is killed while writing a line, the semicolon is missing, and we
+      // ignore the line the next time.
       await appendFile(file, batch.map((text) => `${keyOf(text)} ${known.get(keyOf(text))?.toString('base64')};\n`).join(''));
     }
     return asked.map((text) => [...new Float32Array(Uint8Array.from(known.get(keyOf(text)) ?? []).buffer)]);
@@ -55,7 +57,7 @@ export async function createEmbeddings({ model, request }) {
       for (const { text, vector } of computed) known.set(keyOf(text.replaceAll('\n', ' ')), toBytes(vector));
     },
     prefix: prefixes.get(model.split('/').at(-1) ?? '') ?? '',
-    /** Serves `embed` with OpenAI's API, for mem0. */
+    /** Lets mem0 call `embed` through OpenAI's API. */
     async serve() {
       const server = createServer(async (incoming, response) => {
         try {

@@ -1,14 +1,15 @@
 /**
- * Measures how much of the information that an answer needs is in a block of a given size. A prompt costs the same
- * whether or not its tokens help, so this says more about recall than the rank of the first hit.
+ * Measures how much of what an answer needs is part of the block that recall inserts, for blocks of different sizes.
+ * Every token in a block costs something, whether or not it helps, so this tells us more about recall than the rank of
+ * the first hit.
  */
 import { wrapRecalled } from '../../src/dialects/prompt/recalled-block.ts';
 import { toTable } from './report.js';
 
-/** Token budgets. A token is four bytes of text, the same as for a project's budget. */
+/** Sizes of blocks in tokens. As in the budget of a project, a token is four bytes of text. */
 export const budgets = [500, 1_000, 2_000, 4_000];
 const bytesPerToken = 4;
-/** Even the largest block holds fewer memories than this. */
+/** More memories than fit into the largest block. */
 export const maxResults = 150;
 
 /**
@@ -43,8 +44,8 @@ export function measureEvidence({ text, sources }, question) {
 }
 
 /**
- * Fills a block in the simplest way. It takes the memories in order, each with its date, and skips those that don't
- * fit. The block has the same frame as a block from recall.
+ * Fills a block without any cleverness. We go through the memories in order, add each with its date, and skip those
+ * that don't fit any more. The frame around them is the same as in recall.
  * @param {readonly import('./dataset.js').Memory[]} memories best first
  * @param {number} budget
  * @returns {Block}
@@ -66,8 +67,8 @@ export function fillPlainBlock(memories, budget) {
 }
 
 /**
- * Calculates averages over the questions of each part, method and budget. `tokens` is the actual size of the blocks,
- * which can be smaller than the budget.
+ * Averages over the questions, separately for each part, method and budget. `tokens` is the actual size of the blocks.
+ * It can be smaller than the budget.
  * @param {readonly MeasuredEvidence[]} measured
  */
 export function summarizeEvidence(measured) {

@@ -1,6 +1,7 @@
 /**
- * Creates a file with a conversation's memories that the gateway can import (docs/memory-export.md). To the gateway,
- * the memories look as if they had been learned, and each session is a separate conversation with its own date.
+ * Creates a file with the memories of a conversation, for the gateway to import (docs/memory-export.md). For the
+ * gateway, it looks as if it had learned the memories itself, from one conversation per session with the session's
+ * date.
  */
 import { v7 } from 'uuid';
 

@@ -1,5 +1,6 @@
 /**
- * Runs the gateway that we're measuring. It's a separate process with PostgreSQL and Temporal, and we only use its API.
+ * Runs the gateway that we measure. It's a process of its own with PostgreSQL and Temporal. We only talk to it through
+ * its API.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,8 +41,8 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
   const given = config === undefined ? {} : parse(await readFile(config, 'utf8'));
   await mkdir(folder, { recursive: true });
   const file = join(folder, 'gateway.yaml');
-  // The default deadline is meant for production. On a busy machine, recall could miss it and the benchmark would count
-  // that as a bad result.
+  // Give recall more time than in production. On a busy machine it might otherwise miss its deadline, which would look
+  // like a bad result.
   const memory = { ...given?.memory, recall_deadline_ms: recallDeadlineMs };
   await writeFile(file, stringify({ ...given, memory, tiers: { ...given?.tiers, embed: [model] } }));
   const env = {
@@ -70,7 +71,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
     const { data } = await send('POST', '/v1/embeddings', embeddingKey, { model, input: texts });
     return data.map((/** @type {{ embedding: number[] }} */ { embedding }) => embedding);
   };
-  // Retry, because the local model is still being loaded in the background.
+  // The local model may still be loading, so try again.
   for (const limitAt = performance.now() + readyLimitMs; ; await sleep(pollMs)) {
     const error = await embed(['text']).then(
       () => null,
@@ -79,7 +80,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
     if (error === null) break;
     if (!model.startsWith('local/') || performance.now() > limitAt) throw error;
   }
-  /** Counts words as the daily cleanup does. The last count may be from before the last memories were imported. */
+  /** Counts the words now. The daily cleanup does this as well, but possibly before all memories were imported. */
   const refreshStatistics = async () => {
     await client.query('update memory_embeddings set counted_at = null');
     const database = openServerDatabase({ connectionString: databaseUrl, statementTimeoutMs: 0 });
@@ -89,10 +90,11 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
   };
   return {
     embed,
-    /** Returns the memory that the gateway and its child processes use. The embedder is one of them. */
+    /** Returns how much memory the gateway uses, including its child processes (one of which is the embedder). */
     memoryBytes: () => memoryBytes(program.pid),
     /**
-     * Imports a conversation's memories into the project with this name. With a subject, they belong to that end user.
+     * Imports the memories of a conversation into a project, which is created if necessary. If there's a subject, they
+     * belong to that end user.
      * @param {string} project
      * @param {import('./dataset.js').Memory[]} memories
      * @param {string | null} subject
@@ -102,8 +104,8 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       const file = toExportFile(project, memories, subject);
       const { records } = await send('POST', `/provision/teams/${project}/memory/import`, adminToken, file);
       /**
-       * The gateway masks everything that looks like a credential when it stores a text, so we have to look up the
-       * masked texts.
+       * When the gateway stores a text, it masks anything that looks like a credential. So the texts that we look up
+       * later are the masked ones.
        */
       const sources = new Map(memories.map((memory) => [maskCredentials(memory.text), memory.sources]));
       return { project, key, subject, sources, refused: Number(records.item?.refused ?? 0) };
@@ -121,8 +123,8 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       }
     },
     /**
-     * Returns the vectors of memories that are stored as a single passage. Computing them again would take as long as
-     * the rest of the run.
+     * Returns the gateway's vectors for memories that consist of a single passage. We reuse them, because computing
+     * them again would take as long as the rest of the run.
      */
     async storedVectors() {
       const { rows } = await client.query(
@@ -155,7 +157,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       return answers;
     },
     /**
-     * Asks the questions like `ask`, but returns the results.
+     * Asks the same questions as `ask`. The result contains the ids that were found, so that they can be rated.
      * @param {Stored} stored
      * @param {import('./dataset.js').Question[]} questions
      * @returns {Promise<{ id: string, sources: string[] }[][]>}
@@ -173,14 +175,14 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
     createKeys: ({ project }, count) => Promise.all(Array.from({ length: count }, () => createKey(program.url, project))),
     /** @param {string} key @param {string} id @param {'useful' | 'wrong'} rating */
     rate: (key, id, rating) => send('POST', `/v1/memory/items/${id}/rating`, key, { rating }),
-    /** Changes all votes as if they came from calls of this end user. @param {string} subject */
+    /** Pretends that all votes came from calls of this end user. @param {string} subject */
     moveVotes: (subject) => client.query('update memory_votes set subject = $1', [subject]),
     async forgetRatings() {
       await client.query('delete from memory_votes');
       await client.query('update memory_items set ratings_useful = 0, ratings_wrong = 0 where ratings_useful + ratings_wrong > 0');
     },
     /**
-     * Returns what recall would insert into a call for each of the questions.
+     * Returns the block that recall would insert into a call, for each question.
      * @param {Stored} stored
      * @param {import('./dataset.js').Question[]} questions
      * @param {number | null} budget in tokens. Null uses the default of a project

@@ -1,12 +1,11 @@
 /**
- * Reads LoCoMo. It has ten conversations in which two people talk over several months, statements that its authors
- * derived from each session (`observation`), and questions that name the messages which contain the answer
- * (`evidence`).
+ * Reads LoCoMo. In each of its ten conversations, two people talk over several months. Its authors derived statements
+ * from each session (`observation`). The questions name the messages that contain the answer (`evidence`).
  */
 
 /**
- * The names of the question categories. Category 5 is missing, because the conversations don't contain the answers to
- * its questions.
+ * The names of the question categories. We leave out category 5, because its questions can't be answered from the
+ * conversations.
  */
 export const kinds = new Map([
   [1, 'multi-hop'],
@@ -17,8 +16,9 @@ export const kinds = new Map([
 const months = 'January February March April May June July August September October November December'.split(' ');
 
 /**
- * Turns statements into memories. Questions are only kept if there's a memory for one of their messages. In the
- * published file, there are 1,306 such questions, and 2,541 memories for 2,554 messages.
+ * Turns the authors' statements into memories. We only keep questions if we have a memory for at least one of the
+ * messages that they name. For the published file, this leaves 1,306 questions, and there are 2,541 memories for 2,554
+ * messages.
  * @param {string} text the published file
  * @returns {import('./dataset.js').Conversation[]}
  */
@@ -44,11 +44,12 @@ export function parseLocomo(text) {
     const known = new Set(memories.flatMap(({ sources }) => sources));
     const questions = /** @type {any[]} */ (qa).flatMap(({ question, evidence, category, answer }) => {
       const kind = kinds.get(category);
-      // A string may name several messages.
+      // The data set sometimes names several messages in one string.
       const sources = /** @type {string[]} */ (evidence).flatMap((named) => named.match(/D\d+:\d+/g) ?? []);
       return kind && sources.some((source) => known.has(source)) ? [{ text: question, kind, sources, answer: String(answer ?? '') }] : [];
     });
-    // All published results use these halves. When we use results to improve something, we only look at the tuned half.
+    // When we improve something, we only look at the tuned half. Don't change how the conversations are divided,
+    // because all published results are based on this.
     return { id, half: position % 2 === 0 ? /** @type {const} */ ('tuned') : /** @type {const} */ ('held-out'), memories, questions };
   });
 }

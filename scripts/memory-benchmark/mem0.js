@@ -1,7 +1,7 @@
 /**
- * Runs mem0 with the gateway's vectors. It's installed into the cache directory. It stores texts unchanged
- * (`infer=False`), so it doesn't need a model. Its keyword search needs two models from the internet. If we can't
- * install them, it only ranks by vectors.
+ * Runs mem0, which is installed into the cache directory, with the gateway's vectors. With `infer=False` it stores the
+ * texts unchanged and doesn't need a model. For its keyword search it downloads two models. If that fails, it only
+ * ranks by vectors.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ function modelEnvironment(home) {
   return { ...process.env, FASTEMBED_CACHE_PATH: join(home, 'models') };
 }
 
-/** Installs mem0 if it's missing. Returns the folder of its Python environment. */
+/** Installs mem0 if necessary, and returns the folder of its Python environment. */
 export async function installMem0() {
   const home = join(cacheDirectory(), 'memory-benchmark', `mem0-${version}`);
   const done = join(home, 'installed');
@@ -54,8 +54,8 @@ export async function installMem0() {
 }
 
 /**
- * Asks each question twice. The second time, we add the prefix that the embedding model expects, because mem0 doesn't
- * know about it.
+ * Asks each question with and without the prefix that the embedding model expects before queries. mem0 doesn't know
+ * about such prefixes.
  * @param {object} options
  * @param {string} options.home
  * @param {string} options.folder the folder for mem0's data
@@ -100,12 +100,11 @@ export async function askMem0({ home, folder, model, conversations, embeddings }
 /** @param {string} home @param {string} input @returns {Promise<string>} the output of the program */
 async function runPython(home, input) {
   const script = fileURLToPath(new URL('search_mem0.py', import.meta.url));
-  // The models are either installed or unavailable. Without this setting, mem0 would spend a minute trying to download
-  // them again.
+  // If a model isn't installed by now, it can't be downloaded either. mem0 would try again for a minute.
   const env = { ...modelEnvironment(home), HF_HUB_OFFLINE: '1' };
   const child = spawn(join(home, 'bin', 'python'), [script], { stdio: 'pipe', env });
   process.once('exit', () => child.kill());
-  // Writing fails if the process has died. Its standard error will say why, so ignore this error.
+  // If the process has died, we can't write to it. We learn the reason from its standard error.
   child.stdin.on('error', () => undefined).end(input);
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {

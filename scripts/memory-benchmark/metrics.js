@@ -1,5 +1,3 @@
-/** Calculates metrics from the ranks of answers. */
-
 const depths = [1, 5, 10];
 
 /**
@@ -12,7 +10,7 @@ const depths = [1, 5, 10];
  */
 
 /**
- * Returns the rank of the first result that answers the question. Results with the same score keep their order.
+ * Returns the rank of the first result that answers the question, starting at 1.
  * @param {readonly (readonly string[])[]} results the sources of each result, best first
  * @param {readonly string[]} sources the question's sources. A result that has any of them is an answer
  */
@@ -22,7 +20,7 @@ export function rankOf(results, sources) {
 }
 
 /**
- * Calculates the hits and the mean reciprocal rank. If none of the results answers a question, the question counts as
+ * Calculates the share of hits and the mean reciprocal rank. A question without an answer among its results counts as
  * 0.
  * @param {readonly Outcome[]} outcomes
  * @returns {Score}
@@ -38,7 +36,7 @@ function toScore(outcomes) {
 }
 
 /**
- * Calculates the scores for all questions together, and after that for each kind of question in alphabetical order.
+ * Calculates the scores of all questions together, and then those of each kind of question.
  * @param {readonly Outcome[]} outcomes
  * @returns {(Score & { kind: string })[]}
  */

@@ -1,6 +1,7 @@
 /**
- * Measures how much ratings change what search finds. Keys rate the results of every second question, and then all
- * questions are asked again: those whose results were rated, and the others, which should find no less than before.
+ * Measures how ratings change what search finds. First, keys rate the results of every second question. Then we ask all
+ * questions again. This shows what ratings do for the same questions, and whether they make the results of other
+ * questions worse.
  */
 import { rankOf, toScores } from './metrics.js';
 import { toTable } from './report.js';
@@ -9,8 +10,8 @@ import { toTable } from './report.js';
 /** @typedef {{ scenario: string, isRated: boolean, rank: number | null }} RatedOutcome */
 
 /**
- * An honest key rates the answers among the first ten results as useful. A lying one rates them as wrong, and everything
- * else as useful.
+ * An honest key looks at the first ten results, and rates those that answer the question as useful. A lying key rates
+ * these as wrong, and all others as useful.
  */
 const scenarios = [
   { title: 'no ratings', honest: 0, lying: 0 },

@@ -1,11 +1,10 @@
-/** Formats the results as Markdown tables. */
 import { toScores } from './metrics.js';
 
 /** @typedef {{ part: string, method: string, outcomes: import('./metrics.js').Outcome[] }} Measured */
 
 /**
- * Formats two tables for each part (BEAM, or a half of LoCoMo). One of them compares the methods, and the other one
- * shows each kind of question.
+ * Formats two tables for BEAM and for each half of LoCoMo. The first one compares the methods, and the second one has a
+ * row for each kind of question.
  * @param {Measured[]} measured
  */
 export function formatReport(measured) {

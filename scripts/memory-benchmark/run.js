@@ -21,15 +21,15 @@ import { formatReport, toJson } from './report.js';
 import { createVectorTable } from './vector-table.js';
 
 const progressMs = 20_000;
-/** How many results of each search count. */
+/** How many results of a search we look at. */
 const depth = 10;
 
 /** @param {string[]} args the command-line arguments */
 export async function runMemoryBenchmark(args) {
   const options = parseOptions(args);
-  // Notice a typo now rather than in the middle of the run.
+  // A typo in an option shouldn't show up in the middle of the run, so check this first.
   if (options.config !== undefined) await access(options.config).catch(rejectOption('--config'));
-  // Make sure now that the file is writable, or we'd only find out after an hour.
+  // Find out now whether we can write the file. Otherwise, we'd only know after an hour.
   if (options.json !== undefined) await writeFile(options.json, '', { flag: 'a' }).catch(rejectOption('--json'));
   const every = Number(options.every);
   if (!(Number.isInteger(every) && every > 0)) throw new BootstrapError('--every: must be a whole number of at least 1');
@@ -37,7 +37,7 @@ export async function runMemoryBenchmark(args) {
   const datasets = [
     ...(isWanted('locomo') ? [{ name: 'LoCoMo', conversations: await loadLocomo(options.locomo) }] : []),
     ...(isWanted('beam') ? [{ name: 'BEAM 100K', conversations: await loadBeam(options.beam) }] : []),
-    // XQuAD's languages are reported one by one.
+    // Each language of XQuAD gets its own result.
     ...(options.only === 'xquad'
       ? (await loadXquad(options.xquad)).map((conversation) => ({ name: `XQuAD ${conversation.id}`, conversations: [conversation] }))
       : []),
@@ -160,7 +160,7 @@ async function measureDataset({ name, conversations, gateway, embeddings, table,
       );
     plainResults[title] = ofMem0.results.map(({ prefixed }) => prefixed);
   }
-  // XQuAD's questions have a single sentence as evidence, so the hits already say everything.
+  // In XQuAD, the evidence is always a single sentence, so this wouldn't tell us more than the hits.
   const evidence = name.startsWith('XQuAD')
     ? []
     : await timed(`${name}: recall`, () => measureBlocks({ name, conversations, gateway, stored, plainResults }));
@@ -171,8 +171,8 @@ async function measureDataset({ name, conversations, gateway, embeddings, table,
 }
 
 /**
- * Measures the blocks that recall inserts for each budget, and blocks of the same size that contain the first results of
- * the other methods.
+ * Measures the blocks that recall inserts, for each budget. For comparison, we fill blocks of the same size with the
+ * first results of each of the other methods.
  * @param {object} options
  * @param {string} options.name
  * @param {import('./dataset.js').Conversation[]} options.conversations
@@ -285,7 +285,7 @@ async function timed(title, work) {
   return result;
 }
 
-/** Returns a function that prints a number, but at most every 20 seconds. @param {string} title */
+/** Returns a function that prints the progress, but not more often than every 20 seconds. @param {string} title */
 function createProgress(title) {
   let printedAt = performance.now();
   return (/** @type {number} */ number) => {

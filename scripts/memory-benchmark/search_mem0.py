@@ -14,7 +14,7 @@ from mem0 import Memory  # noqa: E402: after its environment
 from mem0.utils import spacy_models  # noqa: E402
 
 if importlib.util.find_spec("en_core_web_sm") is None:
-    # Without this, mem0 would try to download the model for every text.
+    # Tell mem0 that there is no model, or it would try to download one for every text.
     spacy_models._load_failed_full = spacy_models._load_failed_lemma = True
 
 memory = Memory.from_config(
@@ -36,7 +36,7 @@ memory = Memory.from_config(
                 "api_key": "unused",
             },
         },
-        # Has to be there, but nothing calls it, because `infer=False` stores texts unchanged.
+        # mem0 insists on having a model. With `infer=False`, it never calls it.
         "llm": {"provider": "openai", "config": {"api_key": "unused", "openai_base_url": given["url"]}},
         "history_db_path": os.path.join(given["folder"], "history.db"),
     }

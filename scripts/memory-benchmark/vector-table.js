@@ -1,6 +1,5 @@
 /**
- * Implements what most applications start with, which is a PostgreSQL table with texts and vectors that is searched by
- * cosine distance.
+ * What most applications start with: a PostgreSQL table with texts and vectors, which they search by cosine distance.
  */
 import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 

@@ -1,23 +1,27 @@
 /**
- * Reads XQuAD. It has 240 paragraphs from Wikipedia and 1,190 questions about them, all of which people have translated
- * into eleven languages. We search each language separately. All languages ask the same questions.
+ * Reads XQuAD. It has 240 paragraphs from Wikipedia and 1,190 questions about them, which people have translated into
+ * eleven languages. We search each of the languages separately, but with the same questions.
  */
 
 /**
- * The languages in the order in which we report them. When we improve search, we look at the results for `tuned`, and
- * only use `held-out` to check the outcome.
+ * Our reports have the languages in this order. When we improve search, we only look at the `tuned` ones, and check the
+ * outcome with the `held-out` ones.
  */
 export const languages = {
   tuned: ['en', 'de', 'ru', 'ar', 'zh'],
   'held-out': ['es', 'ro', 'el', 'tr', 'vi', 'hi', 'th'],
 };
 
-/** Thai doesn't mark the end of a sentence, so we split long sentences at spaces. */
+/**
+ * In Thai, there's no sign at the end of a sentence. The segmenter then returns very long sentences, which we split at
+ * spaces.
+ */
 const longSentence = 300;
 const shortPart = 120;
 
 /**
- * Turns sentences into memories. A question is answered by the sentence in which the marked answer starts.
+ * Turns each sentence into a memory. The data set marks where the answer is, and we look for the sentence in which it
+ * starts.
  * @param {string} language
  * @param {string} text the content of the language's file
  * @returns {import('./dataset.js').Conversation}
@@ -37,7 +41,7 @@ export function parseXquad(language, text) {
         ...{ id: `${language}/${ids[index]}`, text: sentence, conversation: language, session: number + 1 },
         ...{ date: '', speaker: '', sources: [ids[index] ?? ''] },
       });
-    // Positions in the file are in code points, like in Python.
+    // The data set counts code points, because it was made with Python.
     const points = [...context];
     for (const { question, answers } of qas) {
       const start = points.slice(0, answers[0]?.answer_start ?? 0).join('').length;
@@ -49,7 +53,7 @@ export function parseXquad(language, text) {
 }
 
 /**
- * Splits a paragraph into sentences. `from` is a sentence's position.
+ * Splits a paragraph into sentences. `from` is where a sentence starts.
  * @param {string} text @param {string} language @returns {{ from: number, text: string }[]}
  */
 export function splitSentences(text, language) {

@@ -1,5 +1,6 @@
 /**
- * Defines the kinds of abuse. In each kind, all connections of the noisy neighbour send the same request over and over.
+ * Defines how the noisy neighbour abuses the gateway. In each kind of abuse, all of its connections send one request
+ * over and over.
  */
 import { createHash } from 'node:crypto';
 
@@ -40,8 +41,8 @@ function chat(token, model, text, more = {}) {
 }
 
 /**
- * Rules that are expensive but still permitted. If a text only consists of `a` and `b`, each automaton needs a new
- * state for every character, which takes 10 µs.
+ * These rules are as expensive as we permit. With a text that only contains `a` and `b`, each automaton needs a new
+ * state for every character, and that takes 10 µs.
  */
 export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
   class: 'expression',
@@ -49,7 +50,7 @@ export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
   action: 'block',
   expression: `[ab]*a[ab]{${200 + index}}[^ab]`,
 }));
-/** Enough rules that even ordinary prompts are checked in the rule thread instead of on the event loop. */
+/** This is enough to move the check to the rule thread, even for ordinary prompts. */
 export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
   class: 'expression',
   place: 'input',
@@ -58,7 +59,7 @@ export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
 }));
 
 /**
- * Returns random letters, so that no automaton can reuse a state that it has cached.
+ * Returns random letters. The automatons cache their states, and can't reuse any of them for such a text.
  * @param {number} length
  */
 function randomLetters(length) {
@@ -66,7 +67,8 @@ function randomLetters(length) {
 }
 
 /**
- * A form's CSRF token is derived from a cookie and masked. A client can choose both the cookie's value and the mask.
+ * The CSRF token of a form is derived from a cookie and then masked. The client can choose the cookie and the mask, so
+ * we can make one up.
  */
 const formSecret = 'secret-of-a-form';
 const token = createHash('sha256').update(`csrf ${formSecret}`).digest();
@@ -82,7 +84,7 @@ export const kinds = {
     title: 'prompts of 29 MB',
     connections: 4,
     request({ key, number }) {
-      // Building 29 MB for every request would take more CPU time than sending them.
+      // It would take more CPU time to build 29 MB for each request than to send them.
       const [head = '', body = ''] = chat(key, 'plain/m', `${String(number).padStart(10)} `).split('\r\n\r\n');
       const at = body.lastIndexOf('"}');
       const length = `content-length: ${body.length + largeBytes.length}`;
@@ -147,7 +149,7 @@ export const kinds = {
       return toRequest('POST', '/console/sign-in', 'none', body, `application/x-www-form-urlencoded\r\ncookie: gateway_form=${formSecret}`);
     },
   },
-  // Keep this kind last. It leaves the gateway with more unfinished work than any other.
+  // Run this kind last, because it leaves the most unfinished work behind.
   rules: {
     title: 'expensive content rules and a key without calls',
     connections: 30,

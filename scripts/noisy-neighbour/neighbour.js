@@ -1,8 +1,9 @@
 /**
- * Acts as the neighbour. This separate program abuses the gateway in one way until we stop it.
+ * Plays the neighbour, who abuses the gateway in one way until we stop it. This is a separate program.
  *
- * Start it with `fork` and send it messages. `{ kind, port, ...context }` starts the abuse, and the program replies
- * once all connections are busy. `{ stop: true }` stops it, and the reply contains the number of responses by status.
+ * Start it with `fork` and send it messages. `{ kind, port, ...context }` starts the abuse, and the program replies as
+ * soon as all connections are busy. `{ stop: true }` stops the abuse. The reply contains the number of responses by
+ * status.
  */
 import { connect } from 'node:net';
 import process from 'node:process';
@@ -12,7 +13,7 @@ import { kinds } from './kinds.js';
 /** @typedef {Omit<import('./kinds.js').Context, 'number'> & { kind: string, port: number, connections: number }} Work */
 
 const openAtOnce = 50;
-/** The pause between two bytes of a body that arrives byte by byte. */
+/** In the kind that sends a body byte by byte, this is the pause between two bytes. */
 const trickleMs = 500;
 const reconnectMs = 20;
 
@@ -72,7 +73,7 @@ function never() {
 }
 
 /**
- * Waits until every connection has sent its first request, but no more than ten seconds.
+ * Waits until each connection has sent its first request, or until ten seconds have passed.
  * @param {Work} work
  */
 async function start(work) {

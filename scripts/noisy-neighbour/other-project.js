@@ -1,9 +1,9 @@
 /**
- * Makes the other project's calls. This separate program sends them at fixed times, and measures each call from the
- * moment when it was due.
+ * Makes the calls of the other project. This is a separate program that sends them at fixed times. We measure how long
+ * a call takes from the moment when it was due.
  *
- * Like the SDKs, it keeps its connections open, also from one measurement to the next. A few additional calls open a
- * connection of their own, and are measured separately.
+ * SDKs keep their connections open, so this program does too, even from one measurement to the next. In addition, a few
+ * calls open a new connection. They're measured separately.
  *
  * Start it with `fork`, send it a {@link Work}, and it replies with a {@link Result}.
  */
@@ -33,21 +33,21 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
  */
 
 /**
- * A call in progress. Each is answered or fails exactly once.
+ * A call that hasn't ended yet. `end` is called once, either without a failure or with one.
  * @typedef {object} Call
  * @property {Buffer} bytes
  * @property {(failure: string | null) => void} end
  */
 
 const tickMs = 2;
-/** Calls have to wait once this many connections are busy. */
+/** The most connections that we open. If all of them are busy, calls have to wait. */
 const maxConnections = 256;
 const newPerSecond = 20;
 const answerLimitMs = 15_000;
 
-/** Connections without a call. @type {((call: Call) => void)[]} */
+/** The connections that aren't busy. @type {((call: Call) => void)[]} */
 const free = [];
-/** Calls that are waiting for a connection. @type {Call[]} */
+/** @type {Call[]} */
 const waiting = [];
 let connections = 0;
 
@@ -131,7 +131,7 @@ async function run({ port, path, headers, body, firstNumber, perSecond, seconds 
   let [started, failed] = [0, 0];
   /** @type {string | null} */
   let failure = null;
-  /** The calls without a response. @type {Set<Call>} */
+  /** Calls that we've started and that haven't been answered. @type {Set<Call>} */
   const unanswered = new Set();
 
   /** @param {number} dueAt @param {number[]} durations @returns {Call} */
@@ -140,7 +140,7 @@ async function run({ port, path, headers, body, firstNumber, perSecond, seconds 
     message.setNumber(firstNumber + started);
     /** @type {Call} */
     const call = {
-      // The next call changes the number in the same buffer.
+      // Make a copy, because the next call writes its number into the same buffer.
       bytes: Buffer.from(message.bytes),
       end(reason) {
         if (!unanswered.delete(call)) return;

@@ -1,4 +1,6 @@
-/** Runs the requested kinds of abuse one after the other, and reports how they affected the other project's calls. */
+/**
+ * Runs the requested kinds of abuse one after the other, and reports what they did to the calls of the other project.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -36,11 +38,14 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
 
-/** We measure the capacity with this many connections, and this many calls per round. */
+/** The number of connections with which we measure the capacity, and the number of calls per round. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
-/** The gateway counts as idle if it uses less CPU time than this in 200 ms. The profiler uses some as well. */
+/**
+ * If the gateway takes less CPU time than this in 200 ms, it's idle. The second value is for runs with the profiler,
+ * which takes some itself.
+ */
 const [idleMs, profiledIdleMs] = [8, 60];
-/** The neighbour's streams take two open files each. For everything else, the gateway needs about this many. */
+/** How many open files the gateway needs, not counting the neighbour's streams, each of which takes two. */
 const otherFiles = 1_000;
 const samplingMicros = 500;
 
@@ -59,7 +64,7 @@ export async function runNoisyNeighbour(args) {
       }
     });
   } finally {
-    // Don't lose the rows if something fails. Measuring them took minutes.
+    // Even if something fails, print the rows that we have. It took minutes to measure them.
     if (rows.length > 0) console.log(formatTable(rows));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(rows, null, 2)}\n`);
   }
@@ -73,7 +78,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
   await gateway.admin('PUT', '/provision/teams/ruled/memory', { enabled: false });
   await gateway.admin('PUT', '/provision/teams/ruled/rules', { rules: ordinaryRules });
   const ruledKey = await gateway.createKeyOf('ruled', {});
-  // The noisy neighbour uses the project that has memory turned on.
+  // Fill the project of the noisy neighbour, which has memory turned on.
   await gateway.addMemories();
   const context = {
     port,
@@ -81,7 +86,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
     cappedKey: await gateway.createKeyOf('memory', { calls: 0 }),
     adminToken: gateway.adminToken,
   };
-  // Load the console before measuring, because processes only load it when it's first used.
+  // A process loads the console when it's first used. Make sure that this has happened before we measure.
   await fetch(`http://127.0.0.1:${port}/console/sign-in`);
   const [other, neighbour] = ['other-project', 'neighbour'].map((name) => bench.processes.fork(`../noisy-neighbour/${name}.js`));
   if (!other || !neighbour) throw new Error('both programs were started');
@@ -98,7 +103,8 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
     );
 
   /**
-   * Measures how many calls per second the gateway can handle if each connection sends one call after another.
+   * Measures how many calls per second the gateway can handle. Each connection sends its next call as soon as the
+   * previous one has been answered.
    * @param {'ruled' | undefined} project
    */
   const measureCapacity = async (project) => {
@@ -111,7 +117,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
       if (failure !== null) throw new Error(failure);
       measured.push(calls / taken);
     } while (performance.now() < endsAt);
-    // Ignore the first half of the measurements, because the gateway was still warming up.
+    // The gateway was still warming up in the first half, so only use the second half.
     const warm = Float64Array.from(measured.slice(Math.floor(measured.length / 2))).sort();
     return centile(warm, 0.5);
   };
@@ -129,7 +135,9 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
     return capacity * load;
   };
 
-  /** Waits until the gateway has stored all calls and finished whatever else is left from the last measurement. */
+  /**
+   * Waits until the gateway is idle. It may still have to store calls or finish other work from the last measurement.
+   */
   const settle = () =>
     untilIdle(target, profiles === null ? idleMs : profiledIdleMs).catch((/** @type {Error} */ { message }) => console.log(message));
 
@@ -167,7 +175,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
       const kind = kinds[name];
       if (!kind) throw new Error(`there is no kind ${name}`);
       const rate = await rateFor(kind.other);
-      // Set these rules only while this kind runs, because they would slow down the calls of every other kind.
+      // These rules would slow down the calls of all kinds, so we only set them while this one runs.
       const setRules = (/** @type {object[]} */ rules) => gateway.admin('PUT', '/provision/teams/memory/rules', { rules });
       if (kind.other === 'ruled') await setRules(expensiveRules);
       const usual = await call(kind.other, rate, seconds);
@@ -205,7 +213,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
 }
 
 /**
- * A latency is tolerable if it's at most twice the usual one, or at most 50 ms longer.
+ * We tolerate up to twice the usual latency, or 50 ms more if that's longer.
  * @param {number} usualMs
  * @param {number} ms
  */
@@ -214,16 +222,16 @@ export function isTolerable(usualMs, ms) {
 }
 
 /**
- * Sets the priority of a program that runs on the same core as PostgreSQL. Only root can raise a priority, so this is
- * best effort.
+ * Changes the priority of a program that shares its core with PostgreSQL. This is best effort, because only root can
+ * raise a priority.
  * @param {number} pid
  * @param {number} priority
  */
 function changePriority(pid, priority) {
   try {
     setPriority(pid, priority);
-    // Linux may share the core between sessions first (`autogroup` in sched(7)). Then a priority only counts within its
-    // session, but sessions have priorities as well.
+    // Linux may first share the core between sessions (`autogroup` in sched(7)), and then our priority only matters
+    // within the session. The session has a priority of its own, so set that as well.
     const session = `/proc/${pid}/autogroup`;
     if (existsSync(session)) writeFileSync(session, String(priority));
   } catch {
@@ -233,7 +241,7 @@ function changePriority(pid, priority) {
 
 /** @typedef {{ at: number, threads: Map<string, number>, waited: number, others: { name: string, ms: number }[] }} Cpu times in milliseconds */
 
-/** Describes how busy the gateway was on its core, and everything else on the other cores. @param {Cpu} before @param {Cpu} after */
+/** Describes how busy the gateway's core was, and what used the other cores. @param {Cpu} before @param {Cpu} after */
 function describeCpu(before, after) {
   const percent = (/** @type {number} */ ms) => Math.round((ms * 100) / (after.at - before.at));
   const threads = [...after.threads].map(([name, ms]) => ({ name, used: percent(ms - (before.threads.get(name) ?? 0)) }));

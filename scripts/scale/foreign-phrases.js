@@ -1,6 +1,6 @@
 /**
- * Makes phrases that aren't in English: Russian letters, German umlauts, and Chinese characters without spaces. Like the
- * English phrases, they consist of made-up words whose frequencies follow Zipf's law.
+ * Makes phrases in Russian letters, with German umlauts, and in Chinese characters without spaces. The words are made
+ * up, as in the English phrases, and their frequencies follow Zipf's law.
  */
 import { tokenizeForIndex } from '../../src/memory/text/lexemes.ts';
 import { createRandom } from '../search-benchmark/texts.js';
@@ -20,7 +20,7 @@ function toWord(rank, syllables) {
   return word;
 }
 
-/** Creates a function that returns another phrase and its tokens each time. */
+/** Returns a function that makes a different phrase each time, together with its tokens. */
 export function createForeignPhrases(seed = 1) {
   const random = createRandom(seed);
   let made = 0;

@@ -1,6 +1,6 @@
 /**
- * Drops indexes and constraints before tables are filled, and recreates them afterwards. This is much faster than
- * updating the indexes for each row.
+ * Drops indexes and constraints before we fill a table, and creates them again afterwards. It would take much longer to
+ * update the indexes for each row.
  */
 
 /** @typedef {import('pg').Pool} Pool */

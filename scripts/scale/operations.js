@@ -1,6 +1,6 @@
 /**
- * Measures the operations in `benchmark-scale` that write, i.e. admission, storing calls, repricing, erasure and
- * cleanup. Also measures the recall of the vector index.
+ * Measures operations that write, for `benchmark-scale`: admission, storing calls, repricing, erasure and cleanup. Also
+ * measures how many of the nearest vectors the index finds.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,7 +24,7 @@ export const defaultRounds = 20;
  */
 export function createOperations({ url, client, sample, checkout, databaseUrl, adminToken, rounds }) {
   const { project, projectId, smallProjectId, key } = sample;
-  /** Scales the number of repetitions down if the user has asked for fewer rounds. @param {number} count */
+  /** If the user has asked for fewer rounds, we repeat things less often. @param {number} count */
   const upTo = (count) => Math.min(count, Math.ceil((count * rounds) / defaultRounds));
   const send = async (
     /** @type {string} */ method,
@@ -77,7 +77,10 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
     while ((await countStored()) < calls && performance.now() - from < 60_000) await sleep(100);
     return performance.now() - from;
   };
-  /** Keeps making calls with the busy key until `work` is done. @param {() => Promise<unknown>} work */
+  /**
+   * Makes calls with the busy key, one after another, until `work` has finished.
+   * @param {() => Promise<unknown>} work
+   */
   const callsDuring = async (work) => {
     let isRunning = true;
     const finished = work().finally(() => {
@@ -323,8 +326,8 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
 const queryCount = 40;
 
 /**
- * Selects vectors to search for. Each is a stored vector, moved a little towards another one, so there are neighbours
- * to find.
+ * Creates vectors to search for. We take a stored vector and move it a little towards another one, so that it has near
+ * neighbours.
  */
 const nearVectors = `
   select l2_normalize(one.embedding + one.embedding + one.embedding + other.embedding)::text as vector
@@ -335,7 +338,7 @@ const nearVectors = `
    using (n)`;
 
 /**
- * Compares the ten nearest passages that the search statement finds with the result of an exact scan.
+ * Measures how many of the ten nearest passages the search statement finds. An exact scan tells us which ones they are.
  * @param {import('pg').Client} client
  * @param {(variant: { of: 'memories', dims: number, hasSubject: boolean, recalledOnly: boolean }) => string} searchStatement
  * @param {string} projectId
@@ -354,7 +357,8 @@ async function measureRecall(client, searchStatement, projectId, count) {
   );
   const { rows: queries } = await client.query(nearVectors, [count]);
   const values = (/** @type {string} */ vector) => [projectId, ...Array(7).fill(null), vector, model];
-  // This part of the statement doesn't use all of the parameters, but PostgreSQL has to know the type of each of them.
+  // We only use a part of the statement, which doesn't refer to all parameters. PostgreSQL still wants to know the
+  // types of the others.
   const typed = `with typed as (select $2::text, $3::text, $4::integer, $5::float8, $6::text[], $7::timestamptz[], $8::timestamptz[]) `;
   const times = [];
   let found = 0;

@@ -1,23 +1,23 @@
 /**
- * Explains recorded statements. Finds out which nodes their plans contain, how many rows they read, and whether they
- * scan a large table sequentially although that isn't allowed.
+ * Explains recorded statements. This tells us the nodes of their plans, how many rows they read, and whether they scan
+ * a large table sequentially without a good reason.
  */
 import { readFile } from 'node:fs/promises';
 
 /** @typedef {{ text: string, values: (string | Buffer | null)[], settings: string[] }} Statement */
 /** @typedef {{ text: string, ms: number, rows: number, nodes: string[], scans: string[], error?: string }} Plan */
 
-/** Matches tables that grow with the number of calls, messages or passages. */
+/** Tables that become larger with each call, message or passage. */
 const largeTables = /^(calls|attempts|call_texts|parts|conversation_parts|conversations|memory_passages|memory_items)(_|$)/;
 /**
- * Smaller scans, and scans of smaller tables and partitions, are ignored. PostgreSQL can prefer reading a small table
- * several times over using its index.
+ * We ignore scans of fewer rows than this, and all scans of tables and partitions that have fewer rows. PostgreSQL is
+ * right to prefer them over an index, even several times.
  */
 const smallScan = 5_000;
-/** `duplicate key value`. Expected when we repeat an insert that the service has already executed. */
+/** `duplicate key value`. The service has already executed the insert, so this is what we expect when we repeat it. */
 const uniqueViolation = '23505';
 
-/** Sequential scans that are acceptable, with the reason. A scan is recognized by a part of its statement. */
+/** Sequential scans that are fine, with the reason. `part` is a part of the statement. */
 export const allowedScans = [
   { part: 'ts_stat', reason: 'samples the newest passages of a project, once a day' },
   { part: 'select distinct model from calls', reason: 'reprice without models reads every call of its window' },
@@ -36,19 +36,16 @@ export async function readStatements(file, from) {
   return { statements: lines.map((line) => JSON.parse(line, reviveBuffer)), end: Math.max(from, end) };
 }
 
-/**
- * PostgreSQL's binary parameters are buffers, which JSON.stringify has written as objects. This turns them back into
- * buffers.
- */
+/** Binary parameters are buffers, and JSON.stringify turns those into objects. Turn them back into buffers. */
 const reviveBuffer = (/** @type {string} */ _, /** @type {any} */ value) => (value?.type === 'Buffer' ? Buffer.from(value.data) : value);
 
-/** If a statement takes longer than this, we explain it only once per set of values and then reuse the plan. */
+/** A statement that takes longer than this is only explained once for the same values. */
 const slowMs = 3_000;
 /** @type {Map<string, Plan>} */
 const slowPlans = new Map();
 
 /**
- * Explains each distinct statement once. `explain analyze` executes the statement, so we roll it back.
+ * Explains each distinct statement once. We roll it back afterwards, because `explain analyze` really executes it.
  * @param {import('pg').Client} client
  * @param {readonly Statement[]} statements
  */
@@ -73,7 +70,7 @@ export async function explainAll(client, statements) {
       await client.query('begin');
       for (const setting of settings) await client.query(setting);
       await client.query(`set local statement_timeout = '120s'`);
-      // The service turns off JIT too (src/db/pool.ts), so the plans have to be made without it.
+      // We want the plan that the service gets, so turn off JIT as the service does (src/db/pool.ts).
       await client.query('set local jit = off');
       const { rows } = await client.query(`explain (analyze, buffers, format json) ${sql}`, values);
       const plan = { text: text.slice(0, 300), ...summarize(rows[0]['QUERY PLAN'][0], large) };
@@ -116,7 +113,8 @@ function summarize(explained, large) {
 const withoutMonth = (name) => name.replace(/_(\d{4}_\d{2}|default)/, '');
 
 /**
- * Returns sequential scans of large tables that aren't in `allowedScans`, and statements without a plan.
+ * Finds what's wrong with the plans. We report sequential scans of large tables unless `allowedScans` has a reason for
+ * them, and statements that we couldn't explain.
  * @param {readonly Plan[]} plans
  */
 export const findProblems = (plans) =>

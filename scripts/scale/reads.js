@@ -1,6 +1,6 @@
 /**
- * Lists all reads of the API and the console. The routes come from the checkout that we measure, and we fail if this
- * list has no request for one of them. CLI commands send the same API requests, so they don't need their own entries.
+ * Lists all reads of the API and the console. We take the routes from the checkout that we measure, and fail if there's
+ * one for which we have no request. The commands of the CLI send the same requests, so they aren't listed separately.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -31,7 +31,7 @@ async function apiReads(checkout, sample) {
     [/erasures\/\{id\}$/, sample.erasureId],
     [/batches\/\{id\}$/, sample.batchId],
     [/\/calls\/\{id\}$/, sample.callId],
-    // We don't have the id of a refused call. Looking for one that doesn't exist reads just as much.
+    // We have no refused call, so look for one that doesn't exist. That reads just as much.
     [/refused-calls\/\{id\}$/, sample.callId],
   ];
   return Object.entries(paths).flatMap(([template, operations]) => {
@@ -49,7 +49,7 @@ async function apiReads(checkout, sample) {
 }
 
 /**
- * Returns requests for a project's calls, one for each of the filters that the command `gateway calls` supports.
+ * Returns a request for each of the filters of the command `gateway calls`.
  * @param {Sample} sample
  * @returns {Read[]}
  */
@@ -141,7 +141,7 @@ async function consoleReads(checkout, sample) {
       .replace(':prefix', sample.prefix)
       .replace(':person', sample.personId)
       .replace(':subject', sample.subject)
-      // The seeded projects don't have content rules.
+      // There are no content rules in the seeded projects, so this rule doesn't exist.
       .replace(':rule', 'none');
     return {
       title: `console ${path === '' ? '/' : path}`,

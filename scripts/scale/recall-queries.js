@@ -1,6 +1,6 @@
 /**
- * Generates the queries for `benchmark-recall` from words and memories in the seeded database. The random seed is
- * fixed, so two versions get the same queries.
+ * Generates the queries of `benchmark-recall` from words and memories in the seeded database. The random seed is fixed,
+ * because we want to compare versions with the same queries.
  */
 import { createRandom } from '../search-benchmark/texts.js';
 import { largeSubject } from './shape.js';

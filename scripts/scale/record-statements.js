@@ -1,7 +1,7 @@
 /**
- * A preload script (`node --import`) that records the statements that the service sends to PostgreSQL. It writes them
- * to STATEMENTS_FILE as JSON, one per line. It patches `pg` in the service's own node_modules, so that it also works
- * with another checkout.
+ * Records the statements that the service sends to PostgreSQL. This is a preload script (`node --import`). It appends
+ * the statements to STATEMENTS_FILE as JSON, one per line. The service may come from another checkout, so we patch the
+ * `pg` in its own node_modules.
  */
 import { appendFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -17,8 +17,8 @@ const { prepareValue } = require('pg/lib/utils');
 const original = Client.prototype.query;
 
 /**
- * The `set_config` calls in each client's current transaction. We record them with its statements, so that we can
- * explain these with the same settings.
+ * By client, the `set_config` calls of its current transaction. We record them together with the statements after them,
+ * which we can then explain with the same settings.
  * @type {WeakMap<object, string[]>}
  */
 const settings = new WeakMap();

@@ -1,6 +1,6 @@
 /**
- * Prepares what the reads in `benchmark-scale` need, which is ids of existing rows, working keys for the seeded
- * projects, and a deployment admin's session.
+ * Prepares everything that the requests of `benchmark-scale` refer to. That's the ids of existing rows, keys of the
+ * seeded projects that work, and the session of a deployment admin.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { request } from 'undici';
@@ -29,7 +29,8 @@ export async function prepareSample({ client, url }) {
   const { id: smallProjectId, slug: smallProject } = await one(
     `select id, slug from projects where slug like 'scale-%' order by created_at desc, length(slug) desc, slug desc limit 1`,
   );
-  // An earlier run may have rotated the seeded key. In that case we use its successor, which inherits the usage.
+  // An earlier run may have rotated the seeded key. Then we use the newest key that came out of it, because it has
+  // inherited the usage.
   const { prefix: busy } = await one(
     `select prefix from virtual_keys where project_id = $1 and revoked_at is null and expires_at is null
         and (id = (select id from virtual_keys where prefix = 'scal0001') or counted_as = (select id from virtual_keys where prefix = 'scal0001'))

@@ -1,6 +1,6 @@
 /**
- * Fills `calls` and `attempts`. Each month has a separate table, which we attach as a partition when it's full, so that
- * indexes are only built once.
+ * Fills `calls` and `attempts`. Each month is a table of its own at first, and becomes a partition when it's full. That
+ * way, we only build its indexes once.
  */
 import { minIdAt } from '../../src/core/ids.ts';
 import { monthAt } from '../../src/core/time.ts';
@@ -46,9 +46,9 @@ export async function seedCalls(shape, keyIds, runAll) {
 }
 
 /**
- * Fills the rollups and hourly aggregates from the calls, with a statement per day. The service adds calls one by one,
- * with the triggers in migration 0033 and `fill_usage_rollups`, which would take far too long here.
- * `test/scripts/seed-scale.test.ts` checks that the results are the same.
+ * Fills the rollups and hourly aggregates from the calls, with one statement per day. The service does this call by
+ * call, with the triggers in migration 0033 and `fill_usage_rollups`, but for so many calls it would take far too long.
+ * `test/scripts/seed-scale.test.ts` checks that we get the same results.
  * @param {import('pg').Pool} pool
  * @param {number} workers
  */
@@ -109,8 +109,8 @@ const taskDays = {
 };
 
 /**
- * Inserts the rollups for the calls with ids between $1 and $2. The result has to be the same as that of the triggers
- * in migration 0033.
+ * Inserts the rollups of the calls with ids between $1 and $2. They have to be what the triggers in migration 0033
+ * would have written.
  * @param {typeof quarters} spans
  */
 function insertRollups({ span, start, sets, scope, name, prefix }) {
@@ -161,7 +161,7 @@ export async function attachMonths(shape, runAll) {
 }
 
 /**
- * Returns the months that the shape covers. Each of them has the numbers of its first and last call.
+ * Returns the months that the shape covers, with the range of call numbers in each of them.
  * @param {Shape} shape
  */
 function monthsOf({ startMs, endMs, calls }) {

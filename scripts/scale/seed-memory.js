@@ -1,7 +1,9 @@
 /**
- * Fills the tables for memory and stored texts. Texts combine phrases whose words have a natural frequency
- * distribution. Vectors are the sum of a topic's vector, a smaller topic's vector and noise, so that queries have near
- * neighbours. Within a small topic the cosine is about 0.7, and within a topic it's about 0.4.
+ * Fills the tables for memory and stored texts.
+ *
+ * Texts are made of phrases whose words have a natural frequency distribution. Vectors are made of a topic's vector,
+ * the vector of one of its smaller topics, and noise, because each query should have near neighbours. Two vectors have
+ * a cosine of about 0.7 if they share the smaller topic, and of about 0.4 if they only share the topic.
  */
 import { lexemesSql, tokenizerVersion } from '../../src/memory/text/lexemes.ts';
 import { createForeignPhrases } from './foreign-phrases.js';
@@ -39,7 +41,8 @@ const passagesPerConversation = 12;
 const sliceRows = 100_000;
 
 /**
- * Creates the phrases and vectors that the rows are made from. They're in a separate schema, which we drop at the end.
+ * Creates the phrases and vectors that all rows are made from. They have their own schema, so that we can drop them at
+ * the end.
  * @param {Shape} shape
  * @param {RunAll} runAll
  */
@@ -58,7 +61,7 @@ export async function createMaterial(shape, runAll) {
       cross join lateral (select string_agg(${wordSql('hashint8extended(n * 100 + w, 3)')}, ' ') as text from generate_series(1, 7) w) phrase
       where n % ${foreignEvery} <> 0`,
     ...insertForeignPhrases(shape),
-    // Topics have the weight 1, smaller topics 0.8 and noise 0.6.
+    // A topic has the weight 1, a smaller topic 0.8, and noise 0.6.
     `insert into seed_scale.vectors
      select n, (select array_agg((weight * ${normalSql} * 2 / sqrt(${dims}))::real)
                   from generate_series(1, ${dims}) d cross join lateral (select hashint8extended(n * ${dims} + d, 4) as h offset 0) as hashed)::halfvec
@@ -84,12 +87,12 @@ function insertForeignPhrases({ phrases }) {
 }
 
 /**
- * The sum of three uniform random numbers, which is close to a normal distribution with a standard deviation of 0.5.
+ * Adds up three uniform random numbers. The result is close to a normal distribution with a standard deviation of 0.5.
  */
 const normalSql = `(((h & 1048575) + ((h >> 20) & 1048575) + ((h >> 40) & 1048575)) / 1048576.0::float8 - 1.5)`;
 
 /**
- * Picks words by Zipf's law, so the word of rank r occurs about 1/r as often as the most frequent word.
+ * Picks a word by Zipf's law, which means that the word of rank r occurs about 1/r as often as the most frequent one.
  * @param {string} hash
  */
 function wordSql(hash) {
@@ -134,7 +137,7 @@ const itemRows = (shape, { from, to }) => `
               i >= ${smallMemories} and (h >> 33) & 15 = 0 as is_closed offset 0) as chosen
       join seed_scale.phrases first on first.n = ${pick('h', 12, shape.phrases)}
       join seed_scale.phrases second on second.n = ${pick('h', 27, shape.phrases)}`;
-/** Gives every eighth memory a number of its own. */
+/** Every eighth memory contains a number that no other memory has. */
 const itemNumber = `case when i % 8 = 0 then ' ' || i + 1000000 else '' end`;
 const itemText = `first.text || ' ' || second.text || ${itemNumber}`;
 const itemTokens = `first.tokens || ' ' || second.tokens || ${itemNumber}`;
@@ -217,7 +220,7 @@ function insertConversationPassages(shape, slice) {
 }
 
 /**
- * Inserts a question and an answer for each call in a conversation.
+ * Inserts a question and an answer for each call of a conversation.
  * @param {Shape} shape
  * @param {{ from: number, to: number }} slice
  */
@@ -270,7 +273,8 @@ function insertGraph(shape) {
 }
 
 /**
- * Fills the tables that are left: embedding state, memory settings, pages, learning batches and the audit log.
+ * Fills the remaining tables, which are the embedding state, memory settings, pages, learning batches and the audit
+ * log.
  * @param {Shape} shape
  */
 function insertRest(shape) {

@@ -1,7 +1,7 @@
 /**
- * Opens the database for `seed-scale` and `benchmark-scale`. Uses DATABASE_URL, or a private server that keeps its
- * files in a folder (`--data <folder>`) and stops at the end of the script. The private server runs without fsync, so
- * the folder has to be seeded again after a power failure.
+ * Opens the database for `seed-scale` and `benchmark-scale`. This is either the one at DATABASE_URL or a private
+ * server, which stops at the end of the script and keeps its files in a folder (`--data <folder>`). The private server
+ * runs without fsync. After a power failure, seed the folder again.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -46,7 +46,7 @@ async function startServer(folder) {
   const server = spawn(join(bin, 'postgres'), ['-D', data, '-p', String(port), '-k', folder], {
     ...owner,
     cwd: folder,
-    // Start the server in its own session, so that Ctrl-C only reaches this script, which then stops the server.
+    // Ctrl-C should only reach this script, which then stops the server. So the server gets a session of its own.
     detached: true,
     stdio: ['ignore', log.fd, log.fd],
   });
@@ -73,7 +73,7 @@ async function startServer(folder) {
   };
 }
 
-/** Returns the user that runs PostgreSQL. It refuses to run as root, so for root this is Debian's `postgres` user. */
+/** PostgreSQL refuses to run as root. If we're root, it runs as Debian's `postgres` user. */
 async function serverOwner() {
   if (process.getuid?.() !== 0) return null;
   const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);

@@ -1,24 +1,26 @@
 /**
- * Defines the seeded rows with SQL expressions of the row's number, so that a number always produces the same row. All
- * attributes of a row are derived from one hash, which PostgreSQL's `hashint8extended` computes.
+ * Defines the seeded rows. Everything in a row is an SQL expression of the row's number, so the same number always
+ * leads to the same row. We compute one hash per row with PostgreSQL's `hashint8extended`, and use different bits of it
+ * for different columns.
  */
 import { monthAt, systemClock } from '../../src/core/time.ts';
 
-/** The first project has 80 % of all rows. The last project only has `smallMemories` memories. */
+/** 80 % of all rows belong to the first project. The last one has nothing but `smallMemories` memories. */
 export const projectCount = 12;
 export const smallMemories = 500;
 export const keysPerProject = 40;
 const subjectCount = 50_000;
-/** A subject of the first project that has many more memories than the others. */
+/** This subject is in the first project, and has many more memories than any other subject. */
 export const largeSubject = 'user-large';
 const largeSubjectMemories = 5_000;
-/** We store the body of every hundredth call. Four of those make up a conversation. */
+/** The body of a call is only stored for one in a hundred. Four of these calls are a conversation. */
 export const bodyEvery = 100;
 export const conversationTurns = 4;
 export const callsPerConversation = bodyEvery * conversationTurns;
 export const dims = 384;
 /**
- * Has to be the local embedder's model, because it also embeds queries. Passages have the name without the provider.
+ * The local embedder's model, because we'll use the local embedder for queries. Passages are stored with the model's
+ * name without the provider.
  */
 export const embeddingModel = 'bge-small-en-v1.5';
 
@@ -31,13 +33,13 @@ export const models = [
 ];
 
 /**
- * Describes how much data to create. `topics`, `smallTopics`, `noises`, `phrases` and `paragraphs` are the numbers of
- * building blocks for texts and vectors.
+ * How much data there should be. We build texts and vectors from this many `topics`, `smallTopics`, `noises`, `phrases`
+ * and `paragraphs`.
  * @typedef {{ startMs: number, endMs: number, calls: number, memories: number, projects: readonly string[], topics: number, smallTopics: number, noises: number, phrases: number, paragraphs: number }} Shape
  */
 
 /**
- * Calculates how many rows of each kind to create. The calls cover the last six months.
+ * Calculates how much to create of everything. The calls cover the last six months.
  * @param {number} calls
  * @param {number} memories
  * @param {readonly string[]} projects
@@ -54,7 +56,7 @@ export function createShape(calls, memories, projects) {
 }
 
 /**
- * Scales 20 bits of a hash to an integer below `range`.
+ * Picks an integer below `range` with 20 bits of a hash.
  * @param {string} hash
  * @param {number} shift
  * @param {number} range
@@ -62,7 +64,7 @@ export function createShape(calls, memories, projects) {
 export const pick = (hash, shift, range) => `(((${hash} >> ${shift}) & 1048575) * ${range} >> 20)::integer`;
 
 /**
- * Like `pick`, but returns small numbers more often. For a tenth to a third of the rows, the result is 0.
+ * Like `pick`, but prefers small numbers. 0 is picked for at least a tenth of all rows.
  * @param {string} hash
  * @param {number} shift
  * @param {number} range
@@ -80,7 +82,7 @@ export const callMs = ({ startMs, endMs, calls }, n) => `(${startMs} + floor(${n
 export const memoryMs = ({ startMs, endMs, memories }, n) => `(${startMs} + floor(${n} * ${(endMs - startMs) / memories}::float8))::bigint`;
 
 /**
- * Creates a UUIDv7 that is the same in each run.
+ * Creates a UUIDv7 that doesn't change from one run to the next.
  * @param {string} ms
  * @param {string} name has to be different for each row
  */
@@ -97,8 +99,8 @@ export const itemId = (shape, n) => idAt(memoryMs(shape, n), `'item' || ${n}`);
 export const conversationId = (shape, c) => idAt(callMs(shape, `(${c} * ${callsPerConversation}::bigint)`), `'conversation' || ${c}`);
 
 /**
- * Returns the hash that determines the project, application and subject of a call. All calls of a conversation have the
- * same hash.
+ * Returns the hash that decides about the project, application and subject of a call. It's the same for all calls of a
+ * conversation.
  * @param {string} n
  */
 export const callScopeHash = (n) =>
@@ -106,16 +108,16 @@ export const callScopeHash = (n) =>
 /** @param {string} c */
 export const conversationScopeHash = (c) => `hashint8extended(-1 - ${c}::bigint, 1)`;
 
-/** One in 65,536 calls comes from an application that is rarely used. @param {string} scopeHash */
+/** There's one application that hardly makes any calls, only one in 65,536. @param {string} scopeHash */
 export const source = (scopeHash) =>
   `(case when (${scopeHash} >> 44) & 65535 = 0 then 'app-rare' else 'app-' || ${pickSkewed(scopeHash, 30, 12)} end)`;
 
-/** Half of the rows have no subject. @param {string} hash */
+/** Every other row has a subject. @param {string} hash */
 export const subject = (hash) => `(case when (${hash} >> 50) & 1 = 0 then 'user-' || ${pick(hash, 40, subjectCount)} end)`;
 
 /**
- * Returns the subject of memory `n`. About 5,000 memories of the first project have the large subject. Expects a column
- * `project`.
+ * Returns the subject of memory `n`. In the first project, `largeSubject` has about 5,000 memories. There has to be a
+ * column `project`.
  * @param {Shape} shape
  * @param {string} hash
  * @param {string} n

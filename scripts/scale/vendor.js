@@ -1,6 +1,6 @@
 /**
- * Starts the vendor for `benchmark-scale`. It answers chat requests immediately. For embeddings, it returns stored
- * vectors, so that searches find near neighbours.
+ * Starts a vendor for `benchmark-scale`. It responds to chat requests at once. When it's asked for an embedding, it
+ * returns one that is stored in the database, so that the search finds something near it.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';

@@ -1,14 +1,11 @@
-/** Embeds texts with the local embedder through the gateway. */
+/** Embeds texts with the local embedder of the gateway. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const model = 'bge-small-en-v1.5';
 const perRequest = 100;
 const embedderLimitMs = 60_000;
 
-/**
- * Embeds texts with the API, as an application would.
- * @param {import('../bench/gateway.js').Gateway} gateway
- */
+/** @param {import('../bench/gateway.js').Gateway} gateway */
 export function createEmbed({ program, keys }) {
   /** @param {readonly string[]} texts @returns {Promise<number[][]>} */
   return async (texts) => {
@@ -28,7 +25,7 @@ export function createEmbed({ program, keys }) {
   };
 }
 
-/** Waits for the model, which is being loaded in the background. @param {ReturnType<typeof createEmbed>} embed */
+/** @param {ReturnType<typeof createEmbed>} embed */
 export async function untilEmbedded(embed) {
   for (const limitAt = performance.now() + embedderLimitMs; ; await sleep(500)) {
     try {

@@ -1,5 +1,5 @@
 /**
- * Makes calls at a fixed rate. Some of them recall memories, so that we can measure how much time and CPU recall adds.
+ * Makes calls at a fixed rate. Only some of them recall memories, so that we see how much time and CPU recall takes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
@@ -57,7 +57,7 @@ export async function runLoad({ port, key, pid, perSecond, recallEvery, seconds,
   /** @type {Promise<void>[]} */
   const calls = [];
   for (let number = 0; number < count; number += 1) {
-    // Send the call when it's due, even if earlier calls are still running.
+    // Send each call when it's due. Don't wait for the earlier ones.
     const waitMs = from + (number * 1_000) / perSecond - performance.now();
     if (waitMs > 0) await sleep(waitMs);
     calls.push(call(number));

@@ -1,4 +1,4 @@
-/** Starts the benchmark's programs, fills the database, and measures searches and calls. */
+/** Starts the programs of the benchmark, fills the database, and then measures searches and calls. */
 import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
@@ -21,14 +21,14 @@ import { runLoad } from './recall-load.js';
 import { seed } from './seed.js';
 import { createRandom, createTexts } from './texts.js';
 
-/** Put in front of queries, as the model was trained. */
+/** The model was trained to expect this before a query. */
 const queryPrefix = 'Represent this sentence for searching relevant passages: ';
 const embeddedMemories = 1_000;
 const unmeasured = 20;
 const recallEvery = 10;
 /**
- * The size of PostgreSQL's shared buffers. A database with 100,000 memories takes 360 MB, and PostgreSQL's default is
- * much smaller than that.
+ * The size of PostgreSQL's shared buffers. By default, they're much smaller than the 360 MB of a database with 100,000
+ * memories.
  */
 const sharedBuffers = '512MB';
 
@@ -37,7 +37,7 @@ export async function runSearchBenchmark(args) {
   const options = parseOptions(args);
   await fetchLocalEmbedder();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-benchmark-search-'));
-  // Removes the folder even if a signal ends the run.
+  // Remove the folder even if a signal ends the run.
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const processes = createProcesses(folder);
   const postgres = await openPostgres({ sharedBuffers });
@@ -127,7 +127,7 @@ async function measureSearches({ database, databaseMs, projectId, questions, que
     /** @type {number[]} */
     const times = [];
     let usedBefore = 0;
-    // The first few searches load the index from disk, so leave them out of the measurement.
+    // The index still has to be loaded from disk, so don't measure the first searches.
     for (const [index, query] of [...questions.slice(0, unmeasured), ...questions].entries()) {
       if (index === unmeasured) usedBefore = databaseMs();
       const values = questionVectors[questions.indexOf(query)] ?? [];

@@ -1,6 +1,6 @@
 /**
- * Writes the benchmark's memories with their vectors. After that, it builds the index and updates the statistics, which
- * the service's workflows do in production.
+ * Writes the memories of the benchmark with their vectors. Then it builds the index and updates the statistics. In
+ * production, workflows do this.
  */
 import { randomUUID } from 'node:crypto';
 import { buildVectorIndex } from '../../src/memory/indexing/vector-indexes.ts';
@@ -10,14 +10,14 @@ import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 
 const perTransaction = 1_000;
 /**
- * The length of the noise vector relative to the original vector. With this ratio, their sum has a cosine of 0.8 with
- * the original.
+ * How long the noise is in relation to the vector. With this ratio, the vector and its sum with the noise have a cosine
+ * of 0.8.
  */
 const noise = 0.75;
 
 /**
- * Inserts memories. Every other memory belongs to one of `subjects` users. Embedding all of them would take a quarter
- * of an hour, so most vectors are the vector of another text plus noise.
+ * Inserts memories, half of which belong to one of `subjects` users. It would take a quarter of an hour to embed them
+ * all, so for most of them we take the vector of another text and add noise.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {object} options
  * @param {string} options.projectId

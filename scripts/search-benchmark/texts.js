@@ -1,6 +1,6 @@
 /**
- * Generates memories and questions about them. The random numbers have a fixed seed, so that the texts are the same in
- * each run.
+ * Generates memories and questions about them. The seed of the random numbers is fixed, so you always get the same
+ * texts.
  */
 
 /** @param {number} [seed] @returns {() => number} numbers from 0 to 1 */
@@ -57,7 +57,7 @@ const syllables = 'ka lo mi ne ru sa te vi zo be du fi'.split(' ');
 /** @param {() => number} random */
 export function createTexts(random) {
   /**
-   * Picks an entry by Zipf's law, so that entries near the start of the list are the most frequent.
+   * Picks an entry by Zipf's law. The closer an entry is to the start of the list, the more often it's picked.
    * @param {readonly string[]} list
    */
   const pick = (list) => list[Math.floor(list.length ** random()) - 1] ?? list[0] ?? '';
