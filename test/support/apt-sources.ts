@@ -3,13 +3,13 @@
  * There are no side effects.
  */
 
-/** An archive, together with the key or setting that apt uses to trust it. */
+/** An entry in apt's sources, with the options that make apt trust it. */
 export interface AptSource {
   types: string[];
   uris: string[];
   suites: string[];
   components: string[];
-  /** Other options, e.g. `Signed-By`. Keys are lower-case deb822 names. */
+  /** All other options of the entry, e.g. `Signed-By`. Their names are in lower case, as in deb822 files. */
   options: Record<string, string>;
 }
 
@@ -48,12 +48,15 @@ export function parseOneLine(text: string): AptSource[] {
   });
 }
 
-/** Debian's own suites. Other archives (PGDG, Node, other vendors) use different names or don't have `main`. */
+/**
+ * Only Debian itself has suites with these names and a component `main`. Other archives (PGDG, Node, other vendors)
+ * differ in at least one of them.
+ */
 const DEBIAN_SUITE = /^(bullseye|bookworm|trixie|forky|sid|unstable|testing|stable|oldstable)$/;
 
 /**
- * Returns a source list in deb822 format for the source packages of `suite`, using the archive that this machine uses
- * for Debian. Returns null if none of `sources` is Debian's main archive.
+ * Returns a source list in deb822 format that has the source packages of `suite`. It uses the same archive from which
+ * this machine gets Debian. Returns null if there's no such archive in `sources`.
  */
 export function sourceListFor(suite: string, sources: readonly AptSource[]): string | null {
   const archive = sources.find(
@@ -75,7 +78,7 @@ function parseFields(block: string): Map<string, string> {
       current = (found[1] ?? '').toLowerCase();
       fields.set(current, found[2]?.trim() ?? '');
     } else if (current !== '' && line.trim() !== '') {
-      // A line that starts with a blank continues the value. In embedded keys, ` .` stands for an empty line.
+      // This line begins with a blank, so it belongs to the same value. In a key, ` .` is an empty line.
       fields.set(current, `${fields.get(current)}\n${line}`);
     }
   }

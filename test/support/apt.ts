@@ -9,7 +9,7 @@ import { run } from './run.ts';
 export const APT_LIMIT_MS = 10 * 60_000;
 const lockRetryMs = 500;
 
-/** True if we can install packages, i.e. we are root on Debian or one of its derivatives. */
+/** Only root can install packages, and only Debian and its derivatives have apt. */
 export function canInstallPackages(): boolean {
   return existsSync('/etc/debian_version') && process.getuid?.() === 0;
 }
@@ -17,12 +17,13 @@ export function canInstallPackages(): boolean {
 /**
  * Runs `apt-get` without prompting.
  *
- * If two test files install something at the same time, their calls take turns, because an `apt-get update` fails if
- * another one is running. We also wait for programs that aren't tests, e.g. when a machine starts for the first time.
- * `DPkg::Lock::Timeout` does this for packages, but not for lists of packages.
+ * Two test files may want to install something at the same time, and an `apt-get update` fails if another one is
+ * running. So they take turns. We also wait for programs that aren't tests, e.g. on a machine that has just been
+ * started. apt itself can only wait for the lock on packages (`DPkg::Lock::Timeout`), but not for the one on package
+ * lists.
  */
 export async function apt(args: string[], cwd = '/'): Promise<void> {
-  // apt has to stay root, because the user `_apt` can't read our folders.
+  // By default, apt gives up root and becomes the user `_apt`, who can't read our folders.
   const options = ['-o', 'DPkg::Lock::Timeout=300', '-o', 'Acquire::Retries=3', '-o', 'APT::Sandbox::User=root', '--quiet'];
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const work = async (): Promise<void> => {

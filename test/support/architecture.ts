@@ -14,8 +14,8 @@ const DATA_MODULES = ['people', 'keys', 'projects', 'ceilings', 'journal', 'usag
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
 /**
- * Sentences that are written both by workflows and by the code that starts them. Like the contract, this file doesn't
- * import anything.
+ * These sentences are used in workflows, and also where workflows are started. This file can't import anything, and
+ * neither can the contract.
  */
 const WORKFLOW_NOTES = 'workflows/notes.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
@@ -24,8 +24,8 @@ const WORKFLOW_INDEX = 'workflows/index.ts';
 export const ABOVE_APP: readonly string[] = ['main', 'service', 'codec-server', 'embedder'];
 
 /**
- * Lists, for each module, which modules it may import (types included). A module is a folder of `src`, a file directly
- * in `src`, or `workflows` or `activities`. A path stands for a single file.
+ * The modules that each module may import, including types. A module is a folder of `src`, a file directly in `src`, or
+ * `workflows` or `activities`. If there's a path instead of a module, it's only about that file.
  */
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   main: ['service', 'app', 'cli', 'codec-server', 'config', 'core', 'demo-vendor', 'embedder'],
@@ -187,8 +187,8 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
 };
 
 /**
- * A package or global that only some files may use. `packages` are import names (types included). A trailing `/` covers
- * a whole scope.
+ * A package or global that only some files may use. In `packages`, a trailing `/` stands for a whole scope. Type
+ * imports count, too.
  */
 export interface RestrictedImport {
   name: string;
@@ -199,7 +199,7 @@ export interface RestrictedImport {
 }
 
 export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
-  // The libraries of the clouds read the environment themselves.
+  // `src/vendors/identity/` uses the libraries of the clouds, which read the environment on their own.
   { name: 'process.env', pattern: /\bprocess\s*\.\s*env\b/, allowed: ['src/config/', 'src/main.ts', 'src/vendors/identity/'] },
   {
     name: 'process.argv',
@@ -283,8 +283,8 @@ function checkImport(from: string, to: string): string[] {
 }
 
 /**
- * In a divided folder, files directly in it may import all submodules. A submodule may only import itself and the
- * submodules that are listed for it.
+ * A submodule may import itself and the submodules that are listed for it. Files directly in the divided folder may
+ * import all of them.
  */
 function checkSubmodule(from: string, to: string): string[] {
   for (const [folder, submodules] of Object.entries(SUBMODULES)) {
@@ -315,7 +315,9 @@ function checkRestrictedImports({ path, text, imports }: SourceFile & { imports:
   );
 }
 
-/** Workflows run in Temporal's sandbox, so they only import its package and the files that they share. */
+/**
+ * Workflows run in Temporal's sandbox. They can only import its package, and the files that workflows have in common.
+ */
 function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[] }): string[] {
   if (moduleOf(path) !== 'workflows') return [];
   const allowed = allowedInWorkflow(path);
@@ -327,7 +329,7 @@ function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[
 
 function allowedInWorkflow(path: string): RegExp {
   if (path === WORKFLOW_CONTRACT || path === WORKFLOW_NOTES) return /^(?!)/;
-  // The worker bundles this file because it lists the workflows.
+  // This file lists all workflows for the worker's bundle, so it has to import them.
   if (path === WORKFLOW_INDEX) return /^\.\/[^/]+\.ts$/;
   return /^(@temporalio\/workflow|\.\/(batch-status|contract|notes|poll-until|retries|run-status)\.ts)$/;
 }

@@ -4,9 +4,9 @@ import type { GatewayProcess } from './gateway-process.ts';
 const concurrency = 4;
 
 export interface CallLoad {
-  /** Sends calls only to these processes from now on. Resolves when all others have finished their calls. */
+  /** From now on, only sends calls to these processes. Resolves when the calls to all others have finished. */
   use(gateways: readonly GatewayProcess[]): Promise<void>;
-  /** Resolves after `count` more calls. */
+  /** Resolves when another `count` calls have ended. */
   untilSent(count: number): Promise<void>;
   /** Returns the ids of all successful calls. */
   ids(): readonly string[];
@@ -16,12 +16,12 @@ export interface CallLoad {
 }
 
 interface CallLoadOptions {
-  /** Returns the messages of the nth call. */
+  /** Creates the messages of call number `n`. */
   readonly messagesOf?: (n: number) => readonly object[];
   readonly onAnswered?: (id: string, n: number) => void;
 }
 
-/** Starts to send calls immediately. The caller has to stop it. */
+/** Starts the load immediately. Stop it at the end. */
 export function createCallLoad(
   key: string,
   first: readonly GatewayProcess[],

@@ -13,11 +13,11 @@ import { apt, canInstallPackages } from './apt.ts';
 import { foldersOnPath } from './on-path.ts';
 import { run } from './run.ts';
 
-/** The headless shell comes first, because it loads a page in half of the CPU time. */
+/** The order matters. The headless shell is first, because it takes half as much CPU time to load a page. */
 const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 /**
- * The features that Playwright disables. If there are several lists Chromium only reads the last one, so we have to
- * repeat them. Products that the tests don't use are left out.
+ * We pass our own list of features to disable, and Chromium only reads the last such list. So repeat what Playwright
+ * disables, except for products that don't matter in tests.
  */
 const disabledByPlaywright =
   'AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,PaintHolding';
@@ -33,9 +33,9 @@ export function sharedChromium(): () => Browser {
   let shared: Browser | undefined;
   beforeAll(async () => {
     const executablePath = await ensureChromium();
-    // We turn off the sandbox because root can't use it and containers don't permit it, and the browser only opens our
-    // own pages. We also turn off the GPU, because its emulation takes as much CPU time as ten pages, and the spare
-    // process that is started for each page. The last two options halve the CPU time of a page load.
+    // Root can't use the sandbox and containers don't permit it, but we don't need it, because we only open our own
+    // pages. Emulating a GPU takes as much CPU time as loading ten pages, and we don't need the spare process that is
+    // started for each page either. The last two options halve the CPU time of a page load.
     const args = [
       ...['--no-sandbox', '--disable-gpu', '--renderer-process-limit=1'],
       ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -116,7 +116,7 @@ async function isRunnable(program: string): Promise<boolean> {
     await access(program, constants.X_OK);
     return /Chrom/.test(await run(program, ['--version']));
   } catch {
-    return false; // Missing or not executable, so we try the next candidate.
+    return false; // If it's missing or can't be executed, we go on with the next candidate.
   }
 }
 

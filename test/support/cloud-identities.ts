@@ -25,15 +25,15 @@ export interface CloudIdentities {
   readonly requests: IdentityRequest[];
   /** How long the credentials are valid. */
   lifetimeMs: number;
-  /** Clock skew: how far the clouds' clocks are ahead of ours. */
+  /** How much the clocks of the clouds are ahead of ours. */
   aheadMs: number;
-  /** The response that replaces all credentials. Null if the services work. */
+  /** If this is set, all requests for credentials get this response. */
   failure: { readonly status: number; readonly body: string } | null;
   /** All access tokens and secret access keys that have been issued. */
   readonly issued: readonly string[];
   /** Returns the secret access key for an id. This also works for the static key. */
   secretOf(accessKeyId: string): string;
-  /** Checks whether we know this token or access key and it hasn't expired. */
+  /** Returns true if we've issued this token or access key and it hasn't expired yet. */
   isValid(tokenOrAccessKeyId: string): boolean;
   close(): Promise<void>;
 }
@@ -93,7 +93,7 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     const { method, path, headers, form } = request;
     const json = (value: object): void => reply(200, JSON.stringify(value), 'application/json');
     const [pathname = ''] = path.split('?');
-    // Discovery never fails in these tests.
+    // The libraries look for Microsoft's endpoints first. This always works, even if there's a failure.
     if (pathname.endsWith('/discovery/instance'))
       return json({ tenant_discovery_endpoint: `https://${request.host}/t/v2.0/.well-known/openid-configuration`, metadata: [] });
     if (pathname.endsWith('/openid-configuration')) {
@@ -134,7 +134,7 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
         ? json({ ...token, expires_in: String(expires_in), expires_on: String(Math.floor(Date.now() / 1_000) + expires_in), resource: 'r' })
         : reply(400, '{"error":"bad_request"}', 'application/json');
     }
-    // Google's endpoints, and those of Entra for every tenant.
+    // Google's endpoints, and those of all tenants in Entra.
     if (pathname.endsWith('/token')) return json({ ...issueToken(), issued_token_type: 'urn:ietf:params:oauth:token-type:access_token' });
     return reply(404, '{}', 'application/json');
   };

@@ -5,7 +5,7 @@ import { chunkFrame } from './aws-event-stream.ts';
 
 export interface RecordedRequest {
   readonly method: string;
-  /** With the query. */
+  /** Includes the query. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
@@ -15,7 +15,7 @@ export interface RecordedRequest {
 export interface CloudVendor {
   readonly url: string;
   readonly requests: RecordedRequest[];
-  /** Returns the status of the response to a request. By default, all requests succeed. */
+  /** Tests replace this to let a request fail. It returns the status of the response, which is 200 by default. */
   check: (request: RecordedRequest) => number;
   close(): Promise<void>;
 }
@@ -69,7 +69,7 @@ function respond(path: string, { stream }: Record<string, unknown>): { readonly 
     { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 2 } },
     { type: 'message_stop' },
   ];
-  // Bedrock has a binary format for streams.
+  // Streams of Bedrock are binary.
   if (path.endsWith('/invoke-with-response-stream'))
     return { type: 'application/vnd.amazon.eventstream', text: Buffer.concat(list.map(chunkFrame)) };
   return events(list, '');

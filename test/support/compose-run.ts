@@ -46,7 +46,7 @@ export interface ComposeRun {
   stopAll(): Promise<void>;
 }
 
-/** What an operator would put into .env, except that services stop faster. */
+/** An operator would put the same into .env, apart from the timeouts, which are short here. */
 const variables = {
   ...{ ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml' },
   ...{ GATEWAY_STOP_DELAY_SECONDS: '1', GATEWAY_STOP_TIMEOUT_SECONDS: '30' },
@@ -98,7 +98,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
       GATEWAY_DATA_DIR: data,
       GATEWAY_CONFIG: env.GATEWAY_CONFIG?.replace('/config/', `${join(home, 'config')}/`) ?? '',
       NODE_COMPILE_CACHE: compileCache,
-      // Without this, three processes would load the model.
+      // We'd otherwise have to load the model in three processes.
       GATEWAY_LOCAL_EMBEDDER: 'off',
     };
     return { workdir: tree.workdir, data, home, env: { ...withoutTestDefaults, PATH: tree.path, ...env, ...own } };
@@ -164,11 +164,11 @@ export async function createComposeRun(): Promise<ComposeRun> {
 }
 
 export interface Container {
-  /** The path that stands for `/gateway` in the image. */
+  /** Where this container has its `/gateway`. */
   readonly workdir: string;
-  /** The path on this machine that stands for `/data`. */
+  /** Where it has its `/data`. */
   readonly data: string;
-  /** The folder that contains `/config`. */
+  /** Where it has its `/config`. */
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
 }

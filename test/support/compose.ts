@@ -36,7 +36,7 @@ export interface ComposeFile {
   readonly networks: Readonly<Record<string, unknown>>;
 }
 
-/** Variables that have to be in .env. */
+/** What an operator has to set in .env. */
 export const composeSecrets = {
   GATEWAY_ADMIN_TOKEN: 'test-admin-token-0123456789',
   POSTGRES_PASSWORD: 'superuser-secret',
@@ -44,7 +44,7 @@ export const composeSecrets = {
   TEMPORAL_DB_PASSWORD: 'temporal-secret',
 };
 
-/** Variables that have to be in .env for the `observability` profile. */
+/** What the `observability` profile needs in .env, too. */
 export const observabilitySecrets = { GRAFANA_ADMIN_PASSWORD: 'grafana-secret', GRAFANA_DB_PASSWORD: 'costs-secret' };
 
 /** If a required variable is missing or empty, throws the same message as Compose. */
@@ -67,8 +67,8 @@ function substituteAll(value: unknown, variables: Readonly<Record<string, string
 }
 
 /**
- * Supports `$$`, `${NAME:-default}` (which can be nested in a default) and `${NAME:?message}`. The file doesn't use
- * anything else.
+ * Only supports what docker-compose.yml uses, which is `$$`, `${NAME:-default}` (even inside of another default) and
+ * `${NAME:?message}`.
  */
 function substitute(text: string, variables: Readonly<Record<string, string>>): string {
   return text.replace(

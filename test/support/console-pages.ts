@@ -9,17 +9,17 @@ import { registeredRoutes } from './console-routes.ts';
 import { jsonOf, type TestGateway } from './gateway.ts';
 import { storeMemorySamples } from './memory-samples.ts';
 
-/** Sample values for the parameters in paths. */
+/** What we put into paths in place of their parameters. */
 export interface PageSamples {
   readonly slug: string;
   readonly subject: string;
-  /** Ids for the parameters of paths. The keys are the first segments of the paths. */
+  /** Ids by the first segment of the path. */
   readonly ids: Readonly<Record<string, string>>;
 }
 
 export interface PlantedProject extends PageSamples {
   readonly admin: SignedIn;
-  /** The ids of the calls, one for each text and in the same order. */
+  /** The calls are in the same order as the texts. */
   readonly callIds: readonly string[];
 }
 
@@ -50,13 +50,14 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   const post = async (path: string, fields: Record<string, string>): Promise<string> => {
     const response = await admin.post(base + path, fields);
     const refusal = /class="notice bad".*?<\/div>/s.exec(await response.text())?.[0] ?? '';
-    // Memory is the exception, because it rejects hidden characters.
+    // Only memory may refuse a text, because it doesn't accept hidden characters.
     expect([path, refusal.includes('hidden_characters') ? '' : refusal]).toEqual([path, '']);
     return response.headers.get('location')?.split('/').at(-1) ?? '';
   };
   const plant = async (text: string, index: number): Promise<void> => {
     const name = text.slice(0, 200);
-    // Replace commas because they separate names. A name without a provider has to be a tier or a model.
+    // The field is a list, so a comma would start another name. Each name has to be a tier or a model, or have a
+    // provider.
     await post('/keys', { name, models: modelOf(text).replaceAll(',', ';') });
     await post('/members', { email: `person${index}@${slug}.example.com`, name, role: 'member' });
     await post('/applications/new', { application: name, 'ceilings.calls': '1000', 'windows.calls': 'month', 'windows.cost': 'month' });
@@ -66,7 +67,7 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   expect((await admin.post('/console/account/tokens', { name: mark, days: '30', scopes: 'usage:read' })).status).toBeLessThan(500);
   const callIds = await Promise.all(texts.map((text) => call(gateway, text, modelOf(text))));
   const [refused = ''] = await Promise.all(texts.map((text) => call(gateway, text, `unknown/${text.slice(0, 200)}`)));
-  // This request only returns once the calls are stored.
+  // The calls are stored when this request returns.
   await gateway.admin('GET', `${team}/calls`);
   const { id: erasure } = await jsonOf<{ id: string }>(
     fetch(`${gateway.url}/v1/memory/subjects/forgotten`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
@@ -105,9 +106,7 @@ function toExpression(text: string): string {
   return text.slice(0, 80).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }
 
-/**
- * Matches routes that aren't pages, i.e. downloads, fragments that htmx polls, and redirects to an identity provider.
- */
+/** Some routes are no pages. They're downloads, fragments that htmx polls, and redirects to an identity provider. */
 const notPages = /\.csv$|\/calls\/live$|\/find\/results$|\/text$|\/receipt$|\/sign-in\/oidc/;
 
 /** Returns queries for pages that need one or that have several views. */

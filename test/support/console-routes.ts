@@ -2,10 +2,10 @@ import { consoleRoutes } from '../../src/app/console.ts';
 import type { ConsoleDeps } from '../../src/app/console-deps.ts';
 import type { ConsoleRoute } from '../../src/console/frame/route.ts';
 
-/** The routes of the console. Their dependencies don't work, so you can only read paths, methods and access. */
+/** The routes of the console. We only need their paths, methods and access, so none of their dependencies work. */
 export const registeredRoutes: readonly ConsoleRoute[] = (() => {
   const anything: never = new Proxy(() => undefined, { get: () => anything, apply: () => anything }) as never;
-  // Set each dependency by name, because the areas get copies of this object.
+  // The areas copy properties from this object. A proxy has none, so list them all.
   const deps: ConsoleDeps = {
     snapshot: anything,
     readCounters: anything,

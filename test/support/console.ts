@@ -15,7 +15,7 @@ import type { Role } from '../../src/people/person.ts';
 import { createSessions } from '../../src/people/sessions.ts';
 import type { TestGateway } from './gateway.ts';
 
-/** Besides the project's roles: a deployment admin, and a `stranger` who isn't a member of any project. */
+/** A project's roles, a deployment admin, and a `stranger` who isn't a member of any project. */
 export type TestRole = Role | 'admin' | 'stranger';
 
 export interface SignedIn {
@@ -68,7 +68,7 @@ interface AxeRule {
   readonly impact: 'minor' | 'moderate' | 'serious' | 'critical';
 }
 
-/** Rules whose problems are never serious or critical. In axe, each rule has a single rating. */
+/** axe gives each rule a fixed rating. We ignore the rules that are never serious or critical. */
 const mildRules = (axe as unknown as { _audit: { rules: readonly AxeRule[] } })._audit.rules
   .filter(({ impact }) => impact === 'minor' || impact === 'moderate')
   .map(({ id }) => id);

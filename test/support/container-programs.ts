@@ -11,17 +11,17 @@ import { readFileSync } from 'node:fs';
 export interface ContainerState {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Maps paths in the container to paths on this machine. */
+  /** Paths in the container, and where they are on this machine. */
   readonly paths: Readonly<Record<string, string>>;
-  /** The value to use instead of 8080. */
+  /** The service listens on this port, where the commands in the documentation have 8080. */
   readonly port?: string;
-  /** The pid of process 1. Null if the container isn't running. */
+  /** In the container, this process would have pid 1. Null if it isn't running. */
   readonly pid?: number | null;
-  /** The program that `docker compose run` puts before its arguments. */
+  /** What `docker compose run` executes. The arguments of the command come after it. */
   readonly entrypoint: readonly string[];
 }
 
-/** The keys are the names of Compose services or pods. */
+/** By the name of the Compose service or pod. */
 export type ContainerStates = Readonly<Record<string, ContainerState>>;
 
 /** Command options that take a value. */
@@ -99,7 +99,7 @@ function main([stateFile = '', program = '', ...args]: readonly string[]): numbe
         find(separator ?? '');
         return 0;
       case 'run': {
-        // In a pod, Temporal has an address of the cluster. It's another one here.
+        // The documented address of Temporal only exists in a cluster.
         const { rest: program } = parseOptions(rest.slice(1));
         const at = program.indexOf('--address');
         return runIn(find('temporal-namespace'), at < 0 ? program : program.slice(0, at));
@@ -115,7 +115,7 @@ function runIn({ cwd, env, paths, port = '8080', pid }: ContainerState, command:
       .reduce((result, [path, actual]) => result.replace(new RegExp(`(?<![\\w.-])${path}(?![\\w-])`, 'g'), actual), text)
       .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
       .replace('127.0.0.1:9464', env.GATEWAY_METRICS_ADDRESS ?? '')
-      // Pid 1 is only the service in a container. Here, it would be the machine's own init process.
+      // Outside of a container, pid 1 would be the init process of this machine.
       .replace(/\bkill -HUP 1\b/, `kill -HUP ${pid}`);
   const [file = '', ...args] = command.map(here);
   const { status, error } = spawnSync(file, args, { cwd, env, stdio: 'inherit' });

@@ -34,7 +34,7 @@ export interface Project {
 
 export interface ObservedRequest {
   readonly job: 'memories' | 'consolidation' | 'embeddings' | 'video';
-  /** True if the work that this request belongs to isn't done. */
+  /** True if the work for this request wasn't done when the request arrived. */
   readonly isOpen: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface CrashService {
   addProject(slug: string, settings?: object): Promise<Project>;
   /** Resets the latest run of a workflow to its first task, like an operator would. */
   resetToStart(workflowId: string): Promise<void>;
-  /** Starts a worker that survives, and logs all crash points that it passes. */
+  /** Starts a worker that doesn't crash, and logs each crash point that it passes. */
   startObserver(): Promise<GatewayProcess>;
   startWorker(): Promise<GatewayProcess>;
   /** Runs a worker until it has crashed at each of these points. */
@@ -142,8 +142,8 @@ export async function createCrashService(): Promise<CrashService> {
 }
 
 /**
- * Creates a scripted vendor behind a proxy. Before the proxy forwards a request, it records if the request's work is
- * still pending.
+ * Creates a scripted vendor behind a proxy. For each request, the proxy first looks up whether the work is still
+ * pending.
  */
 async function createRecordingVendor(database: Database) {
   const vendor = await createScriptedVendor();
@@ -192,7 +192,7 @@ async function createRecordingVendor(database: Database) {
       response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
       response.end(await answer.text());
     } catch {
-      response.destroy(); // The client has crashed or the test is over.
+      response.destroy(); // Nobody is waiting for the response, because the client has crashed or the test is over.
     }
   });
   return {

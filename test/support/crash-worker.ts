@@ -20,7 +20,7 @@ import type { Activities } from '../../workflows/contract.ts';
 export interface CrashPoint {
   readonly activity: keyof Activities;
   readonly point: string;
-  /** The worker only crashes while it works on this project. Null for any project. */
+  /** Only crash during the work of this project. If it's null, any project will do. */
   readonly projectId: string | null;
 }
 
@@ -78,7 +78,7 @@ const crashingDatabase: Database = {
 
 async function projectOf(input: object): Promise<string | null> {
   const id = Object.values(input).find((value) => typeof value === 'string' && value.length === 36);
-  if (id === undefined) return null; // The cleanup belongs to no project.
+  if (id === undefined) return null; // That's the cleanup, which isn't about a single project.
   const [row] = await database.query<{ id: string }>(
     `select id from projects where id = $1::uuid
      union all select project_id from conversations where id = $1::uuid

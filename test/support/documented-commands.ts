@@ -27,8 +27,8 @@ export interface CommandBlock {
 }
 
 /**
- * Returns the pages that have commands for users. Decisions are skipped, because they quote commands as they were at
- * the time.
+ * Returns the pages with commands for users. A decision may quote commands that have changed since, so decisions aren't
+ * included.
  */
 export function readCommandPages(): CommandPage[] {
   const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name.replaceAll('\\', '/')}`);
@@ -50,8 +50,8 @@ export function readCommandBlocks({ path, text }: CommandPage): CommandBlock[] {
 const program = /^(?:npm|npx|node|gateway|curl|docker|kubectl|git|psql|pg_\w+|promtool|openssl|export|kill)\s/m;
 
 /**
- * Returns the `path:line` of command blocks that no test runs or reads. They either aren't tagged `sh`, or they don't
- * give a reason on a page whose blocks aren't run.
+ * Finds blocks that look like commands, but that our tests neither run nor check. Either the block isn't tagged `sh`,
+ * or it's on a page whose blocks aren't run and there's no comment with the reason.
  */
 export function findUnmarkedCommands(page: CommandPage): string[] {
   const untagged = [...page.text.matchAll(fence)].flatMap(({ 2: tag = '', 3: code = '', index }) =>
@@ -100,7 +100,9 @@ function checkScript(command: string): string | null {
 
 const placeholders = /<[^>]*>|\[[^\]]*\]|\.{3}/g;
 
-/** Returns null if the command line is valid. In prose, arguments can be missing. */
+/**
+ * Finds out what's wrong with a command line, or returns null if it's fine. In prose, the arguments may be left out.
+ */
 async function checkGateway(text: string | undefined, isProse: boolean): Promise<string | null> {
   if (text === undefined) return null;
   const argv = (text.replace(placeholders, (found) => (found.startsWith('<') ? '1' : '')).match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((part) =>

@@ -11,8 +11,8 @@ export interface Faults {
   /** Delays data in both directions. */
   readonly delayMs?: number;
   /**
-   * Simulates a half-open connection. Nothing arrives any more, and neither side learns why. When you remove this
-   * fault, connections that have lost bytes are reset.
+   * Simulates a half-open connection. Neither side gets any more data or learns that the connection is broken. When you
+   * remove this fault, we reset the connections that have lost data.
    */
   readonly silent?: boolean;
   /** Resets each connection after the server has sent this many bytes over it. */
@@ -20,19 +20,17 @@ export interface Faults {
 }
 
 export interface FaultProxy {
-  /** The server's address via the proxy. */
+  /** The server's URL, but with the address of the proxy. */
   readonly url: string;
   /** Replaces all faults. Without faults, the network works. */
   set(faults: Faults): void;
-  /** Starts to accept connections. */
+  /** Accepts connections from now on. */
   connect(): Promise<void>;
   /** Breaks all connections and rejects new ones. */
   sever(): Promise<void>;
 }
 
-/**
- * Runs `work` with a proxy to the server at `serverUrl`. The proxy doesn't accept connections before and after that.
- */
+/** Runs `work` with a proxy to this server. Nobody can connect before or after that. */
 export async function withFaultProxy<Result>(serverUrl: string, work: (proxy: FaultProxy) => Promise<Result>): Promise<Result> {
   const proxy = await createFaultProxy(serverUrl);
   try {
@@ -81,7 +79,7 @@ export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
     from.on('error', () => undefined);
     from.once('close', () => {
       sockets.delete(from);
-      // A side that hangs up takes the other one with it, unless that one isn't supposed to notice.
+      // If one side hangs up, so do we on the other side. With `silent`, the other side isn't supposed to notice.
       if (faults.silent) broken.add(to);
       else to.destroy();
     });
@@ -115,7 +113,7 @@ export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
     set(next) {
       faults = next;
       if (next.silent) return;
-      // We can't reset a socket that has already sent its end, because libuv would keep its handle.
+      // If we reset a socket whose end we've already sent, libuv would keep its handle.
       for (const socket of broken)
         if (socket.writableEnded) socket.destroy();
         else socket.resetAndDestroy();

@@ -24,8 +24,8 @@ const adminToken = 'test-admin-token-0123456789';
  */
 export const shortLived = ['--wasm-tiering-budget=130000000'];
 /**
- * Half of the time of a start is spent on stripping types and compiling. With a cache, later processes reuse what the
- * first one compiled.
+ * With a cache, only the first process has to strip the types and compile everything. That's half of what a start
+ * takes.
  */
 export const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
 /** Lets programs that load the gateway's modules use code that gateways have compiled. */
@@ -36,7 +36,7 @@ const outputTimeoutMs = 3_000;
 
 export interface ProcessOptions {
   readonly home: string;
-  /** Additional environment variables for the process. An empty value removes a variable. */
+  /** Environment variables for the process. To remove a variable, set it to an empty text. */
   readonly env?: Readonly<Record<string, string>>;
   /** Runs this program instead of Node with `src/main.ts` and the command. */
   readonly program?: readonly string[];
@@ -44,7 +44,7 @@ export interface ProcessOptions {
 
 export interface GatewayProcess {
   readonly child: ChildProcess;
-  /** The address of the process. Empty if it ended before it listened on a port. */
+  /** Where the process listens. Empty if it has ended before that. */
   readonly url: string;
   stdout(): string;
   stderr(): string;
@@ -117,7 +117,7 @@ export async function activeModel(gateway: GatewayProcess, key: string): Promise
   return response.headers.get('x-gateway-model');
 }
 
-/** Returns the pids of all processes that have this home in their command line or environment. */
+/** Finds all processes that have this home in their command line or environment. */
 export async function processesOf(home: string): Promise<number[]> {
   if (process.platform !== 'linux') {
     const lines = (await run('ps', ['-Aww', '-o', 'pid=,command='])).split('\n');
@@ -125,7 +125,7 @@ export async function processesOf(home: string): Promise<number[]> {
   }
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const isOfHome = async (pid: string): Promise<boolean> => {
-    // Unreadable means that the process has ended, or isn't ours because it belongs to another user.
+    // If we can't read these files, the process has ended or belongs to somebody else.
     const [command, environment] = await Promise.all(
       ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
     );
@@ -148,8 +148,8 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // `close` fires when all output has been read. We only wait for a limited time, because children that are still
-  // running may keep the output open.
+  // `close` only fires when we've read all output. A child of the process may still be running and keep the output
+  // open, so don't wait forever.
   const closed = once(child, 'close');
   const exited = once(child, 'exit').then(async ([code, signal]: (number | string | null)[]) => {
     hasEnded = true;

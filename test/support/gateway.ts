@@ -34,7 +34,10 @@ export interface TestGateway {
   readonly project: string;
   /** A virtual key of the project. */
   readonly key: string;
-  /** Returns the same gateway with another project, so that tests don't share calls, breakers and caches. */
+  /**
+   * Returns this gateway with a different project. Two tests can then use it without sharing calls, breakers and
+   * caches.
+   */
   withProject(slug: string): Promise<TestGateway>;
   readonly vendor: ScriptedVendor;
   readonly app: App;
@@ -50,8 +53,8 @@ export interface TestGateway {
 
 export interface GatewayOptions {
   /**
-   * PGlite by default. Use `any` if a test doesn't depend on the database. In that case, we use the test run's
-   * PostgreSQL server if there is one, because it takes half of the CPU time, or else PGlite.
+   * The default is PGlite. If a test works with any database, use `any`. It prefers the PostgreSQL server of the test
+   * run, which takes half as much CPU time, but not every run has one.
    */
   readonly database?: 'embedded' | 'server' | 'any';
   /**
@@ -61,14 +64,13 @@ export interface GatewayOptions {
   readonly yaml?: (vendorUrl: string, deadUrl: string) => string;
   /** If set, `app.startDurable()` starts a Temporal dev server. Durable work is off by default. */
   readonly temporal?: boolean;
-  /** A data directory that is kept when the gateway stops. The caller has to remove it. */
+  /** Use this folder for data, and keep it when the gateway stops. The caller has to remove it. */
   readonly dataDir?: string;
-  /** Wraps the app's database, or returns a different one. */
+  /** Replaces the database that the app gets, e.g. by one that fails. */
   readonly wrapDatabase?: (database: Database) => Database;
   readonly clock?: Clock;
-  /** Time for responses to finish at shutdown. */
+  /** How long responses have to finish when the gateway is closed. */
   readonly graceMs?: number;
-  /** The resolution of the timers that wait for the first content. */
   readonly contentWaitTickMs?: number;
   /**
    * Turns on the response cache for all projects. It's off by default, because most tests repeat requests and expect
@@ -175,7 +177,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       database: wrapDatabase(database),
       logger,
       dataDir,
-      // PATH is needed to find the Temporal program.
+      // There's a PATH in it, which we need to find the Temporal program.
       environment: temporal ? process.env : {},
       ...(clock && { clock }),
       ...(graceMs !== undefined && { graceMs }),
@@ -233,8 +235,7 @@ async function openDatabase(
   } else {
     const shared = await createTestDatabase();
     cleanups.push(() => shared.drop());
-    // A service waits two seconds for its database, which is too short on a busy machine. So wait as long as for the
-    // embedded one.
+    // The default of two seconds is too short for a busy machine. Wait as long as for an embedded database.
     database = openServerDatabase({ connectionString: shared.url, connectTimeoutMs: 30_000 });
   }
   cleanups.push(() => database.close());
@@ -276,8 +277,8 @@ export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'p
 }
 
 /**
- * Repeats `check` until it succeeds. After `limitMs`, throws its last error. The checks become less frequent over time,
- * because each of them costs CPU time.
+ * Repeats `check` until it succeeds, or throws its last error after `limitMs`. Checks cost CPU time, so they become
+ * less frequent.
  */
 export async function eventually<Result>(check: () => Promise<Result>, limitMs = 300_000): Promise<Result> {
   const startedAt = performance.now();

@@ -38,8 +38,8 @@ function readable(value: unknown): unknown {
 }
 
 /**
- * Times and durations are text in exported JSON, but messages need seconds and nanoseconds. `fromObject` takes care of
- * everything else.
+ * In exported JSON, times and durations are text. Convert them to seconds and nanoseconds for messages. `fromObject`
+ * does everything else.
  */
 function expandTimes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(expandTimes);

@@ -10,7 +10,7 @@ import { scopes } from '../../src/people/scopes.ts';
 
 export interface IdentityProvider {
   readonly issuer: string;
-  /** Maps login names to claims, such as `email_verified`. */
+  /** The claims of each person, such as `email_verified`, by the name they log in with. */
   readonly people: Map<string, Readonly<Record<string, unknown>>>;
   /** Signs in on the provider's pages and consents. Returns the address to which the provider redirects. */
   signIn(authorizationUrl: string, login: string): Promise<URL>;
@@ -27,7 +27,7 @@ export async function startIdentityProvider(client: { id: string; secret: string
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const provider = new Provider(issuer, {
     jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'test', alg: 'RS256', use: 'sig' }] },
-    // Issues JWTs for whichever API the client asks for.
+    // The access tokens are JWTs. A client can ask for any API.
     features: {
       resourceIndicators: {
         enabled: true,

@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { readDockerfile } from './dockerfile.ts';
 import { root } from './gateway-process.ts';
 
-/** Programs that documented commands can use besides `node` and `gateway`. All of them are in node:*-bookworm-slim. */
+/** What documented commands may use besides `node` and `gateway`. It's all part of node:*-bookworm-slim. */
 const programs = ['sh', 'env', 'tar', 'df', 'du', 'ls', 'cat', 'mkdir', 'mv', 'rm', 'basename'];
 
 export interface ImageTree {

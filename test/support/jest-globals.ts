@@ -1,6 +1,7 @@
 /**
- * Replaces `@jest/globals` in files that are loaded by Node (see native-runner.ts). The bindings are live, so each test
- * file and its helpers see the ones of the current run. Don't copy them while a helper is loading.
+ * Stands in for `@jest/globals` in files that are loaded by Node (see native-runner.ts). The same helper is used by
+ * several test files, each of which has its own globals. That's why the bindings are live, and helpers must not copy
+ * them while they're being loaded.
  */
 import type * as Globals from '@jest/globals';
 

@@ -17,11 +17,11 @@ export interface MemoryVendor {
   readonly yaml: string;
   /** All requests so far, in order. */
   readonly requests: readonly ReceivedRequest[];
-  /** Returns how many requests for this job contained the text. */
+  /** Counts the requests for this job that contained the text. */
   count(job: MemoryJob, text: string): number;
-  /** If a request for this job contains the text, its response is held back until you call `release`. */
+  /** Holds back the response to each request for this job that contains the text. `release` sends them. */
   hold(job: MemoryJob, text: string): { release(): void };
-  /** Requests for this job fail if they contain the text, until you call `end`. */
+  /** Lets each request for this job fail if it contains the text. `end` stops this. */
   fail(job: MemoryJob, text: string, answer: (text: string) => VendorError): { end(): void };
   close(): void;
 }
@@ -87,7 +87,7 @@ memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_m
 interface Script {
   readonly job: MemoryJob;
   readonly text: string;
-  /** Null for the default response. */
+  /** If this is null, there's a normal response. */
   readonly answer: (text: string) => Promise<VendorError | null>;
 }
 

@@ -25,7 +25,7 @@ const require = createRequire(import.meta.url);
 const { default: runWithCircus } = require('jest-circus/runner') as { default: TestRunner };
 const globalsUrl = new URL('jest-globals.ts', import.meta.url).href;
 
-// Gateways that tests start share this cache.
+// The gateways of tests use the same cache.
 setV8Flags();
 enableCompileCache(new URL('../../node_modules/.cache/model-gateway/compiled', import.meta.url).pathname);
 registerHooks({
@@ -33,13 +33,13 @@ registerHooks({
     specifier === '@jest/globals' ? { url: globalsUrl, shortCircuit: true } : next(specifier, context),
 });
 
-// If Jest is killed, its workers keep running. We don't listen for `disconnect`, because that would also keep them
-// alive when they're supposed to end.
+// A worker should end when Jest is killed, which doesn't happen on its own. A listener for `disconnect` would notice,
+// but also keep the worker alive in all other cases.
 const parent = process.ppid;
 setInterval(() => process.ppid === parent || process.exit(1), 1_000).unref();
 
-// When a worker ends normally, V8 first finishes its background compilation and writes the result, which would delay
-// the exit. If there's a real leak, we report it and leave the worker to Jest.
+// At a normal exit, V8 first completes its background compilation and writes the result, so make it quick instead. If
+// there's a real leak, we report it and let Jest deal with the worker.
 const endMessage = 2;
 if (process.argv[1]?.endsWith('processChild.js')) process.prependListener('message', endWorker);
 
@@ -104,7 +104,7 @@ function usedCpuSeconds(): number {
   return times.reduce((sum, ticks) => sum + Number(ticks), 0) / 100;
 }
 
-/** Circus leaves its handlers and tests in the global object, and everything they refer to would stay in memory. */
+/** Circus keeps its handlers and tests in the global object, so the memory of each test file would never be freed. */
 function deleteCircusState(): void {
   for (const key of Object.getOwnPropertySymbols(globalThis)) {
     if (key.description === 'EVENT_HANDLERS' || key.description === 'JEST_STATE_SYMBOL') Reflect.deleteProperty(globalThis, key);

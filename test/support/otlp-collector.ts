@@ -11,12 +11,12 @@ export interface CollectedSpan {
   /** The ids of linked spans. */
   readonly links: readonly string[];
   readonly hasFailed: boolean;
-  /** Nanoseconds since 1970. */
+  /** In nanoseconds since 1970. */
   readonly startedAt: bigint;
   readonly endedAt: bigint;
 }
 
-/** Pass the URL to the gateway in `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+/** Point `OTEL_EXPORTER_OTLP_ENDPOINT` to its URL. */
 export interface OtlpCollector extends LocalServer {
   readonly spans: readonly CollectedSpan[];
   /** Returns the bodies and headers of all requests as they arrived. */
@@ -43,7 +43,7 @@ export async function createOtlpCollector(): Promise<OtlpCollector> {
   };
 }
 
-/** The field numbers come from opentelemetry/proto/trace/v1/trace.proto. */
+/** The field numbers are those in opentelemetry/proto/trace/v1/trace.proto. */
 function readSpans(body: Buffer): CollectedSpan[] {
   const resources = readMessage(body).get(1) ?? [];
   const scopes = resources.flatMap((resource) => readMessage(bytesOf(resource)).get(2) ?? []);

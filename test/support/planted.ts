@@ -20,7 +20,7 @@ export function findPlanted(output: string, marks: Readonly<Record<string, strin
   return Object.keys(marks).filter((name) => isIn(marks[name] ?? ''));
 }
 
-/** Cuts off the characters at both ends, which depend on the bytes around the mark. */
+/** The characters at both ends also depend on what comes before and after the mark, so leave them out. */
 function base64FormsOf(mark: string): string[] {
   return [0, 1, 2].map((offset) => {
     const encoded = Buffer.from(' '.repeat(offset) + mark).toString('base64');

@@ -11,21 +11,21 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Creates a database. With `empty`, it has no schema and no extensions. The caller has to drop it. */
+/** Creates a database with the current schema, or one without schema and extensions (`empty`). Drop it afterwards. */
 export async function createTestDatabase(content: 'migrated' | 'empty' = 'migrated'): Promise<TestDatabase> {
   const { GATEWAY_TEST_POSTGRES_URL: adminUrl, GATEWAY_TEST_POSTGRES_TEMPLATE: template } = process.env;
   if (!adminUrl) throw new Error(`No PostgreSQL for the tests: ${process.env.GATEWAY_TEST_POSTGRES_MISSING ?? 'run them with npm test'}`);
   const name = `gateway_test_${randomUUID().replaceAll('-', '')}`;
   const source = content === 'migrated' && template ? template : 'template0';
-  // Copying the files takes half of the CPU time of the default, which writes each page to the write-ahead log.
+  // By default, PostgreSQL writes each page to the write-ahead log. Copying the files takes half as much CPU time.
   await runAsAdmin(adminUrl, `create database ${name} template ${source} strategy file_copy`);
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   return {
     name,
     url: url.href,
-    // With `force` we also close connections that a test left open, so that the database gets dropped even if the test
-    // failed.
+    // A failed test may have left connections open. Close them with `force`, because the database can't be dropped
+    // otherwise.
     drop: () => runAsAdmin(adminUrl, `drop database if exists ${name} with (force)`),
   };
 }

@@ -14,7 +14,7 @@ import { APT_LIMIT_MS, apt, canInstallPackages } from './apt.ts';
 import { type AptSource, parseDeb822, parseOneLine, sourceListFor } from './apt-sources.ts';
 import { run } from './run.ts';
 
-/** Suites that have pgvector >= 0.8, the most stable one first. */
+/** These suites have pgvector 0.8 or newer. The most stable one comes first. */
 const SUITES_WITH_PGVECTOR = ['trixie', 'forky', 'sid'];
 
 /**
@@ -112,8 +112,8 @@ async function buildVector(bin: string, major: string): Promise<string> {
     const source = join(scratch, 'source');
     await mkdir(source);
     await run('tar', ['--extract', '--strip-components=1', '--file', archive, '--directory', source]);
-    // Set OPTFLAGS to avoid instructions that only this CPU has, because the cache may be shared. Skip LLVM bitcode,
-    // because it's only used for inlining and needs clang.
+    // The cache may be shared with other machines, so set OPTFLAGS to avoid instructions that only this CPU has. LLVM
+    // bitcode is only good for inlining and needs clang, so leave it out.
     const settings = [`PG_CONFIG=${join(bin, 'pg_config')}`, 'OPTFLAGS=', 'with_llvm=no'];
     const staged = join(scratch, 'staged');
     await run('make', ['--jobs=2', ...settings], { cwd: source, timeoutMs: APT_LIMIT_MS });

@@ -30,7 +30,7 @@ export interface PostgresServer {
 export interface PostgresServerOptions {
   /** If true, commits survive `kill`. */
   readonly keepsCommits?: boolean;
-  /** PostgreSQL's `shared_buffers`. The default of 64 MB is enough for the tests. */
+  /** PostgreSQL's `shared_buffers`. Tests don't need more than the default of 64 MB. */
   readonly sharedBuffers?: string;
 }
 
@@ -96,9 +96,9 @@ async function pidsOf(data: string): Promise<number[]> {
 }
 
 /**
- * Takes the arguments $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` returns when the pipe closes. SIGINT asks
- * PostgreSQL for a fast shutdown. If the server was killed, this restarts it when the file `down` is gone and the file
- * `up` exists.
+ * The arguments are $1 postgres, $2 data, $3 port, $4 log and $5 home. When the pipe closes, `read` returns, and we ask
+ * PostgreSQL for a fast shutdown with SIGINT. If somebody kills the server, we start it again as soon as the file
+ * `down` is gone and the file `up` exists.
  */
 const GUARD = `
 exec 3<&0

@@ -6,8 +6,8 @@ import { createTestDatabase, type TestDatabase } from './postgres-database.ts';
 /** Creates the template. There can't be any connections to it while it's being copied. */
 export async function createPostgresTemplate(): Promise<TestDatabase> {
   const template = await createTestDatabase('empty');
-  // There's no timeout for statements (like in `gateway migrate`), because a busy machine needs more than ten seconds. We
-  // also wait long for a connection, because meanwhile the embedded template blocks this process.
+  // Like `gateway migrate`, we don't limit how long a statement can take, because on a busy machine ten seconds aren't
+  // enough. It can also take long to connect, since this process is blocked while it creates the embedded template.
   const options = { maxConnections: 1, statementTimeoutMs: 0, connectTimeoutMs: 60_000 };
   const database = openServerDatabase({ connectionString: template.url, ...options });
   try {

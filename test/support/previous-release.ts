@@ -12,7 +12,7 @@ export interface ReleaseSource {
   readonly folder: string;
   /** Returns the arguments to run `gateway <command>` of the previous release. */
   program(command: string): string[];
-  /** Keeps the release's compiled code apart from ours. */
+  /** The release has its own compile cache. */
   readonly env: Readonly<Record<string, string>>;
   remove(): Promise<void>;
 }

@@ -8,8 +8,8 @@ import type { Project } from './crash-service.ts';
 const ofProject = 'project_id = $1::uuid';
 
 /**
- * Ids and the order of rows are ignored, because several rows can be from the same millisecond. We also ignore
- * `attempts` of a group and the number of embedding runs, because they only count what was started.
+ * Several rows can be from the same millisecond, so we compare neither their ids nor their order. Some columns only
+ * count what was started, like `attempts` of a group and the number of embedding runs. We leave those out, too.
  */
 const selections: Readonly<Record<string, string>> = {
   batches: `select kind, state from memory_batches where ${ofProject}`,
@@ -42,7 +42,7 @@ export async function rowsOf(database: Database, { id, slug }: Project): Promise
   return rows;
 }
 
-/** Selects rows that represent pending work of the projects. */
+/** Selects everything in the projects that still has to be done. */
 const unfinished = `
   select project_id, 'a conversation' as what from conversations where state <> 'read'
   union all select project_id, 'waiting messages' from conversations join memory_settings using (project_id)

@@ -78,7 +78,7 @@ export interface Fact {
 }
 
 export interface Users {
-  /** Everything that users have stated so far. */
+  /** What the users have stated so far. */
   readonly facts: readonly Fact[];
   readonly projectId: string;
   /** Sends a new statement and expects a complete response. Users and processes take turns. */
@@ -91,8 +91,8 @@ export interface Users {
 }
 
 /**
- * Creates users of the project `default`, which learns in small batches. A fifth of them have no subject and use an
- * explicit write, so each of their calls is a separate conversation.
+ * Creates users of the project `default`, which learns in small batches. One in five has no subject and writes to
+ * memory explicitly. In this case, every call is a conversation of its own.
  */
 export async function createUsers({ database }: Replicas, serving: readonly [GatewayProcess, ...GatewayProcess[]]): Promise<Users> {
   const [first] = serving;
@@ -136,8 +136,8 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
 const factRows = (facts: readonly Fact[]): string[] => facts.map(({ text, subject }) => `${subject}: ${text}`).toSorted();
 
 /**
- * Waits until there's no pending work, and checks that everything was done exactly once. `entities` are workflows that
- * never end.
+ * Waits until nothing is pending any more. Then it checks that everything was done exactly once. Workflows in
+ * `entities` never end, so they don't count as pending.
  */
 export async function expectLearnedOnce({ database, temporal }: Replicas, { facts }: Users, entities: readonly string[]): Promise<void> {
   const idsOf = async (query: string): Promise<string[]> => {

@@ -80,7 +80,7 @@ const odd = fc.oneof(
   fc.constant(undefined),
 );
 
-/** Puts `other` into the value at `place`. If `other` is undefined, the field at `place` is removed. */
+/** Replaces what is at `place` in the value by `other`, or removes it if `other` is undefined. */
 function change(value: unknown, place: number, other: unknown): unknown {
   if (Array.isArray(value)) {
     const index = place % (value.length + 1);

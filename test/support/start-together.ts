@@ -1,10 +1,10 @@
 /** Starts the work of several tests at the same time, so that their waits overlap. */
 import { beforeAll } from '@jest/globals';
 
-/** Only a few run at the same time. With all of them, a busy machine would exceed the time limits of responses. */
+/** If all of them ran at once, they'd be too slow for the time limits of responses on a busy machine. */
 const atOnce = 16;
 
-/** Starts `work` for all keys before the tests. Each test awaits the result for its key. */
+/** Before the tests, starts `work` for each key. A test gets its result by awaiting the returned function. */
 export function startTogether<Key, Result>(keys: readonly Key[], work: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const started = new Map<Key, Promise<Result>>();
   beforeAll(async () => {
@@ -13,7 +13,7 @@ export function startTogether<Key, Result>(keys: readonly Key[], work: (key: Key
       for (const key of waiting) {
         const result = work(key);
         started.set(key, result);
-        // The test that awaits the result reports a failure.
+        // Whoever awaits this result will see the error.
         await result.catch(() => undefined);
       }
     };

@@ -24,7 +24,7 @@ export interface TemporalServer {
   remove(): Promise<void>;
 }
 
-/** By default, a deleted run stays in lists for another half a minute. */
+/** Makes deleted runs disappear from lists sooner. By default, this takes another half a minute. */
 const fastDeletion = { 'history.transferProcessorUpdateAckInterval': '1s', 'history.visibilityProcessorUpdateAckInterval': '1s' };
 
 /** Creates a server. The caller has to remove it. `settings` are added to its dynamic configuration. */
@@ -49,7 +49,7 @@ export async function createTemporalServer(settings: Readonly<Record<string, num
       await until(
         'the Temporal server serves requests',
         async () => {
-          // If an internal port is taken the server exits, so start it again.
+          // The server exits if one of its internal ports is taken. In this case, start it again.
           if (!isRunning()) child = spawn(binary, args, { cwd: dir, env: { HOME: dir, GOGC: '400' }, stdio: 'ignore' });
           return servesNamespace(address, 'default');
         },

@@ -39,7 +39,7 @@ export function createTestLog(): { logger: Logger; lines: LogLine[] } {
 }
 
 /**
- * Returns the warnings and errors, but not those of Temporal's SDK, which may warn about a lost connection or a busy
+ * Returns all warnings and errors, except those of Temporal's SDK. It may complain about a lost connection or a busy
  * machine at any time.
  */
 export function warningsIn(lines: readonly LogLine[]): LogLine[] {
@@ -105,12 +105,12 @@ export function sharedTemporal(): () => TestTemporal {
   };
 }
 
-/** Writes the schedules. A busy server may take too long, so try again then, as the dispatcher does. */
+/** Writes the schedules. If the server is too busy to respond in time, we try again, and so does the dispatcher. */
 export async function putSchedules(schedules: { put(): Promise<boolean> }): Promise<void> {
   await until('the schedules are written', () => schedules.put().catch(() => false));
 }
 
-/** Describes a schedule. We retry, because a busy server may lose the query to its own worker. */
+/** Describes a schedule. A busy server may fail to pass the query to its own worker, so we try again. */
 export async function describeSchedule(handle: ScheduleHandle): Promise<ScheduleDescription> {
   let description: ScheduleDescription | undefined;
   await until('the schedule is described', async () => {

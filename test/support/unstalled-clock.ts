@@ -3,8 +3,8 @@ import type { Clock } from '../../src/core/time.ts';
 const tickMs = 10;
 
 /**
- * Returns a clock that almost stands still while this process gets no CPU time. With the system's clock, a stall of half
- * a second could end something that lasts for seconds, before the timer fires that would have renewed it.
+ * Returns a clock that hardly moves while this process gets no CPU time. With a normal clock, a lease of a few seconds
+ * could expire during a stall, just because the timer that would have renewed it is late.
  */
 export function createUnstalledClock(): Clock & { stop(): void } {
   let now = Date.now();

@@ -1,4 +1,7 @@
-/** The real clock. A test may have replaced `performance.now` by one that stands still, and we'd never stop waiting. */
+/**
+ * Some tests replace `performance.now` by a clock that stands still. We need the real one to notice when we've waited
+ * too long.
+ */
 const realNow = performance.now.bind(performance);
 
 /**

@@ -110,7 +110,7 @@ function messagesStream(request: DemoRequest, reply: Reply): EventStream {
   };
 }
 
-/** Plain concatenation instead of JSON, because no other event is as frequent. */
+/** Most events are of this kind, so we concatenate strings, which is faster than JSON.stringify. */
 function* textEvents(text: string): Iterable<string> {
   for (const delta of splitText(text)) {
     yield `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${JSON.stringify(delta)}}}\n\n`;

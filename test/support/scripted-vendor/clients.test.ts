@@ -166,7 +166,7 @@ describe('openai client, other routes', () => {
     withVendor(async (vendor) => {
       const { embeddings } = openai(vendor);
       const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
-      // The library asks for base64 on its own.
+      // By default, the library asks for base64.
       const packed = await embeddings.create({ model: 'embed', input });
       const floats = await embeddings.create({ model: 'embed', input, encoding_format: 'float' });
       expect(packed.data.map(({ embedding }) => Array.from(embedding))).toEqual(floats.data.map(({ embedding }) => embedding));

@@ -12,9 +12,7 @@ import { bigText, longText } from './filler.ts';
 import { scriptOf } from './response.ts';
 import type { Script } from './scripts.ts';
 
-/**
- * The caller's token limit only applies to the echo, because a scripted response has to be exactly what its test needs.
- */
+/** Ignores the caller's token limit unless we echo. A test needs exactly the response that its script describes. */
 export const composeScripted: ComposeReply = (conversation, request): Reply => {
   const script = scriptOf(request);
   if (script.filtered) return toReply(conversation, { text: '', toolCalls: [], end: 'stop' });

@@ -67,7 +67,7 @@ function blockDelta(delta: object): string {
   return event('content_block_delta', { index: 0, delta });
 }
 
-/** Increases the block index, which is the first field after the type. */
+/** Adds one to the block index, which comes right after the type. */
 function nextIndex(text: string): string {
   return text.replace(
     /^(data: \{"type":"content_block_\w+","index":)(\d+)/m,

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { DemoRequest } from '../../../src/demo-vendor/response.ts';
 
 export interface RecordedRequest {
-  /** The number of this request, starting at 1. We count requests in the order in which their bodies were complete. */
+  /** Requests are numbered from 1, in the order in which we've received their whole body. */
   readonly requestNumber: number;
   readonly method: string;
   /** Includes the query. */

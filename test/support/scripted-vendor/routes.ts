@@ -57,7 +57,7 @@ export function createScriptedRoutes(videos: Videos): FindRoute {
   };
 }
 
-/** Replaces spaces by plus signs, because URLSearchParams decodes a plus sign as a space. */
+/** A model's name can contain plus signs, which URLSearchParams has decoded as spaces. */
 function modelInQuery(query: string): string {
   return (new URLSearchParams(query).get('model') ?? '').replaceAll(' ', '+');
 }

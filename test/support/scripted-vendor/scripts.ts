@@ -47,7 +47,7 @@
  *   video-polls-<n>  video-fails  video-elsewhere    runs for n polls (2 by default); fails; the file redirects to another origin
  */
 
-/** How long a 429 asks the client to wait, and in what form. */
+/** How a 429 tells the client to wait, and for how long. */
 export type RetryHint =
   | { readonly form: 'seconds' | 'milliseconds' | 'date' | 'reset' | 'body'; readonly amount: number }
   | { readonly form: 'none' };
@@ -64,18 +64,18 @@ export type Content =
   | { readonly kind: 'terms' | 'kibibytes'; readonly count: number };
 
 export interface Script {
-  /** The complete name from the request. */
+  /** The name of the model, as in the request. */
   readonly model: string;
-  /** The first known term with an invalid number. Null if there's none. */
+  /** The first term that we know but whose number is invalid, if any. */
   readonly invalidTerm: string | null;
   readonly fault: Fault | null;
-  /** Only fail the first request of this model. */
+  /** Only the first request of this model gets the fault. */
   readonly once: boolean;
-  /** Where to cut the response: after this many deltas, or before the first one if `after` is null. */
+  /** Where the response is cut. This is after so many deltas, or before the first one if `after` is null. */
   readonly cut: { readonly kind: 'break' | 'stall' | 'error' | 'end'; readonly after: number | null } | null;
   readonly slowMs: number;
   readonly held: boolean;
-  /** The pause between events. Null for the vendor's own pace. */
+  /** Time between two events. If it's null, the vendor decides. */
   readonly paceMs: number | null;
   readonly wire: 'plain' | 'tiny-bytes' | 'crlf';
   readonly done: boolean;
@@ -143,7 +143,7 @@ function applyTerm(script: Script, term: string): Script {
   return numbered === undefined || !(amount <= maxAmount) ? { ...script, invalidTerm: term } : { ...script, ...numbered };
 }
 
-/** A map instead of an object, because a model could be called `constructor`. */
+/** This has to be a map, because a model may have a name like `constructor`. */
 const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial<Script>>(
   Object.entries({
     'rate-limited': { fault: rateLimited('seconds', 1) },

@@ -13,7 +13,7 @@ export async function withVendor<Result>(
   }
 }
 
-/** Contains the key headers of all vendor families, and the version header that the messages dialect requires. */
+/** The key headers of all vendor families, and the version header, which is required in the messages dialect. */
 export const keyHeaders = {
   authorization: 'Bearer any',
   'x-api-key': 'any',
@@ -55,7 +55,7 @@ export async function readUntilBreak(response: Response): Promise<{ text: string
     }
     return { text, chunks, broken: false };
   } catch {
-    // fetch throws if a response is cut off.
+    // fetch throws if the response was cut off.
     return { text, chunks, broken: true };
   }
 }

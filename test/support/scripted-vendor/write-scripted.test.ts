@@ -11,7 +11,7 @@ import { parseScript } from './scripts.ts';
 import { writeScripted } from './write-scripted.ts';
 
 const event = `data: ${'x'.repeat(16 * 1024)}\n\n`;
-/** More than any machine's socket buffers can hold. */
+/** Larger than the socket buffers of any machine. */
 const maxEvents = 4_000;
 
 test.each(['echo', 'crlf'])('pauses the stream for a slow client and ends it for a disconnected one (%s)', async (model) => {
@@ -21,7 +21,7 @@ test.each(['echo', 'crlf'])('pauses the stream for a slow client and ends it for
     try {
       for (;;) {
         made += 1;
-        // A stream that ignores backpressure would never end otherwise.
+        // The stream ignores backpressure, and would never end.
         if (made > maxEvents) throw new Error('generated more events than the socket buffers hold');
         yield event;
       }
@@ -57,7 +57,7 @@ test.each(['echo', 'crlf'])('pauses the stream for a slow client and ends it for
   }
 });
 
-/** Waits until the number is above 0 and has stayed the same for many iterations of the event loop. */
+/** Waits until the number is above 0 and doesn't change any more, for many iterations of the event loop. */
 async function untilUnchanged(read: () => number): Promise<void> {
   for (let last = 0, still = 0; last === 0 || still < 2_000; ) {
     still = read() === last ? still + 1 : 0;
