@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Returns the directory where programs are installed. It belongs to the user, so all clones share it. */
+/** Returns the directory for installed programs. It's in the user's cache, where all clones can find it. */
 export function cacheDirectory() {
   // The XDG Base Directory Specification says to ignore relative paths.
   const base = process.env['XDG_CACHE_HOME'];

@@ -97,8 +97,7 @@ async function moveInto(home, temporary, binary) {
  * @param {string} arch
  */
 export function packageName(platform, arch) {
-  // The npm package `node` depends on these packages. There's a pattern in their names, with one exception for Apple
-  // silicon.
+  // The npm package `node` depends on these packages. Their names follow a pattern, except for Apple silicon.
   const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node';
   return `${prefix}-${platform === 'win32' ? 'win' : platform}-${arch}`;
 }

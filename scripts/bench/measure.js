@@ -106,8 +106,8 @@ async function untilStored({ label, database }, count) {
 }
 
 /**
- * Waits until the target is idle. We spend some time just to be sure of that, so the result is the threads' CPU time at
- * the end of the last window in which it was busy.
+ * Waits until the target is idle. To be sure of that, we have to watch it for a while after its last work. This time
+ * shouldn't count, so the result is the CPU time of its threads at the end of the last window in which it was busy.
  * @param {Pick<Target, 'label' | 'pid'>} target
  * @param {number} idleMs
  */

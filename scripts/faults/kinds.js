@@ -56,7 +56,7 @@ const vendorFault = (provider, model) => ({
   end: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, null),
 });
 
-/** The providers that can have a fault. */
+/** Each fault of a vendor has its own provider. These are their names. */
 export const providers = ['failing', 'down', 'hanging', 'cutting', 'throttling'];
 
 /** @type {Readonly<Record<string, Kind>>} */

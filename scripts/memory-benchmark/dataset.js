@@ -43,8 +43,8 @@ const locomo = {
 const beam = {
   url: 'https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/b2a3ee8ba12d68f83143dda191097dc3e028ddd3/chats/100K',
   /**
-   * To check all files at once, this is the SHA-256 of a text in which each line is the SHA-256 of a file. The files
-   * are in the order of `beamFiles`.
+   * A hash that covers all files. It's the SHA-256 of a text that has the SHA-256 of each file on its own line, in the
+   * order of `beamFiles`.
    */
   sha256: '9e7ec29263f1a9bb0df16c370bcfe2099144f1083470a26440f64f3f864d8a01',
   conversations: 20,
@@ -56,7 +56,9 @@ const beam = {
 };
 const xquad = {
   url: 'https://raw.githubusercontent.com/google-deepmind/xquad/7d30520c717524000f0d9d2f9c10a069acd9d285',
-  /** The same for these files. They're in the order of `xquadLanguages`. */
+  /**
+   * The hash of all XQuAD files. It's calculated like the one of BEAM, with the files in the order of `xquadLanguages`.
+   */
   sha256: 'd0345e5f3a604314b52b1c7f6e732780f55d8b82fb1a697fbe5dcdd0d9bcf50c',
 };
 const xquadLanguages = [...languages.tuned, ...languages['held-out']];

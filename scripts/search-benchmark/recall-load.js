@@ -57,7 +57,7 @@ export async function runLoad({ port, key, pid, perSecond, recallEvery, seconds,
   /** @type {Promise<void>[]} */
   const calls = [];
   for (let number = 0; number < count; number += 1) {
-    // Send each call when it's due. Don't wait for the earlier ones.
+    // Send each call when it's due, even if earlier ones haven't finished.
     const waitMs = from + (number * 1_000) / perSecond - performance.now();
     if (waitMs > 0) await sleep(waitMs);
     calls.push(call(number));

@@ -12,8 +12,8 @@ const connectionsOf = {
 } as const;
 
 /**
- * Opens separate connections for one of these uses. An embedded database only has a single session, so we return the
- * database unchanged.
+ * Opens a separate connection pool for this use. An embedded database only has a single session, so in that case we
+ * return the database itself.
  */
 export function separateConnections(database: Database, use: keyof typeof connectionsOf): Database {
   return database.separate?.(connectionsOf[use]) ?? database;

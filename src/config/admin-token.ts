@@ -36,8 +36,8 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
 }
 
 /**
- * Finds the admin tokens for commands, which send the first one. We look in the environment, then in gateway.yaml and
- * then in the data directory, and use the first place that has any. The result can be empty.
+ * Finds the admin tokens that are configured. Commands send the first one. We look in the environment, then in
+ * gateway.yaml and then in the data directory, and stop as soon as we find any. If there are none, the list is empty.
  */
 export async function findAdminTokens(env: Environment, { adminTokens, server }: EnvironmentSettings): Promise<readonly string[]> {
   if (adminTokens.length > 0) return adminTokens;

@@ -207,9 +207,7 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
   return rest.success ? rest.data : {};
 }
 
-/**
- * Removes each row that one of these paths leads into. The first two elements of a path are the section and the row.
- */
+/** Removes the rows that contain one of these paths. The first two elements of a path are the section and the row. */
 function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
   const omitted = new Map<string, Set<string>>();
   for (const [section, row] of paths) {

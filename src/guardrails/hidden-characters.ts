@@ -9,7 +9,10 @@
  */
 const tags = /[\u{e0001}-\u{e007f}]/u;
 const regionFlags = /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{2,7}\u{e007f}/gu;
-/** It makes no sense to put several selectors after a character, so this is a way to encode hidden bytes. */
+/**
+ * A character has at most one selector. Several of them in a row make no sense, unless somebody encodes hidden bytes
+ * with them.
+ */
 const selectorRun = /[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]{2}/u;
 /**
  * There's no good reason to write a direction override, so we always report it. Embeddings and isolates are normal in

@@ -48,8 +48,8 @@ export function joinMarked(text: string): string {
 }
 
 /**
- * Finds text that is written with spaces or signs between all letters, and returns it without them. There have to be at
- * least eight letters.
+ * Finds text that is spelled with spaces or signs between the letters, and joins the letters again. It takes at least
+ * eight letters in a row.
  */
 export function joinSpaced(text: string): string[] {
   return Array.from(text.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>

@@ -31,7 +31,10 @@ export interface MatchPosition {
 }
 
 export interface MatchResult {
-  /** The indices of the rules that match, in ascending order. There are none after the first rule that blocks. */
+  /**
+   * The indices of the matching rules, in ascending order. If one of them blocks, it's the last one, because we stop
+   * there.
+   */
   readonly matched: readonly number[];
   /** Where the next request has to start. Null if there's nothing left to do. */
   readonly next: MatchPosition | null;

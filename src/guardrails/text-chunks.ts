@@ -12,7 +12,7 @@ export interface TextChunk {
 }
 
 const overlap = 1024;
-/** To end at a space, a chunk can be up to this much shorter. */
+/** A chunk may be shortened by this many characters, so that it ends at a space. */
 const maxShift = 256;
 
 /**

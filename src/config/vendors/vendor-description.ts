@@ -9,7 +9,7 @@ import type { FileValues, ModelValues } from '../file-schema.ts';
 import type { VariableName } from '../variables.ts';
 
 export interface VendorDescription {
-  /** How `gateway vendors add` and the `vendor` setting of a provider refer to this vendor. */
+  /** The name for this vendor in `gateway vendors add` and in the `vendor` setting of a provider. */
   readonly name: string;
   readonly title: string;
   /** The address of the vendor's API documentation. */
@@ -70,7 +70,7 @@ export interface VendorDescription {
    * What the vendor is called in the public price table, both in `litellm_provider` and as the prefix of model names.
    */
   readonly tableNames?: readonly string[];
-  /** If there's no configuration file but the variable is set, this is the provider and its tiers. */
+  /** The provider and tiers that we use if there's no configuration file and the variable is set. */
   readonly starter?: { readonly variable: VariableName; readonly values: FileValues };
 }
 
