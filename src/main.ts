@@ -220,8 +220,8 @@ function stopWithBootstrap(pid: number, onStop: () => void): void {
     process.channel?.unref();
     if (!process.connected) onStop();
   } else if (!isAlive(pid)) {
-    // The launcher has died, so stop. If it were alive, we'd be the child of one of its descendants and would have
-    // inherited the environment variable, and then its exit is none of our business.
+    // The launcher has died, so stop. If it's alive but isn't our parent, we've only inherited the variable from one of
+    // its children, and don't care when it exits.
     onStop();
   }
 }

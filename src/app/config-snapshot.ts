@@ -83,7 +83,7 @@ function createSnapshot(config: Config, identities: CurrentConfigOptions['identi
   };
 }
 
-/** Maps names to providers, and keys to the members of their pools. */
+/** Returns all providers and all members of their pools. Providers are listed by name, and members by key. */
 function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
   const members = Object.values(providers).flatMap(({ name, members: all }) =>
     all.map((each) => [memberKey(name, each.member), each] as const),

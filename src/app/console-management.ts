@@ -45,7 +45,7 @@ export function managementAreas(
 ): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
-  /** Includes calls that have only just ended, because we wait until they're stored. */
+  /** The counters include calls that have only just ended, because we wait until those are stored. */
   const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
   const catalog = () => snapshot().catalog;
   const catalogFill = () => snapshot().config.catalogFill;

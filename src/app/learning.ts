@@ -25,8 +25,8 @@ interface LearningDeps {
 
 /**
  * Tells learning batches that the settings have changed, since that may be what they were waiting for. If `projectId`
- * is null, the batches of all projects are told. The signal is sent in the background and best effort. Batches that
- * don't get it see the change on their next retry.
+ * is null, the batches of all projects are told. We do this in the background, and it's best effort. A batch that
+ * doesn't get the signal notices the change on its next retry.
  */
 export function signalWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
   const signalling = projectId === null ? signalAllBatches(database) : database.transaction((tx) => signalBatches(tx, projectId));

@@ -41,7 +41,7 @@ interface MemoryDeps {
 /** How long background work waits for embeddings. We can afford to wait this long, because there's no caller. */
 const backgroundTimeoutMs = 60_000;
 
-/** A search waits this long for the vendor's embedding and this long for the database. */
+/** How long a search waits for the embedding of its query, and then for the database. */
 const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 
 export function createMemory({ database, clock, logger, embedder, reranker, findProject, recallDeadlineMs }: MemoryDeps) {

@@ -2,8 +2,8 @@
 import type { Database } from '../db/database.ts';
 
 /**
- * The pools of connections that are separate from the main one. Admission and the routes that clients poll don't have
- * to queue behind other statements then, and the polling doesn't hold up admission.
+ * The connection pools besides the main one. With them, admission and the routes that clients poll don't have to queue
+ * behind other statements, and the polling doesn't hold up admission.
  */
 const connectionsOf = {
   admission: { name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 },

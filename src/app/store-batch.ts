@@ -33,7 +33,7 @@ export function createStoreBatch(
   };
 }
 
-/** How many times we record the conversations and then try to get all counters without waiting. */
+/** How many times we try to get all counters without waiting for one that is locked. */
 const maxAttempts = 3;
 
 /**

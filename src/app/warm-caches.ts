@@ -1,7 +1,7 @@
 /**
- * Keeps in memory what calls need from the database, for keys that any process has recently used. This is the key with
- * its ceilings, its project, and the project's memory settings. If PostgreSQL becomes unavailable, every API process
- * can then serve these keys, and not only those that it has seen itself.
+ * Preloads what calls need from the database for each key, i.e. the key with its ceilings, its project, and the
+ * project's memory settings. We do this for all keys that any process has used recently. If PostgreSQL becomes
+ * unavailable, every API process can then serve these keys, and not only the ones that it has seen itself.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { type Clock, hourMs } from '../core/time.ts';

@@ -24,11 +24,13 @@ export interface ProviderConfig extends MediaFormat {
   readonly serves: readonly Route[];
   /** Null for the local embedder. It counts as having every tag, because no data leaves the machine. */
   readonly tags: readonly string[] | null;
-  /** We only know this if the row lists the provider's routes or if we know the vendor. Otherwise it's `unknown`. */
+  /**
+   * Whether the provider has the responses route. It's `unknown` unless the row lists the routes or we know the vendor.
+   */
   readonly responses: ResponsesSupport;
   /** The header for the API key. If there is a scheme, e.g. `Bearer`, it comes before the key. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
-  /** Signs in to a cloud for providers without an API key. */
+  /** The cloud identity that we use in place of an API key, if any. */
   readonly identity: CloudIdentitySettings | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly requests: RequestFormat;
@@ -48,7 +50,7 @@ export interface ProviderConfig extends MediaFormat {
   readonly members: readonly MemberConfig[];
 }
 
-/** A member of a pool. It inherits its provider's settings, and can override them. `members` is empty. */
+/** A member of a pool. It inherits its provider's settings and can override them, but has no members of its own. */
 export interface MemberConfig extends ProviderConfig {
   readonly member: string;
   readonly weight: number;
@@ -110,7 +112,7 @@ export interface Config {
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
-  /** By tier name. Only `tiers` can have canaries. */
+  /** The canary of each tier that has one. Only the tiers in `tiers` can. */
   readonly canaries: Readonly<Record<string, Canary>>;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;

@@ -44,7 +44,7 @@ const tokenPrices = {
     '`cache_write`; 2 times `input` with the `messages` dialect',
   ),
 };
-/** The name of a service tier, or of a tool that runs at the vendor. */
+/** The name of a service tier, or of a tool that the vendor runs. */
 const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "from the vendor's built-in row";
@@ -130,7 +130,7 @@ const providerName = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider name may only contain letters, digits, ".", "_" and "-"')
   .meta({ title: '<provider>' });
 
-/** We compare this with the `origin` header byte by byte, so it has to be written exactly as browsers send it. */
+/** An origin, written exactly as browsers send it, because we compare it with the `origin` header byte by byte. */
 const origin = z
   .string()
   .refine((text) => text === '*' || (!text.includes('*') && URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text), {

@@ -123,7 +123,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   });
 }
 
-/** The environment variables for API keys that add a vendor if the configuration has no providers. */
+/** If the configuration has no providers, we add each vendor whose API key is in one of these variables. */
 const vendorVariables = knownVendors.flatMap(({ starter }) => (starter ? [starter.variable] : []));
 
 /**
@@ -231,8 +231,8 @@ interface Origin extends Omit<CatalogOptions, 'findProvider'> {
 }
 
 /**
- * For our own values, which don't come from a file. We ignore errors in them, because a test would fail if there were
- * any.
+ * Used for our own values, which don't come from a file. We ignore errors in them, because a test would fail if there
+ * were any.
  */
 const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined, findProxy: noProxy };
 

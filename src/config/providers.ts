@@ -10,7 +10,7 @@ import { explainUnknownVendor, findVendorByAddress, findVendorByName } from './v
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { AddError } from './yaml-file.ts';
 
-/** What a provider serves unless its row sets `serves`. */
+/** The routes of a provider whose row doesn't set `serves`. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
   messages: ['messages'],

@@ -23,7 +23,7 @@ export function readTemporalConnection(config: TemporalConfig) {
   };
 }
 
-/** If we only need the CA certificates of the system, returns true. */
+/** Returns the contents of the TLS files, or true if we need nothing but the system's CA certificates. */
 function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
   const errors: string[] = [];
   const read = (file: string): Buffer => {

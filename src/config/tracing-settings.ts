@@ -16,7 +16,9 @@ const samplers: Readonly<Record<string, { readonly ratio: number | null; readonl
   parentbased_traceidratio: { ratio: null, followsParent: true },
 };
 
-/** Null if traces are turned off. Headers often contain credentials, so we don't quote their values in `errors`. */
+/**
+ * Returns null if traces are turned off. Headers often contain credentials, so we don't quote their values in `errors`.
+ */
 export function parseTracing(getText: GetText, errors: string[]): TracingConfig | null {
   const exporter = getText('OTEL_TRACES_EXPORTER')?.toLowerCase() ?? 'otlp';
   if (getText('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || exporter === 'none') return null;

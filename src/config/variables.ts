@@ -13,7 +13,7 @@ export interface Variable {
   readonly default: string | null;
   /** Describes in Markdown what the variable does, including its format and unit, and which commands need it. */
   readonly meaning: string;
-  /** Which commands read the variable. If this is missing, it's start, serve and worker. */
+  /** The commands that read the variable. By default, these are start, serve and worker. */
   readonly readers?: readonly Reader[];
 }
 

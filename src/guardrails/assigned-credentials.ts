@@ -4,7 +4,7 @@
  */
 import type { Credential } from './credential-kinds.ts';
 
-/** The pattern matches no more than this. `findValueEnd` looks for the end of longer values. */
+/** The pattern stops after this many characters. `findValueEnd` looks for the end of longer values. */
 const maxValueLength = 256;
 const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
 /**

@@ -21,7 +21,10 @@ const selectorRun = /[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]{2}/u;
 const override = /[\u202d\u202e]/;
 const embedding = /[\u202a\u202b\u2066-\u2068]/;
 const rightToLeft = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
-/** Zero-width characters inside of a word. Other scripts need them for joining letters, but not these. */
+/**
+ * Zero-width characters inside of a word. We only look at these scripts, because others need such characters to join
+ * letters.
+ */
 const splitWord =
   /(?<=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])[\u200b-\u200d\u2060-\u2064\ufeff\u180e]+(?=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])/gu;
 /**

@@ -118,9 +118,11 @@ const languages: readonly Language[] = [
   { ignore: 'bo qua|phot lo|quen', previous: 'truoc|o tren|ban dau', orders: 'huong dan|chi dan|lenh|quy tac|chi thi' },
 ];
 
-/** There can be a few other words between two parts of a phrase, as long as they're in the same sentence. */
+/** A gap between two parts of a phrase. There can be a few other words, but not the end of a sentence. */
 const gap = '[^.!?\\n。！？]{0,24}?';
-/** For parts that belong closely together. There can be one word between them, after the ending of the first word. */
+/**
+ * A smaller gap, for words that belong together. It has room for the ending of the first word and for one more word.
+ */
 const smallGap = '[^.!?\\n。！？]{0,8}?';
 
 /**

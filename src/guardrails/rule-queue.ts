@@ -23,7 +23,7 @@ export interface RuleWork {
 export interface RuleOutcome {
   /** The rules that matched before we stopped, which we do as soon as a rule blocks. */
   readonly matched: ReadonlySet<ContentRule>;
-  /** Why the evaluation ended before all rules were applied to all texts. Null if it didn't. */
+  /** Why we stopped early. Null if all rules were applied to all texts. */
   readonly stopped: string | null;
   /** The error if the thread broke. We don't log it here, so the caller should. */
   readonly cause?: unknown;

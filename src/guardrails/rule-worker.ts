@@ -4,7 +4,7 @@ import { createMatcher, type MatchRequest } from './match-rules.ts';
 import type { ThreadResult } from './rule-thread.ts';
 
 const maxExpressionBytes = 48 * 1024 * 1024;
-/** When a turn of a project ends. The current step is always finished, so it can take a little longer. */
+/** How long a turn of a project lasts. We always finish the current step, so it can take a little longer. */
 const turnMs = 20;
 
 const match = createMatcher(maxExpressionBytes);

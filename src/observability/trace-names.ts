@@ -13,7 +13,7 @@ export const spanNames = {
   drain: 'journal drain',
   /** The span for storing a single call. It has a link to the batch. */
   store: 'store call',
-  /** The code appends the name of the workflow or activity to the next three. */
+  /** The name of the workflow or activity is appended to each of the next three names. */
   outbox: 'outbox',
   workflow: 'workflow',
   activity: 'activity',

@@ -46,8 +46,8 @@ export const heapFlags = ['--min-semi-space-size=16', '--external-memory-account
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 /**
- * How long a process may take to shut down in addition to the stop delay and the time for running calls. The sum of its
- * other timeouts is less than this.
+ * How long a process may take to shut down in addition to the stop delay and the time for running calls. Its other
+ * timeouts add up to less than this.
  */
 const otherStopTimeoutsMs = 25_000;
 const maxStartAttempts = 5;

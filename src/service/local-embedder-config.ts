@@ -96,7 +96,7 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       retry();
       return { url, token };
     },
-    /** Takes the latest status, which is for whoever started the service. Returns null if it has been taken before. */
+    /** Returns the latest status for whoever started the service, or null if it has already been taken. */
     takeStatus(): string | null {
       const taken = status;
       status = null;

@@ -1,4 +1,4 @@
-/** Alibaba Model Studio. It has too many models to list here. `gateway catalog import` adds their prices. */
+/** Alibaba Model Studio has too many models to list them here. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const dashscope: VendorDescription = {

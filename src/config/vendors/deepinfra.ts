@@ -1,4 +1,4 @@
-/** DeepInfra. It has too many models to list here. `gateway catalog import` adds their prices. */
+/** DeepInfra has too many models to list them here. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const deepinfra: VendorDescription = {

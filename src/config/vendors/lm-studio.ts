@@ -1,5 +1,5 @@
 /**
- * LM Studio, which runs models on your own machines. We can't recognize its address, so providers have to set `vendor`.
+ * LM Studio runs models on your own machines. We can't recognize it by its address, so providers have to set `vendor`.
  */
 import type { VendorDescription } from './vendor-description.ts';
 

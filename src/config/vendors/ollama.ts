@@ -1,6 +1,4 @@
-/**
- * Ollama, which runs models on your own machines. We can't recognize its address, so providers have to set `vendor`.
- */
+/** Ollama runs models on your own machines. We can't recognize it by its address, so providers have to set `vendor`. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const ollama: VendorDescription = {

@@ -1,4 +1,4 @@
-/** Perplexity. It has too many models to list here. `gateway catalog import` adds their prices. */
+/** Perplexity has too many models to list them here. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const perplexity: VendorDescription = {

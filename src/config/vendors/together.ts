@@ -1,4 +1,4 @@
-/** Together. It has too many models to list here. `gateway catalog import` adds their prices. */
+/** Together has too many models to list them here. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const together: VendorDescription = {

@@ -1,4 +1,4 @@
-/** vLLM, which runs models on your own machines. We can't recognize its address, so providers have to set `vendor`. */
+/** vLLM runs models on your own machines. We can't recognize it by its address, so providers have to set `vendor`. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const vllm: VendorDescription = {

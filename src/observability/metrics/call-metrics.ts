@@ -28,7 +28,7 @@ export interface KnownNames {
   isModel(id: string): boolean;
 }
 
-/** Attempts have the same outcomes as calls. In addition, we count it separately if a vendor responded with 429. */
+/** Attempts have the same outcomes as calls, plus one for a 429 from the vendor. */
 const attemptOutcomes = [...outcomes, 'rate_limited'] as const;
 type AttemptOutcome = (typeof attemptOutcomes)[number];
 

@@ -12,7 +12,7 @@ export interface Sample {
   readonly metricName?: string;
 }
 
-/** Turns an object into samples. Each property becomes a sample that has the property's name as the label `label`. */
+/** Creates a sample for each property of `values`, with the property's name as the value of `label`. */
 export function samplesBy(label: string, values: Readonly<Record<string, number>>, labels: Sample['labels'] = {}): Sample[] {
   return Object.entries(values).map(([name, value]) => ({ value, labels: { ...labels, [label]: name } }));
 }
