@@ -186,7 +186,7 @@ async function startNeighbour() {
 async function countActions({ address, namespace }) {
   const temporal = createTemporal({ address, namespace, logger });
   const counts = { runs: 0, signals: 0, workflowTasks: 0, timers: 0, activities: 0, localActivities: 0, events: 0 };
-  /** What we count, by the number of the event type in Temporal's API. */
+  /** The event types that we count. The keys are their numbers in Temporal's API. */
   /** @type {Map<number, keyof typeof counts>} */
   const counted = new Map([
     [1, 'runs'],

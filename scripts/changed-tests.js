@@ -17,7 +17,7 @@ import { readDurations } from './test-durations.js';
  * that.
  */
 const maxSeconds = 80;
-/** For files whose duration hasn't been recorded. */
+/** The duration that we assume if none has been recorded. */
 const defaultSeconds = 0.5;
 const sourceRoots = ['src', 'workflows', 'activities', 'scripts', 'test'];
 

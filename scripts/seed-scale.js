@@ -122,8 +122,8 @@ function insertProjects({ projects }) {
 }
 
 /**
- * The secrets of these keys are lost. The benchmark has to rotate a key before using it. Their ceilings are too high to
- * be reached.
+ * Nobody knows the secrets of these keys, so the benchmark has to rotate a key before it can use it. The ceilings are
+ * too high to be reached.
  */
 function insertKeys(/** @type {import('./scale/shape.js').Shape} */ { projects }, /** @type {readonly string[]} */ keyIds) {
   return [

@@ -26,7 +26,10 @@ import { growthOf, isLeak, openInspector } from './heap.js';
 import { adminToken, createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
 
-/** Too high to deny a call. At the end, we check that the service has counted as many calls as we've made. */
+/**
+ * These ceilings are too high to deny a call. At the end, we check that the service has counted as many calls as we've
+ * made.
+ */
 const ceilings = { calls: 1_000_000, rpm: 100_000, tpm: 1_000_000_000 };
 const projects = ['north', 'south', 'west'];
 

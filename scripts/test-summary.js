@@ -1,6 +1,6 @@
 /**
- * Creates the summary at the end of `npm test`. It has a line with the counts, the reason for each failure that isn't a
- * test's, and the slowest files.
+ * Creates the summary at the end of `npm test`. It has a line with the counts, the reasons for failures outside of
+ * tests, and the slowest files.
  */
 
 /**

@@ -124,8 +124,8 @@ function renderFile(file) {
 }
 
 /**
- * Returns a row for each setting, and for the settings inside of it. A mapping with arbitrary keys doesn't get its
- * settings here if it's at the top level, where `prefix` is null, because it has its own section.
+ * Returns a row for each setting, including nested ones. At the top level (where `prefix` is null), a mapping with
+ * arbitrary keys has a section of its own, so its settings aren't included here.
  * @param {Schema} schema
  * @param {string | null} prefix
  * @returns {string[][]}

@@ -18,7 +18,7 @@ const end = '<!-- end of console roles -->';
  */
 
 const roles = ['visitor', 'signed in', 'member', 'owner', 'admin'];
-/** By access rule, the lowest role that is enough. All higher roles are, too. */
+/** The lowest role that satisfies each access rule. Higher roles satisfy it, too. */
 const firstRole = { anyone: 'visitor', person: 'signed in', member: 'member', owner: 'owner', admin: 'admin' };
 const prefixes = { anyone: '', person: '/console', admin: '/console', member: '…', owner: '…' };
 

@@ -9,7 +9,7 @@ import { requestOf } from './scenarios.js';
 import { openChunkMs } from './texts.js';
 
 const samples = 12;
-/** File descriptors that a process needs for everything else. */
+/** How many file descriptors a process needs besides those of its streams. */
 const otherFiles = 200;
 
 /**

@@ -57,7 +57,7 @@ function ranMs(process, thread) {
   return Number(read(`/proc/${process}/task/${thread}/schedstat`).split(' ', 1)[0]) / 1e6;
 }
 
-/** Returns how long a process's main thread has waited for a core while it could have run. @param {number} pid */
+/** Returns how long a process's main thread was ready to run but had to wait for a core. @param {number} pid */
 export function waitedMs(pid) {
   return Number(read(`/proc/${pid}/task/${pid}/schedstat`).split(' ')[1]) / 1e6;
 }

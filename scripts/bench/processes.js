@@ -68,8 +68,8 @@ export function createProcesses(folder) {
 
   return {
     /**
-     * Starts a program and waits until it prints its address. The output goes to a file, because we'd have to wake up
-     * for every line in a pipe.
+     * Starts a program and waits until it prints its address. The output goes to a file, because a pipe would wake us
+     * up for each line.
      * @param {string} name
      * @param {string[]} command
      * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, listens?: () => Promise<number | null> }} [options]

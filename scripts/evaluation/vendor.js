@@ -23,7 +23,7 @@ export function readVendorConfig() {
      */
     chooseTier: (tiers) => tiers.find((tier) => (config.tiers[tier] ?? []).length > 0) ?? null,
     /**
-     * Returns the models of a tier. If there's no such tier, the name must be a model's.
+     * Returns the models of a tier, or the name itself if it's the name of a model.
      * @param {string} model
      */
     resolve: (model) => config.tiers[model] ?? [model],

@@ -198,7 +198,8 @@ export const kinds = {
       await sleep(2_000);
       let downSeconds = 0;
       for (const name of /** @type {const} */ (['gateway-1', 'gateway-2', 'worker'])) {
-        // This process only exits after its last stream has ended, for which `end` wouldn't wait long enough.
+        // Wait here until the process exits. That only happens after its last stream has ended, and `end` would time
+        // out before that.
         const process = stack.processOf(name);
         process.child.kill('SIGTERM');
         await process.exited;

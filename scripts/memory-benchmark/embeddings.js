@@ -12,8 +12,8 @@ import { cacheDirectory } from '../cache.js';
 const batchSize = 16;
 
 /**
- * What has to come before a query, by the model's name without the provider. These local models were trained like that,
- * and the gateway's search does the same (src/pipeline/internal/embedder.ts).
+ * The prefixes that models expect before a query, by the name of the model without its provider. The local models were
+ * trained with them, so the gateway's search adds them as well (src/pipeline/internal/embedder.ts).
  */
 const prefixes = new Map([
   ['bge-small-en-v1.5', 'Represent this sentence for searching relevant passages: '],

@@ -1,7 +1,7 @@
 /**
- * Measures how much of what an answer needs is part of the block that recall inserts, for blocks of different sizes.
- * Every token in a block costs something, whether or not it helps, so this tells us more about recall than the rank of
- * the first hit.
+ * Measures how much of the information that an answer needs is in the block that recall inserts, for blocks of
+ * different sizes. Every token in a block costs something, whether or not it helps, so this tells us more about recall
+ * than the rank of the first hit.
  */
 import { wrapRecalled } from '../../src/dialects/prompt/recalled-block.ts';
 import { toTable } from './report.js';
@@ -67,8 +67,8 @@ export function fillPlainBlock(memories, budget) {
 }
 
 /**
- * Averages over the questions, separately for each part, method and budget. `tokens` is the actual size of the blocks.
- * It can be smaller than the budget.
+ * Calculates the averages for each part, method and budget. `tokens` is the actual size of the blocks, which can be
+ * smaller than the budget.
  * @param {readonly MeasuredEvidence[]} measured
  */
 export function summarizeEvidence(measured) {

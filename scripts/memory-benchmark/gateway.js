@@ -157,7 +157,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       return answers;
     },
     /**
-     * Asks the same questions as `ask`. The result contains the ids that were found, so that they can be rated.
+     * Does the same as `ask`, but also returns the ids of the results, so that they can be rated.
      * @param {Stored} stored
      * @param {import('./dataset.js').Question[]} questions
      * @returns {Promise<{ id: string, sources: string[] }[][]>}

@@ -50,7 +50,7 @@ export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
   action: 'block',
   expression: `[ab]*a[ab]{${200 + index}}[^ab]`,
 }));
-/** This is enough to move the check to the rule thread, even for ordinary prompts. */
+/** With these rules, even ordinary prompts are checked in the rule thread and not on the event loop. */
 export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
   class: 'expression',
   place: 'input',
@@ -59,7 +59,7 @@ export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
 }));
 
 /**
- * Returns random letters. The automatons cache their states, and can't reuse any of them for such a text.
+ * Returns random letters, so that the automata can't reuse any of the states that they've cached.
  * @param {number} length
  */
 function randomLetters(length) {

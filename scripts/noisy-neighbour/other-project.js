@@ -40,7 +40,7 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
  */
 
 const tickMs = 2;
-/** The most connections that we open. If all of them are busy, calls have to wait. */
+/** The maximum number of connections. If all of them are busy, calls have to wait. */
 const maxConnections = 256;
 const newPerSecond = 20;
 const answerLimitMs = 15_000;

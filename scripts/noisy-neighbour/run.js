@@ -78,7 +78,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
   await gateway.admin('PUT', '/provision/teams/ruled/memory', { enabled: false });
   await gateway.admin('PUT', '/provision/teams/ruled/rules', { rules: ordinaryRules });
   const ruledKey = await gateway.createKeyOf('ruled', {});
-  // Fill the project of the noisy neighbour, which has memory turned on.
+  // The noisy neighbour uses the project that has memory turned on, so add some memories to it.
   await gateway.addMemories();
   const context = {
     port,

@@ -10,8 +10,8 @@ import { readFile } from 'node:fs/promises';
 /** Tables that become larger with each call, message or passage. */
 const largeTables = /^(calls|attempts|call_texts|parts|conversation_parts|conversations|memory_passages|memory_items)(_|$)/;
 /**
- * We ignore scans of fewer rows than this, and all scans of tables and partitions that have fewer rows. PostgreSQL is
- * right to prefer them over an index, even several times.
+ * We ignore scans of fewer rows than this, and scans of tables and partitions that don't have more rows. Reading a
+ * small table is often faster than using its index, even if it happens several times.
  */
 const smallScan = 5_000;
 /** `duplicate key value`. The service has already executed the insert, so this is what we expect when we repeat it. */

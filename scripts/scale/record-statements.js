@@ -17,8 +17,8 @@ const { prepareValue } = require('pg/lib/utils');
 const original = Client.prototype.query;
 
 /**
- * By client, the `set_config` calls of its current transaction. We record them together with the statements after them,
- * which we can then explain with the same settings.
+ * The `set_config` calls in the current transaction of each client. We record them together with the statements that
+ * follow, so that we can explain those with the same settings.
  * @type {WeakMap<object, string[]>}
  */
 const settings = new WeakMap();

@@ -29,8 +29,7 @@ export async function prepareSample({ client, url }) {
   const { id: smallProjectId, slug: smallProject } = await one(
     `select id, slug from projects where slug like 'scale-%' order by created_at desc, length(slug) desc, slug desc limit 1`,
   );
-  // An earlier run may have rotated the seeded key. Then we use the newest key that came out of it, because it has
-  // inherited the usage.
+  // An earlier run may have rotated the seeded key. Its successor has inherited the usage, so use that one.
   const { prefix: busy } = await one(
     `select prefix from virtual_keys where project_id = $1 and revoked_at is null and expires_at is null
         and (id = (select id from virtual_keys where prefix = 'scal0001') or counted_as = (select id from virtual_keys where prefix = 'scal0001'))

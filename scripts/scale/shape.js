@@ -13,7 +13,7 @@ const subjectCount = 50_000;
 /** This subject is in the first project, and has many more memories than any other subject. */
 export const largeSubject = 'user-large';
 const largeSubjectMemories = 5_000;
-/** The body of a call is only stored for one in a hundred. Four of these calls are a conversation. */
+/** We only store the body of every hundredth call. Four of these calls make up a conversation. */
 export const bodyEvery = 100;
 export const conversationTurns = 4;
 export const callsPerConversation = bodyEvery * conversationTurns;
@@ -99,8 +99,8 @@ export const itemId = (shape, n) => idAt(memoryMs(shape, n), `'item' || ${n}`);
 export const conversationId = (shape, c) => idAt(callMs(shape, `(${c} * ${callsPerConversation}::bigint)`), `'conversation' || ${c}`);
 
 /**
- * Returns the hash that decides about the project, application and subject of a call. It's the same for all calls of a
- * conversation.
+ * Returns the hash from which we derive the project, application and subject of a call. It's the same for all calls of
+ * a conversation.
  * @param {string} n
  */
 export const callScopeHash = (n) =>
