@@ -157,7 +157,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       return answers;
     },
     /**
-     * Does the same as `ask`, but also returns the ids of the results, so that they can be rated.
+     * Asks the questions like `ask`, but returns the ids of the results, so that they can be rated.
      * @param {Stored} stored
      * @param {import('./dataset.js').Question[]} questions
      * @returns {Promise<{ id: string, sources: string[] }[][]>}
