@@ -51,7 +51,7 @@ const tickMs = 10;
 
 const adminUrl = process.env.DATABASE_URL;
 if (!adminUrl) {
-  console.error('DATABASE_URL names the PostgreSQL to measure (with pgvector; a database is made and dropped).');
+  console.error('DATABASE_URL: must be a PostgreSQL server with pgvector; a database is created there and dropped at the end');
   process.exit(1);
 }
 const silent = () => {};
@@ -118,7 +118,7 @@ try {
   });
   while (durable.state() !== 'ready') await sleep(100);
   const server = await readRecord(dataDir);
-  if (!server) throw new Error('no dev server runs');
+  if (!server) throw new Error('the dev server is not running');
   await measure(server, durable);
 } finally {
   await durable?.stop();
@@ -164,7 +164,7 @@ async function measure(server, running) {
   const serverMs = (await cpuMsOf(server.pid)) - serverBefore;
   const each = (/** @type {number} */ total) => (total / Math.max(1, read)).toFixed(1);
   if (startedAfter > 0) console.log(`started: ${count} in ${startedAfter.toFixed(1)} s, ${(count / startedAfter).toFixed(1)} a second`);
-  console.log(`read: ${read} in ${seconds.toFixed(1)} s, ${(read / seconds).toFixed(1)} a second`);
+  console.log(`closed: ${read} in ${seconds.toFixed(1)} s, ${(read / seconds).toFixed(1)} a second`);
   console.log(`each: ${each(ownMs)} ms CPU of this process, ${each(serverMs)} ms CPU of the dev server`);
   console.log(`each: ${each(((await diskBytes()) - diskBefore) / 1_024)} KiB on the dev server's disk`);
   await sleep(2_000); // The batch has to finish, and Temporal's visibility store has to catch up.

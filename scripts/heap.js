@@ -73,7 +73,7 @@ export function growthOf(measures, what) {
   const [before, after] = [settled.slice(0, middle), settled.slice(middle)].map(
     (half) => half.toSorted((one, other) => one[what] - other[what])[0],
   );
-  if (!before || !after || after.calls <= before.calls) throw new Error('too few measures');
+  if (!before || !after || after.calls <= before.calls) throw new Error('too few measurements');
   return { bytes: after[what] - before[what], calls: after.calls - before.calls };
 }
 

@@ -76,14 +76,14 @@ function readOptions() {
   const match = /^(\d+)\.(\d+)\.\d+$/.exec(version);
   if (!match || rest.length > 0) throw new BootstrapError('name the version, for example: npm run release -- 0.2.0');
   const next = values.next ?? `${match[1]}.${Number(match[2]) + 1}.0`;
-  if (!/^\d+\.\d+\.\d+$/.test(next) || next === version) throw new BootstrapError(`--next: ${next} is no later version`);
+  if (!/^\d+\.\d+\.\d+$/.test(next) || next === version) throw new BootstrapError(`--next: ${next} is not a later version`);
   return { version, next, image: !values['no-image'] };
 }
 
 /** @param {string} version @param {string} tag */
 function check(version, tag) {
   if (git('status', '--porcelain') !== '') throw new BootstrapError('there are changes that are not committed');
-  if (git('tag', '--list', tag) !== '') throw new BootstrapError(`${tag} exists`);
+  if (git('tag', '--list', tag) !== '') throw new BootstrapError(`the tag ${tag} already exists`);
   const current = JSON.parse(read('package.json')).version;
   if (current !== `${version}-dev`) {
     throw new BootstrapError(`package.json has version ${current}; for ${version} it has to be ${version}-dev`);
@@ -98,7 +98,7 @@ function buildImage(version, commit) {
   try {
     execFileSync('docker', ['version'], { stdio: 'ignore' });
   } catch {
-    say(`no Docker here: ${image} is not built; docs/deploying.md has the command`);
+    say(`Docker is not installed, so ${image} was not built; docs/deploying.md has the command`);
     return;
   }
   execFileSync('docker', ['build', '--build-arg', `REVISION=${commit}`, '--tag', image, '.'], { cwd: root, stdio: 'inherit' });

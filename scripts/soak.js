@@ -110,7 +110,7 @@ async function soak(url, keys, measure) {
   const [heap, buffers] = growth.map(({ bytes, calls: more }) => `${(bytes / more).toFixed(0)} bytes`);
   console.log(`each call left ${heap} of heap and ${buffers} of buffers`);
   if (growth.some(isLeak)) {
-    console.log('the service grows with its calls');
+    console.log("the service's memory grows with the number of calls");
     process.exitCode = 1;
   }
 }
@@ -176,7 +176,7 @@ async function checkCeilings(url, key, vendorCalls) {
     if (!ceiling) throw new Error(`no ceiling ${name}`);
     reservationsAreNotNegative({ name, reserved: ceiling.reserved });
     useIsWithinCeiling({ name, limit: ceiling.limit, settled: ceiling.used, reserved: ceiling.reserved, excess: 0 });
-    if (ceiling.reserved > 0) throw new Error(`${name}: ${ceiling.reserved} reserved although no call runs`);
+    if (ceiling.reserved > 0) throw new Error(`${name}: ${ceiling.reserved} reserved although no call is running`);
     const prefix = key.split('-')[2] ?? '';
     if (name === 'calls') eachCallIsCountedOnce({ name: `${prefix} ${name}`, settled: ceiling.used, usage: vendorCalls.get(prefix) ?? 0 });
   }

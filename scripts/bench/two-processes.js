@@ -30,7 +30,7 @@ export async function measureProcesses(bench, { checkouts, rounds, warmUp, calls
       for (const workers of [1, 2]) {
         const limit = createCpuLimit(`${workers}-processes`, workers * coresOfProcess);
         if (!limit) {
-          console.log(`\n${scenario.title}: left out, control groups cannot be made here`);
+          console.log(`\n${scenario.title}: skipped, because control groups cannot be created on this machine`);
           return rows;
         }
         const label = `${basename(checkout)} x${workers}`;

@@ -53,7 +53,7 @@ export async function confirmCost({ calls, inputTokens, outputTokens, cost }, is
   console.log(`${calls} calls, about ${inputTokens} input and ${outputTokens} output tokens; estimated cost: ${formatCost(cost)}`);
   if (isAgreed) return true;
   if (!process.stdin.isTTY) {
-    console.error('nothing was called; agree with --yes');
+    console.error('no calls were made; use --yes to agree to the cost');
     return false;
   }
   const terminal = createInterface({ input: process.stdin, output: process.stdout });

@@ -40,7 +40,8 @@ export function scaleDurations(text, scale) {
  */
 export async function startPrometheus({ folder, scale, targets }) {
   const program = await ensurePrometheusProgram('prometheus');
-  if (program === null) throw new BootstrapError('no prometheus here: install it, because the script can do that only on Debian as root');
+  if (program === null)
+    throw new BootstrapError('Prometheus is missing; install it, because this script can only do that as root on Debian');
   const [rules, config] = await Promise.all(
     ['alerts.yaml', 'prometheus.yml'].map((name) => readFile(join(root, 'deploy', 'prometheus', name), 'utf8')),
   );

@@ -75,7 +75,8 @@ export async function loadLocomo(file) {
 /** @param {string | undefined} file */
 export async function readLocomo(file) {
   const text = await readGiven(file ?? (await download('locomo10.json', locomo.url, '--locomo FILE')));
-  if (sha256(text) !== locomo.sha256) throw new BootstrapError(`LoCoMo: its SHA-256 is not ${locomo.sha256}; the file is another version`);
+  if (sha256(text) !== locomo.sha256)
+    throw new BootstrapError(`LoCoMo: its SHA-256 is not ${locomo.sha256}; the file is a different version`);
   return text;
 }
 
@@ -165,7 +166,9 @@ async function download(name, url, alternative) {
     return path;
   } catch (error) {
     const { message, cause } = /** @type {Error & { cause?: { code?: string } }} */ (error);
-    throw new BootstrapError(`${url} cannot be downloaded (${cause?.code ?? message}); give the data with ${alternative}`);
+    throw new BootstrapError(
+      `${url} cannot be downloaded (${cause?.code ?? message}); download the data yourself and pass it with ${alternative}`,
+    );
   }
 }
 

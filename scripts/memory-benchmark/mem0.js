@@ -47,7 +47,7 @@ export async function installMem0() {
     await run(join(home, 'bin', 'python'), ['-m', 'spacy', 'download', 'en_core_web_sm'], limits);
     await run(join(home, 'bin', 'python'), ['-c', loadKeywords], { ...limits, env: modelEnvironment(home) });
   } catch {
-    say('mem0 runs without keyword search, whose models cannot be downloaded');
+    say('mem0 runs without keyword search, because its models cannot be downloaded');
   }
   await writeFile(done, '');
   return home;

@@ -89,7 +89,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
   // A process loads the console when it's first used. Make sure that this has happened before we measure.
   await fetch(`http://127.0.0.1:${port}/console/sign-in`);
   const [other, neighbour] = ['other-project', 'neighbour'].map((name) => bench.processes.fork(`../noisy-neighbour/${name}.js`));
-  if (!other || !neighbour) throw new Error('both programs were started');
+  if (!other || !neighbour) throw new Error('a program of the benchmark was not started');
   const { PRIORITY_HIGHEST, PRIORITY_BELOW_NORMAL } = constants.priority;
   for (const { pid } of [other, bench.vendor]) changePriority(pid, PRIORITY_HIGHEST);
   changePriority(neighbour.pid, PRIORITY_BELOW_NORMAL);
