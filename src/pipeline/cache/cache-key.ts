@@ -57,7 +57,7 @@ function parametersOf(parameters: KeyParameters): Buffer {
 function encodeParameters({ projectId, route, revision, candidates, forwardedHeaders, addedLimit }: KeyParameters): Buffer {
   const { 'idempotency-key': _once, ...headers } = forwardedHeaders;
   const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
-  // Leave out the price, which doesn't affect what we send. The model's traits do.
+  // Leave out the price, because it doesn't affect what we send.
   const plan = JSON.stringify(candidates.map(({ price: _price, ...candidate }) => candidate));
   // A line feed can't occur in JSON text, so it separates the parameters from the body.
   return Buffer.from(`${JSON.stringify([projectId, route, revision, headerList, addedLimit])}${plan}\n`);

@@ -9,7 +9,10 @@ import type { RequestChanges } from '../../dialects/translate/request-changes.ts
 export type ResponseFormat = 'plain' | 'stream';
 
 export interface CachedResponse {
-  /** A copy of what we sent to the caller. A slice would keep the larger buffer behind it in memory. */
+  /**
+   * A copy of the bytes that we sent to the caller. If this were a slice, it would keep the whole underlying buffer in
+   * memory.
+   */
   readonly bytes: Buffer;
   readonly contentType: string;
   /** `<provider>/<model>` */
@@ -20,13 +23,16 @@ export interface CachedResponse {
   /** SHA-256 hashes (hexadecimal) of the subjects whose data may be in the response. Erasures need them. */
   readonly subjects: readonly string[];
   readonly storedAt: number;
-  /** When the entry expires, as of `storedAt`. The project may have chosen a shorter time since. */
+  /**
+   * Set from the project's TTL when the response was stored. Readers also check the current TTL, which may be shorter
+   * by now.
+   */
   readonly expiresAt: number;
 }
 
 /**
- * What an entry costs besides its bytes: key, strings and objects. If we ignored this, many small entries would exceed
- * the limit.
+ * The memory that an entry needs for its key, strings and objects, on top of its bytes. If we ignored this, many small
+ * entries could exceed the limit.
  */
 const overheadBytes = 1_024;
 

@@ -50,7 +50,7 @@ function findEventEnd(bytes: Buffer, start: number, limit: number): number {
   return bytes.length;
 }
 
-/** True if the line feed at `at` ends a blank line, and with it an event. */
+/** An event ends with a blank line. Returns true if the line feed at `at` ends one. */
 function endsBlankLine(bytes: Buffer, at: number): boolean {
   return bytes[at - 1] === lineFeed || (bytes[at - 1] === carriageReturn && bytes[at - 2] === lineFeed);
 }

@@ -34,7 +34,7 @@ export interface CacheHit {
   readonly model: string;
   readonly changes?: RequestChanges | null | undefined;
   readonly summary: ResponseSummary;
-  /** Where the events are that only report usage. */
+  /** The events that contain nothing but usage. We leave them out if the caller didn't ask for usage. */
   readonly usage: readonly Span[];
 }
 
@@ -43,7 +43,7 @@ type ResponseSource = Pick<CachedResponse, 'contentType' | 'model' | 'changes'>;
 /** Collects the bytes that are sent to the caller. Nothing is cached until you call `commit`. */
 export interface CacheWriter {
   append(bytes: Buffer): void;
-  /** Adds the response to the cache. It has to be complete and successful. */
+  /** Adds the response to the cache. Only call this once the response is complete, and only if it was successful. */
   commit(source: ResponseSource): void;
 }
 
@@ -120,8 +120,8 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
         if (invalidations.isInvalidated(projectId, subjects, startedAt)) return;
         const storedAt = clock.now();
         stored += 1;
-        // If the caller doesn't accept cached responses, or only recent ones, the new response replaces the stored ones
-        // in both formats.
+        // The caller either bypassed the cache or asked for a recent response, so whatever we've stored in the other
+        // format is outdated too.
         if (!cache.reads || cache.maxAgeMs !== undefined) store.delete(`${key} ${otherFormat(format)}`);
         store.set(`${key} ${format}`, { bytes, ...source, projectId, subjects, storedAt, expiresAt: storedAt + settings.ttlMs });
       };
@@ -159,7 +159,10 @@ function render(
 
 type Reading = Pick<CacheHit, 'summary' | 'usage'>;
 
-/** Remembers what we parsed when an entry was first served. The size of an entry already accounts for this. */
+/**
+ * Caches what we parse when an entry is served for the first time. The store has already reserved space for this (see
+ * `sizeCalculation`).
+ */
 const readings = new WeakMap<CachedResponse, Reading>();
 
 function readOnce(response: CachedResponse, dialect: Dialect, format: ResponseFormat): Reading | null {

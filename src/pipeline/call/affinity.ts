@@ -8,7 +8,7 @@ import type { Call } from '../../core/call.ts';
 import { decodeString, type Member, scanElements, scanMembers } from '../../core/json/spans.ts';
 import { type Affinity, hashText, type PoolState } from '../../routing/pools.ts';
 
-/** Fields with which a responses request refers to state in the vendor's account. */
+/** The fields of a `/v1/responses` request that refer to state in the vendor's account. */
 const stateMembers = ['previous_response_id', 'conversation', 'prompt'];
 
 /**
@@ -35,10 +35,11 @@ export function affinityOf(call: Call, { responses }: PoolState): Affinity {
 }
 
 /**
- * Assigns each conversation a number between 0 and 1, so that all of its turns make the same choice. Computes it from the
- * first user message. If there's no user message, uses the call's id instead. Returns null if a responses request refers
- * to state that only its provider has. It also returns null if the vendor stores the response (i.e. without `store:
- * false`), because a later turn may refer to it.
+ * Maps each conversation to a number between 0 and 1, so that all of its turns make the same choice. We hash the first
+ * user message, or the call's id if there isn't one.
+ *
+ * Returns null for a `/v1/responses` call that refers to state which only its provider has, or whose response the
+ * vendor stores (i.e. without `store: false`), because a later turn may refer to it.
  */
 export function conversationPosition(call: Call): number | null {
   if (call.route === 'responses' && (refersToState(call) || isStored(call))) return null;

@@ -32,8 +32,8 @@ const hasOwnMessage: ReadonlySet<VendorErrorKind> = new Set(['connect', 'timeout
 const identifier = /^[\w.:/-]{1,64}$/;
 
 /**
- * Logs a failed attempt, and returns the attempt with the reason added. If its caller left, nothing has failed, so the
- * attempt is returned unchanged.
+ * Logs a failed attempt, and returns it with the reason added. If the caller disconnected, it isn't a failure, so we
+ * don't log anything and return the attempt unchanged.
  */
 export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: Attempt, cause: unknown, readRequest: ReadRequest): Attempt {
   if (attempt.outcome === 'client_left') return attempt;

@@ -45,7 +45,7 @@ export interface ChainRequest {
   readonly metadata: CallMetadata;
   readonly candidates: readonly Candidate[];
   readonly cancellation: CallCancellation;
-  /** Reserved for a single attempt. */
+  /** Covers one attempt. If a failed attempt is billed, we extend it before we make the next one. */
   readonly reservation: Reservation;
 }
 
@@ -68,7 +68,7 @@ export interface AttemptChain extends Chain<Responded> {
   attempts: number;
   /** True once the call is in the journal. From then on, it has to be settled. */
   isJournaled: boolean;
-  /** Set if converting the vendor's response failed unexpectedly. Nothing else is tried after that. */
+  /** The vendor's response, if we failed to convert it because of a bug. We don't try any other candidates then. */
   unsent: Responded | null;
 }
 
@@ -84,8 +84,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
   const now = (): number => clock.now();
 
   /**
-   * Ends the wait for the first content. Reports the attempt to the breaker, unless the breaker has already counted it
-   * as slow.
+   * Stops waiting for the first content, and reports the attempt to the breaker if the breaker hasn't already counted
+   * it as slow.
    */
   function endWait({ firstContentTimeoutMs, stream }: Call, candidate: Candidate, wait: ContentWait, end: WaitEnd): void {
     contentWaits.end(wait, end === 'content');
@@ -225,14 +225,17 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
   };
 }
 
-/** Returns true if a later candidate serves `/v1/responses` itself. Such a vendor can also run OpenAI's own tools. */
+/**
+ * Returns true if one of the later candidates serves `/v1/responses` itself, because its vendor can also run OpenAI's
+ * own tools.
+ */
 function hasLaterNative(candidates: readonly Candidate[], candidate: Candidate): boolean {
   return candidates.indexOf(candidate) < candidates.findLastIndex(({ responses }) => responses === 'native');
 }
 
 /**
- * Computes the charge of a failed attempt. If the response can't be translated, we charge what the vendor reported.
- * If there is no response but the vendor may bill the attempt, we charge an estimate.
+ * Computes what we charge for a failed attempt. If the vendor did respond and we couldn't translate it, this is the
+ * usage that the vendor reported. Without a response, it's an estimate, and only if the vendor may bill the attempt.
  */
 function chargeFailed(
   call: Call,

@@ -8,13 +8,13 @@ import type { Candidate } from '../../core/candidate.ts';
 
 export interface BudgetReservation {
   /**
-   * Reserves the budget before an internal model call. Returns false if a ceiling would reject the caller's call. That
-   * call might still be served from the cache.
+   * Reserves the budget before an internal model call. Returns false if the caller's call wouldn't be admitted. We
+   * don't reject it at this point, because it might still be served from the cache.
    */
   reserveEarly(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /**
-   * Raises the reservation to what the prepared call needs. Returns true if that succeeds, or if nothing has been
-   * reserved.
+   * Increases the reservation to what the call needs after it was prepared, and returns false if that fails. If nothing
+   * has been reserved, it does nothing and returns true.
    */
   tryExtend(prepared: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /**
@@ -31,14 +31,15 @@ export function createBudgetReservation(
   admit: BudgetReservation['admit'],
   boundsOf: (call: Call, candidates: readonly Candidate[]) => UsageBounds,
 ): BudgetReservation {
-  // A promise, because it may still be pending when an internal call times out.
+  // We keep a promise rather than the reservation, because admission may still be pending when an internal call times
+  // out.
   let pending: Promise<Reservation | null> | null = null;
 
   const tryAdmit = async (call: Call, candidates: readonly Candidate[]): Promise<Reservation | null> => {
     try {
       return await admit(call, candidates);
     } catch {
-      return null; // `admit` is going to throw this again when the call is made
+      return null; // `admit` throws the same error again once the call is made.
     }
   };
 

@@ -5,8 +5,8 @@ import type { Clock } from '../../core/time.ts';
 
 export interface CallCancellation {
   /**
-   * Absent if nothing can cancel the call. Without a deadline we always read a plain response to its end, because the
-   * vendor bills it anyway.
+   * Absent if nothing can cancel the call. That's the case for plain calls without a deadline. We read their response
+   * to the end even if the caller leaves, because the vendor bills it anyway.
    */
   readonly signal: AbortSignal | undefined;
   /**
@@ -28,8 +28,8 @@ export interface CallCancellation {
    */
   clientDisconnected(): void;
   /**
-   * If `hasAllOutput` returns true when the caller disconnects, we delay the cancellation so that we can still read
-   * the usage that the vendor reports at the end.
+   * Delays the cancellation if the caller disconnects while `hasAllOutput` returns true. That gives us time to read the
+   * usage that the vendor reports at the end.
    */
   lingerWhile(hasAllOutput: () => boolean): void;
   /** Waits for `waitMs`. Throws VendorError `aborted` if the call is cancelled in the meantime. */
@@ -42,7 +42,7 @@ export interface CallCancellation {
  */
 export const lingerMs = 2_000;
 
-/** For plain calls without a deadline, which nothing can cancel. */
+/** Used for plain calls without a deadline. */
 const uncancellable: CallCancellation = {
   signal: undefined,
   unsentSignal: undefined,
@@ -63,7 +63,7 @@ export function startCancellation({
   stream: boolean;
   deadlineAt: number | null;
   clock: Clock;
-  /** Set if content rules have to check the call first. */
+  /** Set if content rules have to check the call before it's sent. */
   isChecked?: boolean;
 }): CallCancellation {
   const isCancellable = stream || deadlineAt !== null;

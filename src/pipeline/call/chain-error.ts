@@ -17,7 +17,7 @@ import {
 } from '../../failover/classify-failure.ts';
 import type { CallCancellation } from './cancellation.ts';
 
-/** How a call failed without getting a response. */
+/** The error and outcome of a call for which no candidate responded. */
 export interface ChainFailure {
   readonly error: GatewayError;
   readonly outcome: Outcome;
@@ -36,8 +36,8 @@ export function toChainFailure(result: FailedChain, cancellation: CallCancellati
 }
 
 /**
- * Checks whether we would retry the last model if the deadline allowed it. This is the case if the model was rate
- * limited, hasn't been retried yet, and asks us to wait until after the deadline.
+ * Returns true if it's only the deadline that keeps us from retrying the last model, i.e. it was rate limited, hasn't
+ * been retried yet, and asked us to wait until after the deadline.
  */
 function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
   const last = failures.at(-1);
@@ -64,8 +64,8 @@ export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | n
   if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
-  // If one of the errors is a 404, we use it as the cause so that `isContentRejected` returns false. Another attempt
-  // may succeed once the missing model exists.
+  // If one of the errors is a 404, use it as the cause so that `isContentRejected` returns false. A later attempt may
+  // succeed once the missing model exists.
   const cause = errors.find((other) => classifyFailure(other) !== 'refused') ?? error;
   return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause, members });
 }
@@ -98,7 +98,7 @@ function cancelled(failures: readonly AttemptFailure[], cut: AttemptFailure | nu
   }
   const last = failures.at(-1);
   const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;
-  // A model that we cut off may well finish in time if the caller retries, so don't ask the caller to wait.
+  // If the caller retries, the model that we cut off may well finish in time, so don't send a `retry-after`.
   return upstreamFailed(failures, message, 'deadline', cut === null);
 }
 

@@ -13,7 +13,7 @@ const noUnits: CallUnits = {};
 
 interface Charge {
   readonly tokens: Tokens;
-  /** Null if the price is unknown. */
+  /** Anything that's billed in addition to tokens, such as searches or uses of hosted tools. */
   readonly costNanos: number | null;
   /** What the call is charged for other than tokens, if anything. */
   readonly units: CallUnits | null;
@@ -22,7 +22,7 @@ interface Charge {
 
 interface ResponseEnd {
   readonly outcome: Outcome;
-  /** The time before the first content, during which the model may have generated reasoning that it doesn't show. */
+  /** The time until the first content. The model may have spent it on reasoning that it doesn't show. */
   readonly hiddenMs: number;
 }
 
@@ -36,7 +36,8 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
     searches === undefined && reportedCostNanos === undefined && extra === null
       ? null
       : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
-  // The vendor goes on after the last byte that we see, and bills that too. So charge the whole reservation.
+  // The vendor continues to generate after it has closed the response, and bills that too. We can't see how much it is,
+  // so we charge the whole reservation.
   if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
   const { tokens, isEstimated } = resolveTokens(call, candidate, summary, end);
   const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);

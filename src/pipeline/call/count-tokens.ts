@@ -29,7 +29,8 @@ import type { ProjectContext } from './project-context.ts';
 
 export interface CountTokensDeps {
   /**
-   * This planner must leave the breakers' probe slots alone, because counting tokens doesn't tell a breaker anything.
+   * This planner must not take the breakers' probe slots, because counting tokens doesn't show whether calls would
+   * succeed.
    */
   readonly planner: Planner;
   readonly chooseTier: (request: TierRequest) => Promise<string>;
@@ -66,7 +67,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input)
       await checkInput(call, project.rules.input, signal).catch((error: unknown) => {
-        // If the signal has aborted, we don't throw. The loop below then skips all vendors, and we return an estimate.
+        // If the signal has aborted, carry on. The loop below skips all vendors then, so that we return an estimate.
         if (!signal.aborted) throw error;
       });
 

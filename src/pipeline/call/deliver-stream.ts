@@ -16,13 +16,13 @@ interface StreamDelivery {
    * doesn't get it.
    */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
-  /** Returns true if the vendor has sent all output, so that only its usage can be missing. */
+  /** Returns true once the vendor has sent all of the output, and only the usage is missing. */
   readonly hasAllOutput?: () => boolean;
 }
 
 /**
- * The most that we read after the caller has left. It has to be large because the last event of `/v1/responses`
- * repeats the whole response.
+ * The maximum number of bytes that we read after the caller has left. It has to be large because the last event of
+ * `/v1/responses` repeats the whole response.
  */
 const maxUnreadBytes = 4 * 1024 * 1024;
 
@@ -30,8 +30,8 @@ const maxUnreadBytes = 4 * 1024 * 1024;
 export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
 
 /**
- * `broken` if the stream stopped early. We must not end the connection properly then, or it would look like a complete
- * response.
+ * `broken` means that the stream stopped early. In this case, don't end the connection properly, or the caller would
+ * take the response for complete.
  */
 export type DeliveryEnd = 'ended' | 'broken';
 
@@ -74,8 +74,8 @@ export async function deliverStream(
     }
   };
   /**
-   * Reads the chunks that have arrived but can't be delivered any more, because the vendor bills them. If the vendor
-   * has sent all output, this also waits for the usage for up to `lingerMs`.
+   * Reads chunks that have arrived but can't be delivered any more. We need their usage because the vendor bills them.
+   * If the vendor has sent all of the output, this also waits up to `lingerMs` for the usage.
    */
   const readUndelivered = async (): Promise<void> => {
     const timer = setTimeout(() => chunks.close(), lingerMs);

@@ -32,7 +32,7 @@ export interface DialectAdapter {
   readonly codec: RouteCodec;
   /** The model's name at the provider. */
   readonly model: string;
-  /** A list of parts if it's long. */
+  /** Long bodies are lists of parts. */
   readonly body: Buffer | readonly Buffer[];
   /** The request fields that we drop or adjust for the vendor. Null if the body wasn't translated. */
   readonly changes: RequestChanges | null;
@@ -50,8 +50,8 @@ const maxCopiedBytes = 65_536;
 const defaultMaxTokens = 4_096;
 
 /**
- * Creates the adapter. If the vendor's dialect can't express the request, it throws the same VendorError as for a
- * vendor's 400.
+ * Throws if the vendor's dialect can't express the request. The error is the same VendorError as for a vendor that
+ * responds with 400.
  */
 export function adapterFor(
   call: Call,
@@ -120,7 +120,7 @@ function sameResponse(response: VendorResponse): VendorResponse {
   return response;
 }
 
-/** Parsing can only fail because of the size, since the JSON has been validated. */
+/** The JSON has already been validated, so parsing only fails if it's too deep or too large. */
 function parseBody({ body }: Call): JsonObject {
   return asLosslessObject(
     parseLossless(body.toString('utf8')) ??
@@ -141,8 +141,8 @@ interface TranslationTarget {
   readonly candidate: Candidate;
   readonly requests: RequestFormat;
   /**
-   * The output limit for a messages vendor if the caller didn't set one. Callers of the messages route always have to
-   * set one.
+   * The output limit for a messages vendor if the caller didn't set one, which is only possible on other routes because
+   * messages requires a limit.
    */
   readonly maxTokens: number;
   readonly changes: RequestChanges;
@@ -165,7 +165,7 @@ function refuseUntranslatable<Result>(translate: () => Result): Result {
   } catch (error) {
     if (!(error instanceof UntranslatableError)) throw error;
     const { message, details } = error;
-    // If the message is about a single field, it starts with the name of this field.
+    // If the message is about a single field, it starts with the field's name.
     const param = error.param ?? /^[\w.[\]]+(?=: )/.exec(message)?.[0] ?? null;
     const report = { code: null, type: null, param, windowTokens: null, ...(details && { details }) };
     throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });

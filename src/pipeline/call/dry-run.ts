@@ -71,12 +71,12 @@ export interface DryRunCandidate {
   readonly isHealthy: boolean;
 }
 
-/** A ceiling that the call would be checked against. Ceilings are listed in the order in which they're checked. */
+/** Listed in the order in which admission checks them. */
 export interface DryRunCeiling {
   readonly counter: LimitedCounter;
   readonly used: number;
   readonly reserved: number;
-  /** What this call would reserve. */
+  /** How much this call would reserve. */
   readonly bound: number;
   readonly isDenied: boolean;
 }
@@ -84,7 +84,7 @@ export interface DryRunCeiling {
 export interface DryRun {
   /** Null if the name isn't a configured tier. */
   readonly tier: { readonly name: string; readonly origin: TierOrigin } | null;
-  /** The tier's canary, if it has one. `candidates` are then the models for conversations outside of it. */
+  /** How we choose the tier if the caller asks for `auto`. Null if it asks for anything else. */
   readonly canary: Canary | null;
   /** How the tier of `auto` is chosen. Null for any other name. */
   readonly classifier: Classifier | null;
@@ -93,9 +93,9 @@ export interface DryRun {
   readonly skipped: readonly PlanEntry[];
   readonly bounds: UsageBounds;
   readonly ceilings: readonly DryRunCeiling[];
-  /** Tells if we would look up the call in the response cache, and the reason if we wouldn't. */
+  /** Says if the call would be looked up in the response cache, and if not, why. */
   readonly cache: 'searched' | 'disabled' | 'route_not_cached';
-  /** Why the call would end without reaching a vendor. Null if it would be sent. */
+  /** The error with which the call would end before it reaches a vendor. Null if it would be sent. */
   readonly refusal: GatewayError | null;
 }
 
@@ -135,8 +135,7 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
   };
 
   function chooseTierOf({ source, route, requestedModel, body, spans }: Call, project: ProjectContext): Promise<string> {
-    // A dry run doesn't call the classifier's model. The classifier then chooses `standard`, as it does if the call of
-    // its model fails.
+    // A dry run doesn't call any model, so the classifier falls back to `standard`, just as it does if its model fails.
     const complete = () => Promise.reject(new Error('a dry run does not call a model'));
     return chooseTier(
       { catalog: catalog(), classifier: classifier() },
@@ -154,8 +153,8 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
       const { used, reserved } = counted.get(formatCounterKey(counter.key)) ?? { used: 0, reserved: 0 };
       const bound = boundOf(counter.key.ceiling, bounds);
       const remaining = counter.limit - used - reserved;
-      // The last call to be admitted can ask for more than what's left. If nobody else has a reservation, it gets the
-      // rest.
+      // A call may need more than what's left of a ceiling. It's still admitted if there are no other reservations, and
+      // gets whatever remains.
       return { counter, used, reserved, bound, isDenied: remaining < 1 || (bound > remaining && reserved > 0) };
     });
   }
@@ -188,8 +187,8 @@ function tryPlan(
 }
 
 /**
- * Returns the tier that the plan really uses. That's the route's default if the key may not use any model of the chosen
- * one.
+ * Returns the tier from which the plan takes its models. If the key may not use any model of the chosen tier, that's
+ * the default tier of the route.
  */
 function usedTier(view: RoutingView, autoTier: string, route: TextRoute, { candidates }: Plan): string {
   const ids: readonly string[] = resolveModel(view, autoTier).ids;

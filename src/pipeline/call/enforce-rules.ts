@@ -1,8 +1,8 @@
 /**
- * Enforces a project's content rules on the input of a call before we use it, and on the response before we send it.
- * Calls of projects without rules don't come through here.
+ * Checks a call against the project's content rules: the input before we use it, and the response before we send it. If
+ * a project has no rules, its calls skip this step.
  *
- * We log the class and place of a match, but never the matching text.
+ * The log says which class matched and where, but never contains the matching text.
  */
 import type { Call, Route } from '../../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
@@ -17,13 +17,12 @@ import type { Logger } from '../../observability/logger.ts';
 import { type ChunkReader, nextChunk, type StreamChunk, type StreamEnd } from '../../vendors/stream.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 
-/** What we log about a call when a rule matches. */
 type CheckedCall = Pick<Call, 'id' | 'projectSlug' | 'caller'> & { readonly route: Route };
 
 /** The maximum number of bytes that we buffer. Plain responses have the same limit. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
-/** The content rules that matched in a call. */
+/** Reported once for each check that had matches. */
 export interface RuleHit {
   readonly projectId: string;
   readonly callId: string;
@@ -32,12 +31,15 @@ export interface RuleHit {
 
 export interface RuleEnforcerDeps {
   readonly logger: Logger;
-  /** Counts how often a rule matched. Implementations can't throw. Absent for requests that don't count as calls. */
+  /** Counts how often rules match, and can't throw. Absent if the request doesn't count as a call. */
   readonly recordRuleHit?: ((hit: RuleHit) => void) | undefined;
 }
 
 export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) {
-  /** Returns an error if a rule blocks the texts, or null if none does. If `signal` aborts, rejects with its reason. */
+  /**
+   * Returns an error if one of the rules blocks the texts, and null otherwise. Rejects with the reason of `signal` if
+   * it aborts.
+   */
   async function evaluate(
     call: CheckedCall,
     rules: PlaceRules,
@@ -52,7 +54,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
     });
     if (verdict instanceof GatewayError) {
       logger.warn({ ...logFields, code: verdict.code }, 'content rules not evaluated');
-      // Only blocking rules can stop a call.
+      // Rules that only observe never stop a call.
       return rules.blocks ? verdict : null;
     }
     const { blockedBy, observed, matched, unfinished } = verdict;
@@ -138,7 +140,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
   };
 }
 
-/** Returns the refusal for a blocked input. A call with a blocked output isn't a refusal, because it has a record. */
+/** Only a blocked input counts as a refusal, because a call with blocked output is recorded as a call. */
 function refusedBy(reason: 'content_rule' | 'content_rule_unfinished', rule: string, place: RulePlace): { readonly refusal?: Refusal } {
   return place === 'input' ? { refusal: { reason, rule } } : {};
 }
@@ -150,7 +152,7 @@ function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   return reader.texts();
 }
 
-/** Relays the chunks. Calls `onEnd` with their text when the reader stops for any reason. */
+/** Passes the chunks through and collects their text. Calls `onEnd` with it when the reader stops, no matter why. */
 function tapStream(route: Call['route'], chunks: ChunkReader, onEnd: (texts: readonly string[]) => void): ChunkReader {
   const reader = createChunkReader(route);
   return {
@@ -167,7 +169,9 @@ function tapStream(route: Call['route'], chunks: ChunkReader, onEnd: (texts: rea
   };
 }
 
-/** Reads a stream to its end. `replay` returns it again with the same chunks, end and error. */
+/**
+ * Reads a stream to its end and collects its text. `replay` returns the same stream again, including its end or error.
+ */
 async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<{ texts: string[]; replay: () => ChunkReader }> {
   const reader = createChunkReader(route);
   const buffered: StreamChunk[] = [];
@@ -193,7 +197,8 @@ async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<
   } finally {
     chunks.close();
   }
-  // We stopped reading a stream that's over the limit, so don't check or replay a part of it.
+  // If the stream exceeds the limit, we've stopped reading it. The reader of the replay only gets the error then, and
+  // none of the chunks.
   const checked = bufferedBytes > maxBufferedBytes ? [] : buffered;
 
   return { texts: reader.texts(), replay: () => replayChunks(checked, end, failure) };

@@ -14,7 +14,7 @@ import { hidesAscii, parsePositiveInteger, parseStringMember } from '../../diale
  * (`max_tool_calls`).
  */
 const defaultToolUses = 10;
-/** Tiers without a surcharge. `scale` is here because it's paid in advance. */
+/** Service tiers without a surcharge. We include `scale` because it's paid in advance. */
 const standardTiers: ReadonlySet<string> = new Set([
   ...['auto', 'default', 'standard', 'standard_only', 'on_demand', 'scale', 'global', 'not_available'],
 ]);
@@ -58,14 +58,14 @@ export function requestedTools({ route, body, spans: { members } }: Call, price:
   return uses;
 }
 
-/** Removes the version from names such as `web_search_20250305` and `web_search_preview_2025_03_11`. */
+/** Strips the version from tool names, e.g. from `web_search_20250305` or `web_search_preview_2025_03_11`. */
 function toToolName(type: string): string {
   return type.replace(/(?:_\d+)+$/, '');
 }
 
 /**
- * Returns what a response is billed for besides tokens. Null for most calls. `isPriced` is true if the catalog has
- * prices for everything.
+ * Returns the things other than tokens that a response is billed for. It's null for most calls. `isPriced` is true if
+ * the catalog has a price for each of them.
  */
 export function extraUnits(
   call: Call,
@@ -96,9 +96,9 @@ export function extraUnits(
 }
 
 /**
- * Returns the service tiers that apply to a response. The vendor's report counts for `service_tier`, because it may
- * have fallen back to the standard tier. For speed and region we can rely on the request, since a vendor that can't
- * serve them rejects the call. None of these survive a translation.
+ * Returns the service tiers that apply to a response. For `service_tier` we trust the vendor's report, because the
+ * vendor may have fallen back to the standard tier. For speed and region we can rely on the request, since a vendor
+ * that can't serve them rejects the call. If we translated the request, the vendor never saw any of these fields.
  */
 function usedTiers(call: Call, { dialect, responses }: Candidate, reported: string | undefined): readonly string[] {
   const { route, body, spans } = call;

@@ -16,9 +16,9 @@ export interface ForwardedHeaders {
 const betaHeader = 'anthropic-beta';
 
 /**
- * Returns the caller's headers for a vendor that we call on `route`. Headers of the other dialect are left out. If the
- * request is translated, the translation determines the API version. Some vendors take the beta flags in the body. For
- * these, the header also contains the flags from the caller's body.
+ * Returns the headers of the caller that we forward to a vendor. `route` is the route that we call at the vendor.
+ * Headers of the other dialect are left out, and if the request is translated, the translation determines the API
+ * version. If the vendor takes beta flags in the body, the header also contains those from the caller's body.
  */
 export function forwardedHeadersFor(
   route: TextRoute,
@@ -63,7 +63,6 @@ function selectFlags(flags: readonly string[], { allowed, aliases }: BetaFlags):
   return { sent: [...sent], dropped: [...dropped] };
 }
 
-/** Reports the dropped flags to the caller, together with the other changes. */
 export function withDroppedFlags(changes: RequestChanges | null, flags: readonly string[]): RequestChanges {
   const { dropped, adjusted } = changes ?? createChanges();
   return { dropped: new Set([...dropped, ...flags.map((flag) => `${betaHeader}.${flag}`)]), adjusted };

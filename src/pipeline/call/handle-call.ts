@@ -39,14 +39,10 @@ import type { UsageEstimates } from './usage-estimates.ts';
 
 export interface HandleCallDeps extends AttemptDeps, RuleEnforcerDeps {
   readonly planner: Planner;
-  /** Chooses the tier for `auto`. */
   readonly chooseTier: (request: TierRequest) => Promise<string>;
   readonly recall: Recall;
   readonly responseCache: ResponseCache;
-  /**
-   * The revision of the configuration that the call uses. We don't serve responses that were cached under a different
-   * revision.
-   */
+  /** The configuration's revision. We ignore responses that were cached under a different one. */
   readonly revision: number;
   /** Returns the ceilings of a key. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Promise<Limits['key']>;
@@ -91,8 +87,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       const { input } = project.rules;
       let withRecall: RecalledCall | null = null;
       if (budget && call.memory.mode === 'recall') {
-        // Recall may send the prompt to a model, so check the rules before. If there isn't enough budget for that,
-        // recall won't call a model, and the rules can wait.
+        // Recall may send the prompt to a model, so check the rules first. If there isn't enough budget, recall won't
+        // call a model and we can check the rules later.
         if (input && (await budget.reserveEarly(call, candidates))) await checkPrompt(received, input);
         withRecall = await recallIntoCall({ call, recall, budget, candidates, remainingMs: cancellation.remainingMs() });
       }
@@ -110,8 +106,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /**
-   * Checks the prompt with the project's input rules, once for each call. If the prompt doesn't pass, this releases
-   * `reservation`, and the call leaves no record.
+   * Checks the prompt against the project's input rules. If this is called again for the same call, it returns the
+   * first result. If the prompt doesn't pass, we release `reservation`, and the call isn't recorded.
    */
   async function checkPrompt(received: ReceivedCall, rules: PlaceRules, reservation?: Reservation): Promise<void> {
     const { call, cancellation } = received;
@@ -140,8 +136,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /**
-   * Puts the candidates into the order in which we try them. We do this after admission, because it may take the probe
-   * slot of a breaker, and then an attempt has to follow. Cached responses don't depend on this order.
+   * Puts the candidates into the order in which we try them. This may take the probe slot of a breaker, so an attempt
+   * has to follow, and therefore we only do it after admission. The response cache doesn't depend on this order.
    */
   function orderCandidates(planned: PlannedCall, reservation: Reservation): AdmittedCall {
     const { call, project, cancellation, sent, recalled, cacheWriter } = planned;
@@ -202,7 +198,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     } catch (cause) {
       if (admitted.isSettled) throw cause;
       if (chain.isJournaled) throw await settleUnexpected(admitted, chain.failed, responded ?? chain.unsent, cause);
-      // We haven't made any attempt yet, so we don't record the call.
+      // There hasn't been any attempt, so we don't record the call.
       reservation.release();
       throw cause;
     }
@@ -288,7 +284,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const { response, attempt, failed } = responded;
     const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
     const { sent } = admitted;
-    // A stream that broke before its first content was reported with the attempt already.
+    // If a stream broke before its first content, the breaker already knows about it from the attempt.
     if (response.kind === 'stream' && attempt.contentMs !== null && (end === 'ok' || (problem && isProviderFailure(problem))))
       breakers.recordStreamEnd(sent.caller.projectId, connectionKey(attempt.candidate), problem !== undefined);
     const describe = problem === undefined ? undefined : (last: Attempt) => recordFailure(logger, sent, last, problem, requestReader(sent));
@@ -325,8 +321,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
 }
 
 /**
- * Returns the candidates of a plan, or none if the default tier has no candidate. The classifier may still choose
- * another tier.
+ * Returns the candidates of a plan. The list is empty if the default tier has no candidates, because the classifier may
+ * still choose a different tier.
  */
 function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   try {
@@ -337,7 +333,7 @@ function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   }
 }
 
-/** Any error that isn't a GatewayError is a bug. */
+/** Anything that isn't a GatewayError is a bug. */
 function toInternalError(cause: unknown): GatewayError {
   return cause instanceof GatewayError ? cause : gatewayError('internal_error', { cause });
 }
@@ -355,7 +351,7 @@ interface ReceivedCall {
   readonly call: Call;
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
-  /** True if there's a ceiling on cost. We then skip models without a price. */
+  /** True if there's a cost ceiling, in which case we skip models that have no price. */
   readonly requiresPrice: boolean;
   check: Promise<void> | null;
 }
@@ -365,8 +361,8 @@ interface PreparedCall {
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
   /**
-   * What vendors get, i.e. the call with recalled memories in its body. Use this for the cache and the bounds as well.
-   * Only the record keeps the caller's own body, from `call`.
+   * The call as we send it to vendors, i.e. with the recalled memories in its body. Use it for the cache and the bounds
+   * as well. Only the record contains the caller's own body, which is in `call`.
    */
   readonly sent: Call;
   /** The ids of the recalled memory items. */
@@ -375,7 +371,7 @@ interface PreparedCall {
 }
 
 interface PlannedCall extends PreparedCall {
-  /** The plan regardless of the vendors' current health. */
+  /** The plan, without taking the vendors' current health into account. */
   readonly plan: Plan;
   readonly hit: CacheHit | null;
 }

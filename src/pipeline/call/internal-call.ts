@@ -13,7 +13,7 @@ export interface MemoryProject {
   readonly settings: ProjectContext;
 }
 
-/** Returns the first of `tiers` that has a chain of models. Returns null if none of them does. */
+/** Returns the first of `tiers` that has any models, or null if they're all empty or missing. */
 export function findTierWithChain(view: RoutingView, tiers: readonly string[]): string | null {
   return tiers.find((tier) => (findTier(view, tier) ?? []).length > 0) ?? null;
 }
@@ -44,9 +44,9 @@ interface InternalCallOptions
 }
 
 /**
- * Builds a call that uses no memory and forwards no headers. By default, it's charged to project memory and bypasses
- * the response cache. A cached response wouldn't help, because memory only repeats a request if it couldn't use the
- * first response.
+ * Builds a call that doesn't use memory or forward any headers. Unless you override it, the call is charged to project
+ * memory and bypasses the response cache. A cached response would be useless there, because memory only repeats a
+ * request if it couldn't use the first response.
  */
 export function buildInternalCall({ slug, model, members, timeoutMs, now, ...options }: InternalCallOptions): Call {
   const body = Buffer.from(JSON.stringify({ model, ...members }));
@@ -79,7 +79,7 @@ export interface InternalRun<Response> {
 
 /** Handles an internal call within its deadline. Throws the same errors as `handleCall`. */
 export async function runInternalCall<Response>({ handleCall, call, project, clock, signal }: InternalRun<Response>): Promise<Response> {
-  // Only calls that stream can be cancelled by their caller.
+  // Callers can only cancel calls that stream, so treat this call as a stream if it has a signal.
   const cancellation = startCancellation({ stream: signal !== undefined, deadlineAt: call.deadlineAt, clock });
   signal?.addEventListener('abort', cancellation.clientDisconnected, { once: true });
   try {

@@ -19,7 +19,7 @@ interface InternalCompletionDeps extends Omit<InternalRun<CompletionResponse>, '
   readonly prepare: () => Promise<boolean>;
 }
 
-/** The same as in `routing/classify.ts`. */
+/** Keep this in sync with `routing/classify.ts`. */
 const timeoutMs = 1_500;
 
 /**
@@ -44,7 +44,7 @@ export function createInternalCompletion({ handleCall, prepare, clock, call, pro
       source,
       hasExplicitSource,
       maxOutputTokens,
-      // The tier only depends on the prompt, so we can cache this choice whenever the caller allows caching.
+      // The tier only depends on the prompt, so we can cache the choice if the caller allows caching.
       cache,
       correlation,
       isInternal: true,

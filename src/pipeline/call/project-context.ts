@@ -6,7 +6,8 @@ import type { ProjectRouting } from '../../routing/rules.ts';
 import type { CacheSettings } from '../cache/response-cache.ts';
 
 /**
- * An intersection type, because an interface can't extend both: routing and ceilings each have an `applications` field.
+ * This has to be an intersection type. An interface can't extend both, because routing and ceilings each have a field
+ * named `applications`.
  */
 export type ProjectContext = ProjectRouting &
   ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings; readonly errorCodes: 'gateway' | 'vendor' };

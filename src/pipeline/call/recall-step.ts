@@ -15,7 +15,7 @@ interface RecallStepOptions {
   readonly recall: Recall;
   readonly budget: BudgetReservation;
   readonly candidates: readonly Candidate[];
-  /** The time until the call's deadline. Null if the call has no deadline. */
+  /** Null if the call has no deadline. */
   readonly remainingMs: number | null;
 }
 
@@ -25,8 +25,8 @@ export interface RecalledCall {
 }
 
 /**
- * Adds recalled memories to a call. Returns null if there's nothing to recall, in which case the call continues
- * unchanged. Never throws. On the responses route, recall works like write (docs/api/reference.md#memory).
+ * Adds recalled memories to a call. Returns null if there's nothing to recall, and then the call continues unchanged.
+ * Never throws. On `/v1/responses`, the mode `recall` does the same as `write` (docs/api/reference.md#memory).
  *
  * We reserve the call's budget first. If the longer prompt would exceed a ceiling, we don't recall anything.
  */

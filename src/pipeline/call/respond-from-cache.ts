@@ -40,7 +40,7 @@ export function createRespondFromCache({ clock, checkBytes, record }: RespondFro
     const { bytes, contentType, model, summary, changes = null } = hit;
     const metadata = toTextCallMetadata(call, plan);
     const end = (): CallEnd => ({ call, sent: call, recalled, metadata, failed: [], endedAt: clock.now() });
-    // The current rules may be stricter than the ones that applied when the response was stored.
+    // The project may have made its rules stricter after the response was stored.
     const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
     if (error) {
       await record(call, settleCacheHit(end(), hit, { outcome: 'refused', error }));

@@ -21,13 +21,13 @@ import { translateJson, translateStream, withBody, withTurn } from './translate-
 export interface ResponsesTarget {
   readonly candidate: Candidate;
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
-  /** How the chat vendor wants to receive the reasoning of earlier turns. */
+  /** How we have to send the reasoning of earlier turns to a chat vendor. */
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
   /** The output limit for a messages vendor if the caller didn't set one. */
   readonly maxTokens: number;
   /** True if we can leave out tools that OpenAI runs. */
   readonly mayOmitTools: boolean;
-  /** The output limit for a chat vendor if the caller didn't set one. If this is null, we don't send a limit. */
+  /** The output limit that we add for a chat vendor if the caller didn't set one. Null if we don't add any. */
   readonly addedLimit: number | null;
 }
 

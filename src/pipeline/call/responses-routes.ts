@@ -13,15 +13,15 @@ export type ResponsesForm = 'native' | 'translated';
 const retryMs = 3_600_000;
 
 export function createResponsesRoutes(clock: Clock) {
-  /** Providers without this route, and when we found out. */
+  /** The providers without this route, each with the time when we found out. */
   const missing = new Map<string, number>();
 
   const isMissing = (provider: string): boolean => clock.now() - (missing.get(provider) ?? Number.NEGATIVE_INFINITY) < retryMs;
 
   return {
     /**
-     * Sends a call to a candidate. This takes one attempt, or two if we find out that the provider doesn't have the
-     * route.
+     * Sends a call to a candidate. If we find out that the provider doesn't have the route, this takes a second
+     * attempt.
      */
     async attempt<Response>(
       { provider, responses = 'native' }: Candidate,
@@ -43,8 +43,8 @@ export function createResponsesRoutes(clock: Clock) {
 }
 
 /**
- * Returns true if the vendor doesn't know the path. If a 404 is about the model instead, its message mentions the
- * model.
+ * Returns true if the vendor doesn't know the path. We can tell such a 404 from one for an unknown model because the
+ * latter mentions the model.
  */
 function lacksRoute({ kind, status, vendorMessage, report }: VendorError): boolean {
   if (kind !== 'status' || report.code === 'model_not_found') return false;

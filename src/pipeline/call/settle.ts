@@ -27,7 +27,7 @@ import type { CacheHit } from '../cache/response-cache.ts';
 import { computeCharge } from './charge.ts';
 import { estimateInput } from './estimate.ts';
 
-/** The maximum length of all names that we record, in characters. Callers may send names of several megabytes. */
+/** Callers may send model names of several megabytes, so we truncate them for the record. In characters. */
 const maxNameLength = 256;
 
 /** The attempt that got a response. It lasts until the response ends. */
@@ -47,9 +47,9 @@ export interface WinningAttempt {
 export interface CallEnd {
   /** The call as the caller sent it, without recalled memories. */
   readonly call: Call;
-  /** The call as we sent it to the vendor. If we have to estimate the usage, we do it from this body. */
+  /** The call as it was sent to the vendor. We use its body if we have to estimate the usage. */
   readonly sent: Call;
-  /** Memories that recall put into the prompt, by id. */
+  /** The ids of the memories that recall put into the prompt. */
   readonly recalled: readonly string[];
   readonly metadata: CallMetadata;
   readonly failed: readonly Attempt[];
@@ -57,8 +57,8 @@ export interface CallEnd {
 }
 
 /**
- * Returns the journal's metadata of a media call. It consists of the fields that all routes share, and the `details` of
- * this route.
+ * Returns the metadata that we journal for a media call: the fields that all routes share, plus `details`, which differ
+ * from route to route.
  */
 export function toCallMetadata<Details extends object>(call: MediaCall, reservation: Reservation, details: Details) {
   const { id, startedAt, caller, source, hasExplicitSource: sourceGiven, route, requestedModel: modelAsked, correlation } = call;
@@ -158,8 +158,8 @@ export function settleResponse(
 }
 
 /**
- * Settles a call whose response isn't sent, because a content rule blocked it (`refused`) or the gateway failed
- * (`failed`). We charge the call because the vendor bills it, but its record contains no text of the response.
+ * Settles a call whose response we don't send, either because a content rule blocked it (`refused`) or because we
+ * failed (`failed`). The vendor bills it, so we charge the call, but its record contains no text of the response.
  */
 export function settleUnsent(
   callEnd: CallEnd,
@@ -205,9 +205,9 @@ export function settleCacheHit(
 }
 
 /**
- * Settles a call that got no response. Its record contains the tokens of the last attempt that we charge, and the cost
- * of all attempts. If an attempt was cut off or took too long we charge an estimate, unless the request was never sent.
- * If a response couldn't be translated, we charge what the vendor reported.
+ * Settles a call that got no response. Its record contains the cost of all attempts, but only the tokens of the last
+ * one that we charge for. If an attempt was cut off or took too long, we charge an estimate, unless the request was
+ * never sent. If we couldn't translate a response, we charge what the vendor reported.
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
@@ -217,7 +217,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
     metadata,
     result: {
       outcome,
-      // The caller has closed the connection, so nobody receives this status. It only appears in the record.
+      // Nobody receives this status, because the caller has closed the connection. It's only for the record.
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
       model: last ? `${last.provider}/${last.model}` : null,
@@ -238,7 +238,7 @@ function chargedAttempts(failed: readonly Attempt[]): readonly Attempt[] {
   return failed.length === 0 ? failed : failed.filter(({ tokens }) => sumTokens(tokens) > 0);
 }
 
-/** Returns the cost of a call, which is null if the price of its last attempt is unknown. */
+/** Returns null if the price of the last attempt is unknown. */
 function sumCosts(last: number | null, earlier: readonly Attempt[]): number | null {
   return last === null ? null : earlier.reduce((sum, { costNanos }) => sum + (costNanos ?? 0), last);
 }
@@ -256,13 +256,14 @@ export function cacheStatusFor({ route }: Call): 'miss' | null {
 function toCallContent({ call: { route, body, isInternal }, sent, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isInternal || !isPromptRoute(route)) return null;
   const content = { request: body, response: turn };
-  // `sent` and `call` are the same for a cache hit. Then this is 0, because no vendor got the recalled memories.
+  // For a cache hit, `sent` is the same as `call`, so this is 0. That's correct because no vendor got the recalled
+  // memories.
   return recalled.length === 0 ? content : { ...content, recalled, recalledTokens: estimateTokens(sent.body.length - body.length) };
 }
 
 /**
- * Logs a call in one line, and records its spans. The model name is the only text from the caller or the vendor in that
- * line.
+ * Logs a call in one line, and records its spans. Apart from the model's name, the line doesn't contain any text from
+ * the caller or the vendor.
  */
 export function logCall(logger: Logger, { projectSlug }: Pick<Call, 'projectSlug'>, settled: SettledCall): void {
   const { metadata, result } = settled;

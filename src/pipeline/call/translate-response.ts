@@ -10,8 +10,8 @@ import type { ChunkReader, StreamChunk, StreamEnd } from '../../vendors/stream.t
 import type { JsonResponse, StreamResponse } from '../../vendors/text.ts';
 
 /**
- * Returns the body for the caller. Throws VendorError `unreadable` if `translate` returns null because it can't
- * translate the response.
+ * Returns the translated body. If `translate` returns null because it doesn't understand the response, this throws a
+ * VendorError `unreadable`.
  */
 export function translateJson({ bytes, status }: JsonResponse, translate: (answer: JsonObject) => JsonObject | null): JsonObject {
   const translated = translate(asLosslessObject(parseLossless(bytes.toString('utf8'))));
@@ -24,8 +24,9 @@ export function withBody(response: JsonResponse, body: JsonObject): JsonResponse
 }
 
 /**
- * Returns the summary with the turn as the caller sees it, because the caller will repeat it in the next call. If the
- * conversion fails we keep the vendor's turn, so that the call is still charged what the vendor reported.
+ * Converts the turn in the summary to what the caller gets to see, because the caller is going to repeat that in its
+ * next call. If the conversion fails, we keep the vendor's turn, so that the call is still charged what the vendor
+ * reported.
  */
 export function withTurn(summary: ResponseSummary, convert: (turn: AssistantTurn) => AssistantTurn): ResponseSummary {
   try {
@@ -40,7 +41,7 @@ export function translateStream(response: StreamResponse, translator: StreamTran
   const chunks = (): ChunkReader => {
     const inner = response.chunks();
     let end: StreamEnd | null = null;
-    /** Translates a chunk of the vendor's stream, or its end. Returns null if there's nothing to send. */
+    /** Translates one chunk of the vendor's stream, or its end. Returns null if that doesn't produce any output. */
     const advance = (step: StreamChunk | StreamEnd): StreamChunk | null => {
       const cut = step.kind === 'broken' ? step : null;
       const isLast = step.kind === 'chunk' ? step.isLast : true;
@@ -71,10 +72,7 @@ export function translateStream(response: StreamResponse, translator: StreamTran
   return { ...response, chunks };
 }
 
-/**
- * Wraps the text of some events as a chunk. Pass the event that only reports usage as `usageEvent`, if it's one of
- * them.
- */
+/** Wraps the text of one or more events as a chunk. If one of them only reports usage, pass it as `usageEvent`. */
 function toChunk(text: string, isLast: boolean, usageEvent: string | undefined): StreamChunk {
   const bytes = Buffer.from(text);
   const start = usageEvent === undefined ? -1 : bytes.lastIndexOf(usageEvent);

@@ -42,7 +42,7 @@ const inputTokensPerToolUse = 20_000;
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
-/** Pass null as `estimates` for a key that hasn't made any calls lately. */
+/** If `estimates` is null, we use the default estimates, as we do for a key that hasn't made any calls lately. */
 export function usageBounds(call: Call, candidates: readonly Candidate[], estimates: UsageEstimates | null = null): UsageBounds {
   const input = new ScannedInput(call);
   const { size } = input;
@@ -87,7 +87,6 @@ class ScannedInput {
     return this.#mayHide;
   }
 
-  /** See `hasInputElsewhere`. */
   isElsewhere(): boolean {
     this.#isElsewhere ??= this.mayHide() || hasInputElsewhere(this.#call);
     return this.#isElsewhere;
@@ -105,8 +104,8 @@ function estimateTokens(
 }
 
 /**
- * Estimates the tokens of images, audio and documents. We can't tell how many tokens a document has, but the vendor
- * refuses more than fit into the model's window.
+ * Estimates the tokens of images, audio and documents. We can't tell how many tokens a document has, but it can't be
+ * more than the model's window, because the vendor would reject the call.
  */
 function mediaTokens({ images, audioBytes, documentBytes }: InputSize, candidate: Candidate): number {
   const audio = Math.ceil(audioBytes / minCharactersPerAudioToken);
@@ -166,8 +165,8 @@ function largestUsage(call: Call, { candidate, price, input: scanned }: PricedCa
 }
 
 /**
- * Returns the kind of input token that could cost most. Vendors that charge for cache writes may write to their cache
- * without being asked, but they only keep an entry for an hour if the request asks for it.
+ * Returns the most expensive kind of input token that a vendor may bill. Vendors that charge for cache writes may write
+ * to their cache without being asked, but they only keep an entry for an hour if the request asks for it.
  */
 function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price, mayAskForHour: () => boolean): keyof Tokens {
   if (cacheWrite1hNanos > cacheWriteNanos && cacheWrite1hNanos > inputNanos && mayAskForHour()) return 'cacheWrite1h';
@@ -185,8 +184,8 @@ export function maxOutputTokens(call: Call, candidate: Candidate): number {
 }
 
 /**
- * Returns the tiers that cost extra. Cheaper ones don't count, because the vendor may fall back to the standard tier,
- * so that's the price to reserve.
+ * Returns the requested tiers that cost extra. We ignore cheaper tiers, because the vendor may fall back to the
+ * standard tier, so we have to reserve the standard price.
  */
 function surchargedTiers(call: Call, { tierMillionths }: Price): string {
   if (tierMillionths === undefined) return '';

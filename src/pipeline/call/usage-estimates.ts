@@ -17,8 +17,8 @@ const defaultOutputTokens = 4_096;
 const minOutputTokens = 1_024;
 const minTokensPerByte = 0.2;
 /**
- * Bodies with fewer tokens per byte than this are ignored. They mostly consist of encoded media and tell us nothing
- * about text.
+ * We ignore bodies with fewer tokens per byte than this. They mostly consist of encoded media and tell us nothing about
+ * text.
  */
 const minSampleTokensPerByte = 0.02;
 /**
@@ -36,7 +36,7 @@ interface Entry {
 }
 
 export interface UsageEstimate {
-  /** Estimated output tokens, per choice. */
+  /** Per choice. */
   readonly outputTokens: number;
   readonly tokensPerByte: number;
 }
@@ -53,7 +53,7 @@ export interface UsageEstimates {
 export const defaultEstimate: UsageEstimate = { outputTokens: defaultOutputTokens, tokensPerByte: 1 };
 
 export function createUsageEstimates(): UsageEstimates {
-  /** Nested maps, because two lookups are cheaper than concatenating the key and the model for each call. */
+  /** We nest maps because two lookups are cheaper than concatenating the key and the model for each call. */
   const entriesOfKeys = new LRUCache<string, Map<string, Entry>>({ max: maxKeys });
 
   return {
@@ -83,8 +83,8 @@ export function createUsageEstimates(): UsageEstimates {
 }
 
 /**
- * Returns the higher value, or a slowly decaying one. That way, a few small calls after a large one hardly change the
- * estimate.
+ * A higher sample is used as it is, while a lower one only makes the estimate decay slowly. That way, a few small calls
+ * after a large one hardly change it.
  */
 function decayTo(sample: number, current: number): number {
   return sample >= current ? sample : current + (sample - current) * decay;

@@ -3,13 +3,13 @@ import { type ChunkReader, toStreamError } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 
 /**
- * Says how the wait for the first content ended. `undecided` means that the caller disconnected before that. If the
- * vendor failed, this is the vendor's error.
+ * How the wait for the first content ended. It's the vendor's error if the vendor failed, and `undecided` if the caller
+ * disconnected first.
  */
 export type WaitEnd = 'content' | 'undecided' | VendorError;
 
 /**
- * Watches a stream that doesn't have content yet. Calls `onEnd` once, when content arrives, or when the stream breaks
+ * Watches a stream for its first content. Calls `onEnd` exactly once: when content arrives, or when the stream breaks
  * or is closed before that.
  */
 export function watchContent(response: StreamResponse, onEnd: (end: WaitEnd) => void): StreamResponse {

@@ -2,9 +2,9 @@
  * Makes embedding calls for project memory. They're routed, recorded and charged like any other call, under the
  * application `gateway-memory`. We use the `memory-embed` tier if it has a chain, or else the `embed` tier.
  *
- * Vectors of different models can't be compared. Therefore we identify a model by its name without the provider, and if
- * any model but the first one in the chain responds, we treat that as an error. A chain can contain the same model at
- * several providers.
+ * Vectors of different models can't be compared, so it's an error if any model but the first one of the chain responds.
+ * However, a chain can contain the same model at several providers, which is why we compare model names without the
+ * provider.
  */
 import { type Caller, memoryApplication } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
@@ -35,7 +35,7 @@ interface EmbedRequest {
   /** Some models need to know if a text is a search query, or a passage that is searched. */
   readonly purpose: 'query' | 'passage';
   /**
-   * Set if this call is made on behalf of another call with the same key. That one already counts against the `calls`
+   * Set if this call is made on behalf of another call with the same key, which already counts against the `calls`
    * ceiling.
    */
   readonly isExemptFromCallCeiling?: true;
@@ -69,11 +69,11 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
   };
 
   return {
-    /** Returns the name of the project's embedding model. Null if the project has no route for embeddings. */
+    /** Returns the name of the project's embedding model, or null if the project can't embed texts. */
     getModel: (project: ProjectContext): string | null => findChain(project, {})?.model ?? null,
     /**
-     * Returns unit vectors in the order of `texts`. A zero vector becomes null. Throws the errors of the call, or
-     * `no_route` if there's no route.
+     * Returns unit vectors in the order of `texts`, with null in place of a zero vector. Throws the same errors as any
+     * call, and `no_route` if the project can't embed texts.
      */
     async embed({
       caller,
@@ -84,16 +84,16 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
       timeoutMs,
     }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
       const chain = findChain(project.settings, {});
-      // The key may require tags that only a different model has. We can't use that model, because its vectors can't be
-      // compared with the stored ones.
+      // The key may require tags that only some other model has. We couldn't use that model, because its vectors aren't
+      // comparable with the stored ones.
       if (chain === null || findChain(project.settings, caller)?.model !== chain.model) throw gatewayError('no_route');
       const now = clock.now();
       const prefix = prefixes[chain.model]?.[purpose] ?? '';
       const call = buildInternalCall({
         id: newId(now),
         route: 'embeddings',
-        // A key's list of models restricts the application that uses the key, but not memory. The project decides which
-        // model memory uses.
+        // The key's list of models is meant for the application that uses the key. Memory uses the model that the
+        // project has chosen.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: chain.tier,

@@ -82,7 +82,7 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
     return findTierWithChain({ catalog: catalog(), project, source: memoryApplication }, tiersByJob[job]);
   }
 
-  /** Checks whether there's a model to use in this tier. */
+  /** Returns true if the tier has a model that the project may use. */
   function canPlan(projectId: string, project: ProjectContext, tier: string): boolean {
     const caller = backgroundCaller(projectId);
     try {
@@ -106,7 +106,7 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
 function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  // If a rule rejected the content, a retry would be rejected as well. That makes it the same as an unusable response.
+  // A retry would be rejected as well, so treat it like an unusable response.
   const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : isContentRejected(error) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }

@@ -35,7 +35,7 @@ export interface PlaygroundRequest {
 export type PlaygroundEvent =
   | { readonly kind: 'recalled'; readonly itemIds: readonly string[] }
   | { readonly kind: 'text'; readonly text: string }
-  /** Sent once, when the text is complete, if the model called tools. */
+  /** Sent once at the end, if the model called tools. */
   | { readonly kind: 'tool_calls'; readonly calls: readonly PlaygroundToolCall[] };
 
 /**
@@ -61,7 +61,7 @@ export function createPlayground({ handleCall, clock }: { readonly handleCall: H
         now: clock.now(),
         correlation: { ...noCorrelation, triggerKind: 'playground', triggerDetail: personId },
       }),
-      // An erasure finds the prompt by its subject, so store it even if recall is off.
+      // Set the subject even if recall is off, because erasures use it to find the stored prompt.
       memory: { mode: recalls ? 'recall' : 'off', explicitWrite: false, subject, isRecorded: false } as const,
     };
     const cancellation = startCancellation({ stream: true, deadlineAt: call.deadlineAt, clock });
@@ -81,8 +81,8 @@ export function createPlayground({ handleCall, clock }: { readonly handleCall: H
 }
 
 /**
- * Turns `deliver`, which pushes chunks into a writer, into a generator. The next chunk is only delivered when it's
- * requested.
+ * Turns `deliver`, which pushes chunks into a writer, into a generator. The next chunk is only delivered once the
+ * consumer asks for it.
  */
 async function* pullChunks(deliver: DeliverStream): AsyncGenerator<Buffer, void> {
   let arrived = Promise.withResolvers<Buffer | null>();
@@ -134,7 +134,7 @@ function collectToolCalls() {
     add(delta: Record<string, unknown>): void {
       for (const { call, argumentText } of reader.read(delta)) {
         const known = calls[call.position];
-        // Some vendors don't send ids, but the result of a tool call has to refer to one, so we create it.
+        // The result of a tool call has to refer to the call's id. Some vendors don't send one, so we make it up.
         const id = call.id ?? `call_${call.position + 1}`;
         calls[call.position] = { id, name: call.name, arguments: `${known?.arguments ?? ''}${argumentText}` };
       }

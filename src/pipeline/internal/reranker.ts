@@ -24,8 +24,7 @@ interface RerankRequest {
   readonly query: string;
   readonly texts: readonly string[];
   /**
-   * Set if this call is part of another call with the same key. The other call already counts against the `calls`
-   * ceiling, so this one doesn't count.
+   * Set if this call is part of another call with the same key. Only the other one counts against the `calls` ceiling.
    */
   readonly isExemptFromCallCeiling?: true;
   /** The timeout for all attempts together. */
@@ -50,7 +49,7 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
         ...options,
         id: newId(now),
         route: 'rerank',
-        // The project decides which model memory uses, so the key's list of models doesn't matter.
+        // The key's list of models doesn't apply, because the project decides which model memory uses.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: tier,

@@ -45,7 +45,7 @@ interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
-  /** Null if the vendor doesn't say. */
+  /** Null if the vendor doesn't report tokens. */
   readonly tokens: Tokens | null;
 }
 
@@ -68,8 +68,8 @@ interface VendorStream {
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
   /**
-   * Returns the usage that the vendor reported in the stream. If this is absent or returns null, we charge the
-   * requested units.
+   * Returns the usage that the vendor reported in the stream. If this is absent or returns null, we charge the units
+   * that were requested.
    */
   readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens'> | null;
   /** Returns the text that was read from the stream, for the output rules. */
@@ -77,7 +77,7 @@ interface VendorStream {
 }
 
 /**
- * Why the vendor's response isn't sent to the caller: a content rule blocked it (`refused`) or we failed (`failed`).
+ * Says why we don't send the vendor's response. Either a content rule blocked it (`refused`) or we failed (`failed`).
  */
 interface UnsentResponse {
   readonly error: GatewayError;
@@ -93,7 +93,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
 
   return {
     /**
-     * Checks whether a cost ceiling applies, in which case we skip models without a price. Throws
+     * Returns true if there's a cost ceiling. The planner then has to skip models that have no price. Throws
      * `limits_unavailable`.
      */
     requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
@@ -201,9 +201,9 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   }
 
   /**
-   * Settles a call without a response and throws the error for the caller. If the caller disconnected or a shutdown cut
-   * the call off, the vendor may still finish and bill it, so we charge it unless nothing was sent. We also charge a
-   * call that failed unexpectedly, because the vendor may have responded.
+   * Settles a call that got no response and throws the error for the caller. If the caller disconnected or a shutdown
+   * cut the call off, we charge it unless nothing was sent, because the vendor may still finish and bill it. We also
+   * charge a call that failed because of a bug, since the vendor may have responded.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const request = { ...running.request, ...running.request.usageWhenCut?.() };

@@ -19,7 +19,7 @@ export interface ImageResult {
 }
 
 export interface MediaRouteDeps {
-  /** Selects the requested model, or the default one if the request doesn't name any. Throws `no_route`. */
+  /** Chooses the default model if the request doesn't name one. Throws `no_route`. */
   readonly planMedia: (
     call: Omit<MediaCall, 'requestedModel'> & { readonly requestedModel: string | null },
     project: ProjectContext,
@@ -49,8 +49,8 @@ const maxTokensPerImage = 6_240;
 const pixelsPerImage = 1_024 * 1_536;
 
 /**
- * Returns the most tokens that an image of the requested size can have. If the size is `auto` or we can't parse it, the
- * image is at most 1024x1536.
+ * Returns an upper bound of the tokens of one image. If the size is `auto` or we can't parse it, we assume 1024x1536,
+ * because the image can't be larger than that.
  */
 export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | undefined): number {
   const [, width = '0', height = '0'] = /(\d{1,5})x(\d{1,5})/.exec(size ?? '') ?? [];
@@ -89,7 +89,7 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
   };
 }
 
-/** Returns the candidate's provider. Throws `no_route` if a reload has removed it since the call was planned. */
+/** Throws `no_route` if the provider has been removed by a reload since the call was planned. */
 export function requireProvider(candidate: MediaCandidate, findProvider: MediaRouteDeps['findProvider']): MediaProvider {
   const row = findProvider(connectionKey(candidate));
   if (!row) throw gatewayError('no_route', { refusal: { reason: 'no_model' } });

@@ -30,13 +30,12 @@ export interface MediaCallRequest {
    * charge these.
    */
   readonly units: Units;
-  /** True if `units` is only an estimate. Then the charge is one, too. */
+  /** True if `units` is only an estimate, which makes the charge an estimate as well. */
   readonly unitsEstimated?: boolean;
   /** The tokens that we charge if the price is per token and the vendor doesn't report any. */
   readonly estimatedTokens: Tokens;
   /**
-   * If the call is cut off before the vendor responds, we charge the usage that this returns instead of `units` and
-   * `estimatedTokens`.
+   * Returns what we charge instead of `units` and `estimatedTokens` if the call is cut off before the vendor responds.
    */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
   /** The highest number of units that the vendor could bill. Defaults to `units`. */
@@ -72,10 +71,10 @@ export interface MediaEnd {
   readonly status: number;
   readonly error?: GatewayError;
   readonly units: Units;
-  /** True if `units` is an estimate. Overrides the value of the request. */
+  /** True if `units` is an estimate. Takes precedence over the same field of the request. */
   readonly unitsEstimated?: boolean;
   readonly tokens: Tokens | null;
-  /** True if the call ended before we had a connection to the vendor, which makes it free. */
+  /** True if the call ended before we were connected to the vendor. Such a call is free. */
   readonly isUnsent?: boolean;
   readonly endedAt: number;
   readonly describe?: (attempt: Attempt) => Attempt;
@@ -116,12 +115,15 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs,
   return { metadata, result, content: null };
 }
 
-/** True if the call is free because it ended without a response. */
+/** Returns true if the call ended without a response that a vendor would bill. */
 function isFailure(outcome: Outcome): boolean {
   return outcome === 'failed' || outcome === 'refused';
 }
 
-/** Charges by units if one of them has a price. If not, charges by tokens, which are either reported or estimated. */
+/**
+ * Charges for units if there's a price for any of them. Otherwise, charges for tokens, which we estimate if the vendor
+ * didn't report them.
+ */
 function computeCharge(
   { candidate, estimatedTokens, unitsEstimated: requestEstimated = false }: MediaCallRequest,
   { outcome, units, unitsEstimated = requestEstimated, tokens, isUnsent = false }: MediaEnd,
@@ -136,9 +138,9 @@ function computeCharge(
 }
 
 /**
- * Returns the upper bounds to reserve. A token has at least one byte, so the size of the body is an upper bound of its
- * tokens. A model without a token price uses no tokens, but we reserve one anyway, so that an exceeded token ceiling
- * rejects media calls too (docs/api/reference.md#rate-limits-and-ceilings).
+ * Returns the upper bounds that we reserve. A token has at least one byte, so the size of the body is an upper bound of
+ * its tokens. If the model has no token price we still reserve one token, so that an exceeded token ceiling rejects
+ * media calls too (docs/api/reference.md#rate-limits-and-ceilings).
  */
 export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
   const { call, candidate, units, maxUnits = units, maxInputTokens = call.bodyBytes, maxOutputTokens } = request;
@@ -150,7 +152,8 @@ export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
 }
 
 /**
- * We don't know how much of the input is images, so this returns whichever is more expensive: all text or all images.
+ * We don't know how much of the input is text and how much is images, so this assumes that all of it is whichever costs
+ * more.
  */
 function mostTokenCost(tokens: Tokens, price: Price): number {
   return Math.max(tokenCost(tokens, price), tokenCost(tokens, price, { imageTokens: tokens.input }));

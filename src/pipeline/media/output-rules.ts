@@ -31,7 +31,7 @@ async function* tap(chunks: Chunks, check: () => Promise<unknown>): Chunks {
   }
 }
 
-/** Reads a response to its end. The result replays it with the same chunks and error. */
+/** Reads a response to its end, and returns a replay of it with the same chunks and the same error. */
 async function hold(chunks: Chunks): Promise<Chunks> {
   const held: Buffer[] = [];
   let heldBytes = 0;

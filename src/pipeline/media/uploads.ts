@@ -17,10 +17,10 @@ import type { MediaCallRequest } from './media-record.ts';
 
 export interface UploadCall {
   readonly kind: UploadKind;
-  /** Fields received so far. In projects with content rules, we've read all of them at this point. */
+  /** The fields that have arrived so far. If the project has content rules, these are all fields. */
   readonly fields: UploadFields;
   readonly countImages: () => number;
-  /** The strings for content rules. Empty if the project has no rules. */
+  /** The strings that content rules have to check. Empty if the project has no rules. */
   readonly texts: readonly string[];
   readonly readAll: () => Promise<void>;
   /** Returns the body, with the caller's model replaced by the vendor's. */
@@ -36,7 +36,7 @@ const bytesPerSecond = 8_000;
 const minBytesPerSecond = 750;
 /** OpenAI counts this many tokens per second of audio. */
 const audioTokensPerSecond = 10;
-/** An upper limit, because nobody speaks faster than this. */
+/** An upper limit. Nobody speaks faster than this. */
 const maxTextTokensPerSecond = 10;
 
 export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
@@ -46,7 +46,7 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     const candidate = planMedia(call, project, hasCostCeiling);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
-    // The reservation depends on the size and number of images. These fields may come after the file.
+    // The reservation depends on the number and size of the images, and those fields may come after the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const model = modelNameAt(provider.requests, candidate.model);
     const { body, sentBytes } = countSent(bodyFor(model));

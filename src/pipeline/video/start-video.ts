@@ -31,7 +31,10 @@ export type StartVideo = (
   call: MediaCall,
   project: ProjectContext,
   request: VideoRequestSummary,
-  /** If this aborts, we stop checking the content rules. */
+  /**
+   * How long we wait between attempts to store the video. The vendor has already accepted the job, and a short database
+   * outage shouldn't cost us the video.
+   */
   unsentSignal: AbortSignal | undefined,
 ) => Promise<VideoStart>;
 
@@ -56,7 +59,8 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
         const video = {
           callId: call.id,
           projectId: call.caller.projectId,
-          // Only the member that started the operation can see it, because it's in that member's account.
+          // This has to identify the member of the pool, because operations are only visible in the account of the
+          // member that started them.
           provider: connectionKey(candidate),
           model: candidate.model,
           operation: started,

@@ -23,14 +23,14 @@ interface VideoPollerDeps {
 export type VideoPoller = ReturnType<typeof createVideoPoller>;
 
 /**
- * Vendors keep operations and files for about two days. If we don't know the state of a video by then, we never will.
+ * Vendors keep operations and files for about two days. If we haven't found out a video's state by then, we never will.
  */
 const vendorRetentionMs = 48 * 3_600_000;
 const minWaitMs = 2_000;
 const maxWaitMs = 10 * 60_000;
 
 export function createVideoPoller({ videos, vendor, findProvider, clock, logger }: VideoPollerDeps) {
-  // This map stays small, because the number of concurrent polls is limited.
+  // The polls in progress. There are never many, because we limit how many run at the same time.
   const running = new Map<string, Promise<VideoState>>();
 
   async function pollOnce(video: Video, provider: MediaProvider): Promise<VideoState> {
@@ -93,13 +93,13 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
   }
 }
 
-/** Matches gRPC's codes and our own. */
+/** gRPC's codes, and the codes that we create ourselves. */
 const knownCodes =
   /^(?:FILTERED|NO_VIDEO|CODE_\d{1,3}|CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS)$/;
 
 /**
- * Replaces an unknown error code by `FAILED` before the code is passed to Temporal, because the vendor might have
- * copied a word from the prompt into it.
+ * Unless the code is a known one, we pass `FAILED` to Temporal instead, because the vendor might have copied a word
+ * from the prompt into it.
  */
 function toSettled(state: VideoResult['kind'], code: string | null): VideoPollResult {
   const outcomes = { done: 'completed', failed: 'vendor_failed', unknown: 'unknown' } as const;

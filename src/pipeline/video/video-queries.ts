@@ -30,7 +30,7 @@ interface ResolvedTarget<Value> {
 
 export interface VideoRequester {
   readonly projectId: string;
-  /** The providers that the project may use. Null if it may use all of them. */
+  /** The names of the providers that the project may use. Null if it may use all of them. */
   readonly providers: readonly string[] | null;
 }
 
@@ -91,8 +91,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   };
 
   /**
-   * Returns the providers that accept the caller's name or URL, each with the parsed value. There's always at least
-   * one.
+   * Returns the providers that recognize the caller's name or URL, each with the parsed value. Throws if there are
+   * none.
    */
   function resolveTargets<Value>(
     read: (provider: MediaProvider) => Value | null,
@@ -107,7 +107,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return [first, ...others];
   }
 
-  /** Returns the providers that the project may use. The default one is first. */
+  /** Returns the providers that the project may use, with the default one first. */
   function allowedProviders({ providers: names }: VideoRequester): readonly MediaProvider[] {
     return providers().filter(({ name }) => names?.includes(name) ?? true);
   }
@@ -166,7 +166,7 @@ function noProvider(requester?: VideoRequester): GatewayError {
   return noRoute(message, 'no provider of the project serves videos');
 }
 
-/** Creates the same error that the vendor would return for an unknown name. */
+/** Responds in the same way as the vendor would for a name that it doesn't know. */
 function unknownToVendor(name: string): GatewayError {
   const body = JSON.stringify({ error: { code: 404, message: `${name} is not found.`, status: 'NOT_FOUND' } });
   return gatewayError('upstream_error', { message: `the vendor responded with 404: ${body}` });
@@ -177,8 +177,8 @@ function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }
 }
 
 /**
- * Converts a vendor's error into the caller's. Video routes have no error code for a response that we can't parse, so
- * that counts as a failure.
+ * Converts a vendor's error to one for the caller. Video routes don't have an error code for responses that we can't
+ * parse, so we treat them as failures.
  */
 function asCallerError(error: unknown): unknown {
   if (!(error instanceof VendorError)) return error;
