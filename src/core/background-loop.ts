@@ -1,27 +1,31 @@
 /**
- * Runs a piece of work in the background, either at an interval or whenever it's woken. Only one run is in progress at
- * a time, and the delays grow while runs keep failing.
- *
- * If the loop is woken during a run, another run follows. Owners can check `isFailing` and skip the wake-up during an
- * outage, because waking the loop would defeat its backoff.
+ * Runs a piece of work in the background, either at an interval or whenever somebody wakes the loop. There's never more
+ * than one run in progress, and if runs keep failing, the delays between them grow. If the loop is woken during a run,
+ * another run follows. During an outage, owners should check `isFailing` and not wake the loop, because that would
+ * defeat the backoff.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type BackoffPolicy, backoffMs } from './backoff.ts';
 
 /**
- * When to run next. A number is a delay in milliseconds, `again` means immediately, and `idle` means after the
- * interval. A wake-up can start the next run earlier.
+ * When the next run is due: after a delay in milliseconds, immediately (`again`), or after the interval (`idle`). It
+ * can start earlier if somebody wakes the loop.
  */
 export type NextRun = 'again' | 'idle' | number;
 
 export interface BackgroundLoopOptions {
-  /** Does one run's work. The signal is aborted by `stop`. */
+  /** Does the work of one run. `stop` aborts the signal. */
   readonly run: (signal: AbortSignal) => Promise<NextRun>;
-  /** The delay after an idle run, measured from its end. If this is null, an idle loop only runs when it's woken. */
+  /**
+   * The delay between the end of an idle run and the next run. If this is null, an idle loop only runs when somebody
+   * wakes it.
+   */
   readonly intervalMs: number | null;
-  /** Delays after failed runs. Defaults to the interval. */
+  /** The delays after failed runs. If this isn't set, failed runs are repeated at the interval. */
   readonly backoff?: BackoffPolicy;
-  /** Called once per outage, so that it can be logged. After `stop`, neither this nor any other callback is called. */
+  /**
+   * Called for the first failure of an outage, so that we log it once. None of the callbacks is called after `stop`.
+   */
   readonly onFirstFailure?: (error: unknown) => void;
   /** Called after each failed run with the number of consecutive failures, after `onFirstFailure`. */
   readonly onFailure?: (error: unknown, failures: number) => void;
@@ -32,22 +36,20 @@ export interface BackgroundLoopOptions {
 }
 
 export interface BackgroundLoop {
-  /** Starts with an immediate run. Also works after `stop`. */
+  /** The first run starts immediately. You can also use this to restart the loop after `stop`. */
   start(): void;
   /**
-   * Schedules a run in `delayMs`, unless one is already due earlier. This also starts a loop that hasn't been started.
-   * Does nothing after `stop`.
+   * Makes the loop run in `delayMs`, or earlier if a run is already due before that. If the loop hasn't been started,
+   * this starts it. Does nothing after `stop`.
    */
   wake(delayMs?: number): void;
   /**
-   * Begins a run immediately, or joins the one in progress. If the run fails, this rejects with its error, and the
-   * callbacks are called too. If the loop hasn't been started, the run isn't repeated. After `stop`, this resolves
-   * without doing anything.
+   * Starts a run immediately, or joins the one in progress. If the run fails, this rejects with the error, after the
+   * callbacks have been called. If the loop hasn't been started, this is the only run. After `stop`, this does nothing.
    */
   runNow(): Promise<void>;
   /** Resolves when no run is in progress. Never rejects. */
   idle(): Promise<void>;
-  /** True after a failed run, until one succeeds. */
   readonly isFailing: boolean;
   /** Prevents further runs, aborts the signal of the run in progress, and resolves when that run has ended. */
   stop(): Promise<void>;
@@ -85,7 +87,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
   };
 
   const runInBackground = (): void => {
-    runNow().catch(() => undefined); // reported by the callbacks
+    runNow().catch(() => undefined); // The callbacks have already reported the error.
   };
 
   const runOnce = async (signal: AbortSignal): Promise<void> => {
@@ -123,7 +125,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
     wake(delayMs = 0) {
       if (stopping.signal.aborted) return;
       isRepeating = true;
-      // Only reschedule if this makes the next run earlier.
+      // Never postpone a run that's already due earlier.
       if (performance.now() + delayMs < dueAt) schedule(delayMs);
     },
     runNow,

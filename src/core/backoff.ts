@@ -20,9 +20,9 @@ export interface RetryOptions {
    * `backoffDelays`.
    */
   readonly delays: Iterable<number>;
-  /** Aborting this ends the wait between two attempts early. `retry` then throws the signal's reason. */
+  /** Aborting this ends the wait between two attempts. `retry` then throws the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Checks whether another attempt may succeed after this error. By default all errors are retried. */
+  /** Returns true if another attempt may succeed after this error. If you don't set this, we retry all errors. */
   readonly isRetryable?: (error: unknown) => boolean;
   readonly onRetry?: (error: unknown, delayMs: number) => void;
 }

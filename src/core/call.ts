@@ -50,7 +50,7 @@ export function kindOf(route: Route): Exclude<Route, 'messages' | 'responses'> {
   return isPromptRoute(route) ? 'chat' : route;
 }
 
-/** The model chain of each tier, by tier name. Chains are in order of preference. */
+/** The models of each tier, in order of preference. */
 export type Tiers = Readonly<Record<string, readonly string[]>>;
 
 /** The identity of a valid virtual key, without its secret. */
@@ -58,24 +58,25 @@ export interface Caller {
   readonly keyId: string;
   readonly keyPrefix: string;
   /**
-   * The id under which we count the key's usage. A rotated key keeps counting under the id of the first key in its
-   * chain of rotations. For any other key, this is its own id.
+   * The id under which we count the key's usage. If the key has been rotated, its successors share the id of the first
+   * key, so that rotating a key doesn't reset its usage. Otherwise, it's the key's own id.
    */
   readonly quotaKeyId: string;
   readonly projectId: string;
-  /** The models (ids or tier names) that the key may use. Null for all. */
+  /** The ids and tier names that the key may use as models. Null for all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: number | null;
   /** Takes precedence over the project's policy, unless it's null. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
   /** We apply this output limit to calls that don't set one. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
-  /** The tags that the key requires of every provider, in addition to those of the project. */
+  /** Tags that the key requires of every provider, on top of those that the project requires. */
   readonly requiredTags?: readonly string[];
 }
 
 /**
- * Stands in for the key id in the gateway's own background calls, which are limited by the project but not by any key.
+ * Our own background calls have this id in place of a key id. They're limited by the project's ceilings, but there's no
+ * key with ceilings of its own.
  */
 export const internalKeyId = '00000000-0000-0000-0000-000000000000';
 
@@ -92,11 +93,11 @@ export interface MemoryOptions {
    * be logged.
    */
   readonly subject: string | null;
-  /** Set if the caller sent an invalid subject. Recall then skips all memories that belong to end users. */
+  /** Set if the caller sent an invalid subject. In this case, recall ignores all memories of end users. */
   readonly isSubjectInvalid?: true;
   /**
-   * True if the memory settings allowed recording when the call was made. Absent if we couldn't read the settings, and
-   * in records from older versions. In that case we check the settings when we store the call.
+   * True if the memory settings allowed us to record the call when it was made. Absent in records from older versions,
+   * and if we couldn't read the settings. We then check the settings when we store the call.
    */
   readonly isRecorded?: boolean;
 }
@@ -110,7 +111,7 @@ export interface CacheDirectives {
 }
 
 /**
- * The correlation headers. We record them with the call, and they don't affect routing or ceilings. See
+ * The correlation headers. We only record them with the call, and they have no effect on routing or ceilings. See
  * docs/api/reference.md#correlation-headers.
  */
 export interface Correlation {
@@ -143,7 +144,7 @@ interface CallIdentity {
   readonly correlation: Correlation;
 }
 
-/** What calls have in common on all routes, apart from what's also in their records. */
+/** The fields that calls of all routes have. Those that we also record are in `CallIdentity`. */
 interface RequestedCall extends CallIdentity {
   /**
    * True if the caller sent `x-gateway-source`. One of the recording rules depends on this, see
@@ -159,18 +160,16 @@ export interface Call extends RequestedCall {
   readonly caller: Caller;
   readonly projectSlug: string;
   readonly stream: boolean;
-  /** Set if the caller didn't ask for usage in its stream. We then drop events that only report usage. */
+  /**
+   * Set if the caller didn't ask for usage in its stream. We still read it, but drop the events that contain nothing
+   * else.
+   */
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /**
-   * The caller's limit for output tokens, or the key's default if the caller didn't set one. Null if there's neither.
-   */
+  /** The output limit that the caller set, or the key's default limit. Null if there's neither. */
   readonly maxOutputTokens: number | null;
-  /**
-   * Set if the caller didn't limit the output but the key has a default limit. We then add this limit to the request
-   * body.
-   */
+  /** Set if `maxOutputTokens` is the key's default, so we have to add the limit to the request body. */
   readonly addsOutputLimit?: true;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;
@@ -195,7 +194,7 @@ export interface Call extends RequestedCall {
   readonly isExemptFromCallCeiling?: true;
 }
 
-/** A call of a media route, as we record it. The parameters of the individual routes aren't included. */
+/** A media call, as far as we record it. The parameters of the individual routes aren't included. */
 export interface MediaCall extends RequestedCall {
   readonly route: MediaRoute;
   readonly caller: Caller;
@@ -203,15 +202,15 @@ export interface MediaCall extends RequestedCall {
   readonly bodyBytes: number;
 }
 
-/** An entry of the plan that we record with a call. It names either a candidate, or a model that we skipped and why. */
+/** An entry in the recorded plan of a call: either a candidate, or a model that we skipped, with the reason. */
 export interface PlanEntry {
   readonly model: string;
   readonly skipped: string | null;
-  /** The required tags that the provider doesn't have. Only set with the reason `tags_missing`. */
+  /** The required tags that the provider lacks. Only set if the reason is `tags_missing`. */
   readonly lacks?: readonly string[];
   /** Set if this call belongs to the share that tries the tier's canary. */
   readonly canary?: string;
-  /** The opposite of `canary`: set if the tier has one but this call doesn't try it. */
+  /** Set if the tier has a canary and this call doesn't try it, so that we can compare the two groups. */
   readonly control?: string;
   /** Set if the model isn't in the configured chain and was added by catalog fill. */
   readonly filled?: true;
@@ -240,18 +239,18 @@ export interface AttemptError {
 }
 
 export interface Attempt {
-  /** The number of the attempt within the call. The first one is 1. */
+  /** Starts at 1. */
   readonly n: number;
   readonly provider: string;
   readonly model: string;
-  /** The name of the pool member that we called. Absent if the provider has no pool. */
+  /** Absent if the provider has no pool. */
   readonly member?: string;
   /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
   readonly outcome: Outcome;
-  /** The vendor's id for the request, which its support team needs to investigate. Absent if the vendor sent none. */
+  /** The vendor's own id for the request. Its support team asks for this id. Absent if the vendor didn't send one. */
   readonly requestId?: string;
-  /** How long we waited before this attempt because of a vendor's `Retry-After`. */
+  /** How long we waited before this attempt because the vendor sent `Retry-After`. */
   readonly waitMs: number;
   readonly startedAt: number;
   readonly firstByteMs: number | null;
@@ -260,17 +259,16 @@ export interface Attempt {
   /** Null if the price is unknown. */
   readonly costNanos: number | null;
   /**
-   * Set if the vendor reported no token counts but may still bill this attempt. Always absent for the attempt that
-   * served the call.
+   * Set if the vendor may bill the attempt but didn't report any token counts, so that the counts are our estimate.
+   * Always absent for the attempt that served the call.
    */
   readonly estimated?: true;
-  /** Set if the attempt failed. */
   readonly error?: AttemptError;
 }
 
 /**
- * What we know about a call before its first attempt. The journal's `opened` records contain this, so we have to keep
- * the field names that older versions wrote.
+ * Everything that we know about a call before its first attempt. The journal writes this into its `opened` records, so
+ * we have to keep the names of fields from older versions.
  */
 export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | 'keyId' | 'keyPrefix'> {
   /** Stores `hasExplicitSource`. */
@@ -282,30 +280,29 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
   readonly memory: MemoryOptions;
   readonly plan: readonly PlanEntry[];
   /**
-   * The size of the request in bytes. If the process dies, we estimate the call's tokens as a quarter of this. On text
-   * routes, media in the body counts like text of the same size in tokens.
+   * If the process dies before the call settles, we estimate that it used one token per four bytes. On text routes we
+   * don't treat media in the body differently from text.
    */
   readonly bodyBytes: number;
   /** Stores `isExemptFromCallCeiling`. */
   readonly takesNoSlot?: true;
-  /** The requested units of a media call. We charge these if the process dies before the call settles. */
+  /** The units that a media call asks for. If the process dies before the call settles, we charge these. */
   readonly units?: Units;
   /**
-   * Set if the call was admitted without checking ceilings because the quota store was unavailable. We count its usage
-   * when we store it.
+   * Set if the quota store was unavailable and we admitted the call without checking its ceilings. We count its usage
+   * when we store the call.
    */
   readonly unmetered?: true;
-  /** The trace context (W3C `traceparent`) of a sampled call. */
+  /** The W3C `traceparent` of the call, if it's sampled. */
   readonly trace?: string;
 }
 
 export interface CallResult {
   readonly outcome: Outcome;
-  /** The HTTP status of the response to the caller. */
   readonly status: number;
   /** The error code. Null if the call succeeded. */
   readonly code: string | null;
-  /** The `<provider>/<model>` that served the call. Null if no model did. */
+  /** `<provider>/<model>`, or null if no model served the call. */
   readonly model: string | null;
   readonly cache: 'hit' | 'miss' | null;
   readonly tokens: Tokens;
@@ -318,8 +315,8 @@ export interface CallResult {
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
   /**
-   * How much usage to deduct from which leases. `process` is the journal id of the process that holds the leases.
-   * Absent if no ceiling applied to the call.
+   * The usage to deduct from leases. `process` is the journal id of the process that holds them. Absent if the call
+   * isn't subject to any ceiling.
    */
   readonly consumed?: {
     readonly process: string;
@@ -333,11 +330,11 @@ export interface ConsumedAmount {
   readonly counter: number;
   readonly generation: number;
   readonly amount: number;
-  /** The part of the usage that went beyond the lease (overdraft). */
+  /** The overdraft, i.e. the part of `amount` that the lease didn't cover. */
   readonly owed?: number;
 }
 
-/** The assistant's part of a response, which memory can learn from. */
+/** The assistant's part of a response. Memory learns from it. */
 export interface AssistantTurn {
   readonly text: string;
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];

@@ -1,5 +1,6 @@
 /**
- * Candidates are models at providers that could serve a call. These types also describe which requests a model accepts.
+ * A candidate is a model at a provider that could serve a call. These types also describe which requests a model
+ * accepts.
  */
 import type { Dialect, Route } from './call.ts';
 import type { Price, UnitPrices } from './pricing.ts';
@@ -9,11 +10,11 @@ interface CandidateModel {
   /** `<provider>/<model>`, as in the catalog. */
   readonly id: string;
   readonly provider: string;
-  /** Model id, or name of the voice, at the vendor. */
+  /** The vendor's id for the model. For speech this can be the name of the voice. */
   readonly model: string;
   /**
-   * The price per token. We only use it if none of the call's units (images, characters, seconds) has a price. Null if
-   * unknown.
+   * The price per token, or null if it's unknown. We ignore it if any of the call's units (images, characters, seconds)
+   * has a price.
    */
   readonly price: Price | null;
   /** Which member of the pool to call. Absent if there's no pool. */
@@ -29,7 +30,7 @@ export interface PoolMember {
   readonly key: string;
   /** Members of one account share its rate limit and prompt cache. */
   readonly account: string;
-  /** Keys of everyone in the account, for shared cooldowns. */
+  /** The keys of all members in the account. They cool down together. */
   readonly accountKeys: readonly string[];
 }
 
@@ -40,7 +41,7 @@ export function connectionKey({ provider, member }: Pick<CandidateModel, 'provid
 
 export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
-  /** The largest number of tokens that the vendor uses for an image of up to 1024x1536. Null if we don't know. */
+  /** The most tokens that the vendor counts for an image of up to 1024x1536. Null if we don't know. */
   readonly imageTokens?: number | null;
   /** The optional request fields that the model accepts. Null if unknown. */
   readonly takes: readonly SupportedParam[] | null;
@@ -72,22 +73,21 @@ export interface ModelLimits {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   /**
-   * The limit for input and requested output combined, in tokens, for vendors that check the sum. Null if the vendor
-   * doesn't check it or we don't know.
+   * Some vendors limit the sum of the input and the requested output. Null if this vendor doesn't, or if we don't know.
    */
   readonly contextWindow: number | null;
   /** How long to wait for the first content of a response. If this is null, the provider's setting applies. */
   readonly firstContentTimeoutMs: number | null;
-  /** The most input tokens that the vendor charges for one image. Null if we don't know. */
+  /** The most input tokens that the vendor counts for one image. Null if we don't know. */
   readonly imageTokens: number | null;
 }
 
-/** What the catalog says about a model besides its prices. */
+/** The entry of a model in the catalog, without its prices. */
 export interface ModelProperties extends ModelLimits {
   readonly traits: ModelTraits;
   /** The routes on which a chat model can be used. Null if these are all routes of its provider. */
   readonly serves: readonly Route[] | null;
-  /** The optional request fields that an image or speech model accepts. Null if we don't know which. */
+  /** The optional request fields that the model accepts, for images and speech. Null if we don't know. */
   readonly takes: readonly SupportedParam[] | null;
 }
 

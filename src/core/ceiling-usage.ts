@@ -1,14 +1,14 @@
 /**
- * Computes how much a settled call counts against ceilings. SQL has to count stored calls in the same way, so we store
- * the result of `reachedVendor` in the column `calls.vendor_called`.
+ * Computes how much of a ceiling a settled call uses up. When SQL counts stored calls, it has to get the same result,
+ * so the column `calls.vendor_called` contains what `reachedVendor` returned.
  */
 import type { CallResult } from './call.ts';
 import { clampToSafeInteger } from './cost.ts';
 import type { CeilingName } from './windows.ts';
 
 /**
- * Returns true if we sent a request to a vendor. This is false for cache hits, and for calls that can't be expressed in
- * the dialect of any candidate.
+ * Returns true if we sent a request to a vendor. We don't for cache hits, or if none of the candidates' dialects can
+ * express the call.
  */
 export function reachedVendor({ cache, attempts }: CallResult): boolean {
   return cache !== 'hit' && attempts.some(({ outcome, status }) => outcome !== 'refused' || status !== null);

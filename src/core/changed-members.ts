@@ -2,8 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 /**
- * Returns the properties of `after` whose value differs from `before`, with both values. `from` is absent for new
- * properties.
+ * Returns the properties of `after` that differ from `before`, with both values. For new properties, `from` is absent.
  */
 export function changedMembers(before: object, after: object): Record<string, { readonly from?: unknown; readonly to: unknown }> {
   const old = new Map<string, unknown>(Object.entries(before));

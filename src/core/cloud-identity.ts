@@ -18,7 +18,7 @@ export interface AwsIdentitySettings {
    * How we authenticate requests: `bearer` sends a token derived from the credentials, and `sigv4` signs each request.
    */
   readonly scheme: 'bearer' | 'sigv4';
-  /** Name of the service in the signature. */
+  /** The name of the service that goes into the signature. */
   readonly service: string;
 }
 

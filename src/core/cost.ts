@@ -4,7 +4,7 @@
  */
 import type { CallUnits, Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
-/** By how much the cost of a stored call has changed. Unknown costs count as 0. */
+/** A change of the cost that we stored for a call. Unknown costs count as 0. */
 export interface CostAdjustment {
   readonly callId: string;
   readonly nanos: number;
@@ -23,8 +23,8 @@ export function toUsd(nanos: number): number {
  * number.
  */
 export function nanosFromUsd(usd: string | number): bigint {
-  // Convert the number to its shortest decimal text without an exponent (`3e-6` -> `0.000003`). Multiplying it would
-  // round twice.
+  // Convert the number to its shortest decimal text without an exponent (`3e-6` -> `0.000003`). If we multiplied it, it
+  // would be rounded twice.
   const text = typeof usd === 'number' ? (shiftDecimal(String(usd), 0) ?? String(usd)) : usd;
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text);
   if (!match) throw new RangeError(`not an amount in USD: ${text}`);
@@ -44,7 +44,7 @@ export function tokenCost(tokens: Tokens, price: Price, units: ChargedUnits = {}
   const { rates } = ratesFor(tokens, price, units);
   const imageInput = Math.min(imageTokens, tokens.input);
   let total = charge(tokens.input - imageInput, rates.inputNanos) + charge(tokens.output, rates.outputNanos);
-  // Most calls have none of these tokens, and BigInt arithmetic is slow.
+  // Most calls don't have any of these, so we avoid the BigInt arithmetic, which is slow.
   if (imageInput > 0) total += charge(imageInput, price.imageInputNanos ?? rates.inputNanos);
   if (tokens.cachedInput > 0) total += charge(tokens.cachedInput, rates.cachedInputNanos);
   if (tokens.cacheWrite > 0) total += charge(tokens.cacheWrite, rates.cacheWriteNanos);
@@ -95,7 +95,7 @@ function scaleRates(rates: TokenPrice, serviceTier: string, { tierMillionths = {
   };
 }
 
-/** Returns the cost of `units` in nano-dollars, rounded half up. Null if none of the units has a price. */
+/** Returns the cost of `units` in nano-dollars, rounded half up, or null if there's no price for any of them. */
 export function unitsCost({ images, characters, seconds }: Units, prices: UnitPrices): number | null {
   const { perImageNanos, perMillionCharactersNanos, perSecondNanos } = prices;
   const parts = [
@@ -103,7 +103,7 @@ export function unitsCost({ images, characters, seconds }: Units, prices: UnitPr
     characters === undefined || perMillionCharactersNanos === null
       ? []
       : [(BigInt(characters) * perMillionCharactersNanos + 500_000n) / 1_000_000n],
-    // Vendors don't measure durations more precisely than in milliseconds, so this rounding loses nothing.
+    // Vendors don't measure durations more precisely than in milliseconds, so we don't lose anything by rounding.
     seconds === undefined || perSecondNanos === null ? [] : [(BigInt(Math.round(seconds * 1_000)) * perSecondNanos + 500n) / 1_000n],
   ].flat();
   return parts.length === 0 ? null : Number(parts.reduce((sum, part) => sum + part, 0n));

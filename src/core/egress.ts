@@ -1,6 +1,6 @@
 /** The proxy and the additional certificate authorities that connections to a provider need. */
 export interface Egress {
-  /** Identifies these settings. Connections with different keys are never shared. */
+  /** Connections are only shared if they have the same key. */
   readonly key: string;
   /** The proxy to which we send CONNECT, including its credentials. Null to connect directly. */
   readonly proxy: string | null;

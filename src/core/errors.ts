@@ -35,7 +35,7 @@ const specs = {
   },
   no_route: { status: 400, message: 'no models available for route' },
   upstream_failed: { status: 502, message: 'every model of the plan failed' },
-  /** Whoever throws this sets the status to that of the first vendor. */
+  /** `upstream_refused` normally has the status of the first vendor instead. */
   upstream_refused: { status: 400, message: 'every model refused the request' },
   upstream_error: { status: 502, message: 'the vendor answered with an error' },
   bad_upstream_response: { status: 502, message: "the vendor's response cannot be read" },
@@ -56,8 +56,8 @@ const specs = {
   memory_off: { status: 409, message: 'memory is off for this project; turn it on in the memory settings' },
   query_failed: { status: 500, message: 'the database query failed' },
   /**
-   * `conflict` is only used by the provisioning routes. Any route can fail with `internal_error`, which means that we
-   * didn't expect the error.
+   * `conflict` only occurs on provisioning routes. `internal_error` can occur anywhere, because it stands for errors
+   * that we didn't expect.
    */
   conflict: { status: 409, message: 'it already exists' },
   internal_error: { status: 500, message: 'internal error' },
@@ -84,12 +84,12 @@ export interface ErrorMembers {
 }
 
 /**
- * The `details` field of Anthropic's errors. Anthropic's SDKs use it to decide whether to resend a conversation
+ * The `details` in Anthropic's errors, which its SDKs use to decide if they resend a conversation
  * (docs/architecture/translation.md#threads).
  */
 export interface ErrorDetails {
   readonly error_code: string;
-  /** If the request continues a thread, the parts of it that the vendor doesn't support. */
+  /** If the request continues a thread, these are the parts of it that the vendor doesn't support. */
   readonly unsupported?: readonly string[];
 }
 
@@ -97,18 +97,18 @@ export interface GatewayErrorOptions {
   readonly message?: string;
   /** Problems with individual input fields. If this is set, the message lists all of them. */
   readonly issues?: readonly Issue[];
-  /** Replaces the code's default status, e.g. for `upstream_failed`. */
+  /** Overrides the default status of the error code, e.g. for `upstream_failed`. */
   readonly status?: number;
   readonly cause?: unknown;
-  /** Overrides the `retry-after` that the error code has by default. */
+  /** Overrides the default `retry-after` of the error code. */
   readonly retryAfterSeconds?: number | undefined;
   /**
-   * If this is false, we send `x-should-retry: false`, so that the official SDKs don't retry. Their backoff is too
-   * short for a retry to succeed.
+   * False makes us send `x-should-retry: false`, so that the official SDKs don't retry. Their backoff is too short for
+   * a retry to succeed.
    */
   readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
-  /** For refusals that nothing else has recorded at this point. Stored, but not sent to the caller. */
+  /** Set if the refusal hasn't been recorded yet. We store it, but don't send it to the caller. */
   readonly refusal?: Refusal;
 }
 
@@ -165,11 +165,11 @@ export type VendorErrorKind =
  * and removing secrets. Null if the vendor doesn't provide them.
  */
 export interface VendorReport {
-  /** Vendors have different codes for prompts that are too long. We normalize them to `context_length_exceeded`. */
+  /** Each vendor has its own code for prompts that are too long. We always use `context_length_exceeded`. */
   readonly code: string | null;
   readonly type: string | null;
   readonly param: string | null;
-  /** If the prompt was too long, the size of the context window in tokens. Not sent to the caller. */
+  /** The size of the context window, if the prompt was too long for it. We don't send this to the caller. */
   readonly windowTokens: number | null;
   readonly details?: ErrorDetails;
 }
@@ -198,17 +198,16 @@ export class VendorError extends Error {
   readonly kind: VendorErrorKind;
   /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
-  /** The message in the vendor's error response. Null if there was none. */
   readonly vendorMessage: string | null;
   /**
-   * We show this to operators instead of the message. It contains no secrets, but can quote the request. Null if the
-   * message is enough.
+   * A more detailed message for operators. It doesn't contain any secrets, but may quote the request. Null if `message`
+   * says it all.
    */
   readonly detail: string | null;
   readonly report: VendorReport;
   /**
-   * The delay that the vendor asked for. Undefined if the vendor didn't specify one. Null if retrying is useless, e.g.
-   * because a spend limit or quota was reached.
+   * How long the vendor asked us to wait. Undefined if it didn't say. Null if a retry is useless, e.g. because a spend
+   * limit or quota has been reached.
    */
   readonly retryAfterMs: number | null | undefined;
   /** True if the vendor didn't receive the complete request, so it can't have billed it. */
@@ -218,7 +217,7 @@ export class VendorError extends Error {
    * on a new connection.
    */
   readonly closedWhileSending: boolean;
-  /** True if we didn't send the request because the provider's cloud identity had no valid credentials. */
+  /** True if the provider's cloud identity had no valid credentials, so we couldn't send the request. */
   readonly isWithoutCredential: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {

@@ -25,8 +25,8 @@ export interface FileLock {
 const sqliteBusy = 5;
 
 /**
- * Acquires the lock. Creates the file (mode 0600) and its folders (0700). Returns null if this process or another one
- * holds it.
+ * Acquires the lock, or returns null if this process or another one already holds it. If the file (mode 0600) and its
+ * folders (0700) don't exist, this creates them.
  */
 export async function acquireFileLock(file: string): Promise<FileLock | null> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
@@ -35,8 +35,8 @@ export async function acquireFileLock(file: string): Promise<FileLock | null> {
   const inode = createFile(file);
   const connection = lockExclusively(file);
   if (connection === null) return null;
-  // A previous holder may have deleted the file after we opened it and before we locked it. Our lock would then be on a
-  // deleted file and wouldn't exclude anybody.
+  // The previous holder may have deleted the file after we opened it and before we locked it. In that case we've locked
+  // a file that nobody else can find, so the lock is worthless.
   if (findInode(file) !== inode) {
     connection.close();
     return null;
@@ -65,8 +65,8 @@ export async function waitForFileLock(file: string, { onWait, signal }: { onWait
 }
 
 /**
- * Creates the file if it doesn't exist, and returns its inode. Closing a descriptor of an existing lock file would
- * release this process's lock on it, so the flag `wx` makes the open fail if the file exists.
+ * Creates the file if it doesn't exist, and returns its inode. The flag `wx` makes the call fail instead of opening an
+ * existing file. If we opened it, closing the descriptor would release the lock that this process may hold on it.
  */
 function createFile(file: string): bigint | null {
   try {

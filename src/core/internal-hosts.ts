@@ -1,11 +1,13 @@
-/** Host names and addresses that only exist on this machine or in its own network. */
+/** Recognizes hosts that can only be reached from this machine or from its own network. */
 
-/** Checks whether the `hostname` of a `URL`, in which IPv6 addresses have brackets, is this machine. */
+/**
+ * Returns true if this host is the machine itself. Pass the `hostname` of a `URL`, where IPv6 addresses have brackets.
+ */
 export function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
-/** The hosts from which machines and containers in a cloud get their credentials. Most of them are link-local. */
+/** The hosts that hand out cloud credentials to machines and containers. Most of them have link-local addresses. */
 export const metadataHosts: readonly string[] = [
   '169.254.169.254',
   '169.254.170.2',

@@ -4,7 +4,7 @@ export const localModels = ['bge-small-en-v1.5', 'multilingual-e5-small-q4'] as 
 export type LocalModel = (typeof localModels)[number];
 /** Used unless the configuration names another model. */
 export const defaultLocalModel: LocalModel = 'bge-small-en-v1.5';
-/** Both tokenizers cut their input off here. */
+/** The tokenizers of both models truncate their input at this length. */
 export const localModelMaxTokens = 512;
 
 export function toLocalModelId(model: LocalModel): string {

@@ -10,8 +10,8 @@
 import { Worker } from 'node:worker_threads';
 
 /**
- * Bodies and texts of at least this size are processed in the thread. The event loop would need about 10 ms to do
- * everything for a prompt of 1 MiB.
+ * We process bodies and texts in the thread if they have at least this size. For a prompt of 1 MiB, the event loop
+ * would need about 10 ms to do everything itself.
  */
 export const largeBytes = 1_024 * 1_024;
 
@@ -32,9 +32,9 @@ interface Job {
 }
 
 /**
- * Returns a function that runs `name`, which `module` exports, in the thread. Input and result are copied. Only a
- * Uint8Array of `largeBytes` or more is transferred with all of its memory, so the sender can't use it afterwards.
- * Rejects if the function throws or crashes the thread.
+ * Defines a job that runs the function `name` of `module` in the thread. Its input and result are copied, except for a
+ * Uint8Array of `largeBytes` or more. The thread takes over the memory of such an array, so the sender can't use it
+ * afterwards. Rejects if the function throws or crashes the thread.
  */
 export function defineJob<Run extends (input: never) => object>(
   module: string,
@@ -44,7 +44,7 @@ export function defineJob<Run extends (input: never) => object>(
   return (owner, input) => enqueue(owner, { module, name, input }) as Promise<ReturnType<Run>>;
 }
 
-/** Lists the buffers to transfer with a message instead of copying them. */
+/** Returns the buffers of a message that we transfer instead of copying them. */
 export function movedMemory(message: object): ArrayBuffer[] {
   return Object.values(message).flatMap((value) => (isMoved(value) ? value.buffer : []));
 }
@@ -53,7 +53,7 @@ function isMoved(value: unknown): value is Uint8Array<ArrayBuffer> {
   return value instanceof Uint8Array && value.buffer instanceof ArrayBuffer && value.byteLength >= largeBytes;
 }
 
-/** Jobs by owner. Whoever is first in this map is next. */
+/** The jobs of each owner. The first owner in this map is the next one whose job runs. */
 const waiting = new Map<string, Job[]>();
 let worker: Worker | null = null;
 let running: Job | null = null;

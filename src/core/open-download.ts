@@ -1,19 +1,19 @@
-/** Downloads a file, with a timeout and restrictions on redirects. */
+/** Downloads a file. There's a timeout, and only certain redirects are followed. */
 import { Readable } from 'node:stream';
 import { isObject } from './json/narrow.ts';
 
 interface DownloadOptions {
   /** Aborts the download, including its body. */
   readonly signal: AbortSignal;
-  /** How long the headers may take to arrive, including redirects. */
+  /** The time until the headers have arrived, including redirects. */
   readonly responseTimeoutMs?: number;
 }
 
 const maxRedirects = 5;
 
 /**
- * Returns the response body. Only follows redirects to `https:` or to the same origin. If the download fails, the error
- * contains the HTTP status or the reason why there was no response.
+ * Returns the body of the response. We only follow redirects to `https:` or to the same origin. If the download fails,
+ * the error says which HTTP status we got, or why there was no response.
  */
 export async function openDownload(address: URL, { signal, responseTimeoutMs = 10_000 }: DownloadOptions): Promise<Readable> {
   // We clear this timeout once the headers have arrived, because a signal that's passed to `fetch` also aborts the

@@ -1,11 +1,11 @@
-/** Validates input from callers. The API and the console's forms share the error messages. */
+/** Validates input from callers. We use the same error messages in the API and in the console's forms. */
 import type { z } from 'zod';
 import type { Issue } from './error-messages.ts';
 import { gatewayError } from './errors.ts';
 
 /**
- * Parses `input` with `schema`. Throws `bad_request` with all issues. `otherIssues` are issues that the caller found
- * elsewhere, and are listed first.
+ * Parses `input` with `schema`. If there are any issues, throws `bad_request` with all of them. `otherIssues` are
+ * issues that the caller has already found, and come first.
  */
 export function parseOrBadRequest<Schema extends z.ZodType>(
   schema: Schema,
@@ -18,7 +18,7 @@ export function parseOrBadRequest<Schema extends z.ZodType>(
   return parsed.data;
 }
 
-/** Like `safeParse`, but with our own messages unless the schema defines a message. */
+/** Like zod's `safeParse`, but uses our own error messages if the schema doesn't define one. */
 export function parseWithIssues<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
@@ -33,7 +33,7 @@ const kinds: Readonly<Record<string, string>> = {
   ...{ object: 'an object', record: 'an object' },
 };
 
-/** Writes our own error messages for zod. Undefined leaves the message to zod. */
+/** Our own error messages for zod. If this returns undefined, zod uses its default message. */
 export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type': {

@@ -7,7 +7,7 @@ export function toPostgresText(text: string, maxCodePoints = Number.POSITIVE_INF
 }
 
 function truncateCodePoints(text: string, max: number): string {
-  // There can't be more code points than UTF-16 code units.
+  // A text never has more code points than UTF-16 code units.
   if (text.length <= max) return text;
   let units = 0;
   for (let count = 0; count < max && units < text.length; count += 1) {

@@ -1,6 +1,6 @@
 /** The tokens and units that we charge for, and their prices in whole nano-dollars (1e-9 USD). */
 
-/** The five counts don't overlap, so their sum is the call's total number of tokens. */
+/** No token is included in more than one of these counts, so their sum is the total number of tokens. */
 export interface Tokens {
   readonly input: number;
   readonly cachedInput: number;
@@ -16,33 +16,36 @@ export interface Units {
   readonly images?: number;
   readonly characters?: number;
   readonly seconds?: number;
-  /** How many of the input tokens come from images. Some models charge a different price for these. */
+  /** How many of the input tokens come from images, because some models have a different price for these. */
   readonly imageTokens?: number;
 }
 
-/** Everything besides the token counts that determines the cost of a call. */
+/** Everything that the cost of a call depends on besides its tokens. */
 export interface CallUnits extends Units {
   /** The number of search units that a rerank call used. */
   readonly searches?: number;
   /**
-   * The tier in which the vendor processed the call, e.g. `priority`. Several tiers are joined with `+`. Absent for
-   * the standard tier.
+   * The service tier in which the vendor processed the call, e.g. `priority`, or several tiers joined with `+`. Absent
+   * for the standard tier.
    */
   readonly serviceTier?: string;
   /** How often the call used each tool that the vendor runs and bills per use, by tool name. */
   readonly toolUses?: Readonly<Record<string, number>>;
-  /** The cost according to the vendor. We show it next to our own cost, but don't charge it. */
+  /**
+   * The cost of the call according to the vendor. We show it next to the cost that we've computed, but we don't charge
+   * it.
+   */
   readonly reportedCostNanos?: number;
 }
 
-/** What a media model charges per unit. A price is null if the model doesn't charge for that unit. */
+/** The prices of a media model. If the model doesn't charge for a unit, its price is null. */
 export interface UnitPrices {
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
   readonly perSecondNanos: bigint | null;
 }
 
-/** Prices in nano-dollars per million tokens. In this unit every list price is a whole number. */
+/** Nano-dollars per million tokens. In this unit, all list prices are whole numbers. */
 export interface TokenPrice {
   readonly inputNanos: bigint;
   readonly outputNanos: bigint;

@@ -8,7 +8,7 @@ export function redactSubject({ metadata, result }: SettledCall): SettledCall {
   return { metadata: redactSubjectMetadata(metadata), result: redactVendorMessages(result), content: null };
 }
 
-/** Strips vendors' messages from errors but keeps the kind, type and code. */
+/** Removes the vendors' messages from a call's errors, and keeps their kind, type and code. */
 export function redactVendorMessages(result: CallResult): CallResult {
   if (!result.attempts.some(({ error }) => error)) return result;
   const attempts = result.attempts.map((attempt) => (attempt.error ? { ...attempt, error: { ...attempt.error, message: null } } : attempt));

@@ -1,6 +1,6 @@
 /**
- * Reasons why the gateway refuses a call before it reaches a vendor. The error carries a `Refusal`, and
- * `src/usage/refusals` stores it as a row, which doesn't contain any text of the call.
+ * The reasons for which we refuse a call before it reaches a vendor. The error carries a `Refusal`, which
+ * `src/usage/refusals` stores without any text of the call.
  */
 
 /**
@@ -14,7 +14,7 @@ export const refusalCodes = {
   key_ceiling: 'tenant_capped',
   application_ceiling: 'source_capped',
   project_cap: 'credits_exhausted',
-  /** The call was refused because the database was unavailable and so its ceilings couldn't be checked. */
+  /** We couldn't check the ceilings because the database was unavailable. */
   ceilings_unchecked: 'budget_unavailable',
   content_rule: 'guardrail_blocked',
   /** We couldn't finish evaluating a content rule in time. */
@@ -24,7 +24,7 @@ export const refusalCodes = {
   model_without_price: 'no_route',
   provider_not_allowed: 'no_route',
   tags_missing: 'no_route',
-  /** No model can serve the call, and none of the more specific reasons above applies. */
+  /** Used if no model can serve the call and none of the more specific reasons applies. */
   no_model: 'no_route',
 } as const;
 
@@ -41,15 +41,15 @@ export interface RefusedKey {
 export interface Refusal {
   readonly reason: RefusalReason;
   /**
-   * The rule that refused the call: a ceiling with its window such as `calls/day`, the class of a content rule, or the
-   * missing tags. Absent if the reason alone is specific enough.
+   * The rule behind the refusal: a ceiling with its window such as `calls/day`, the class of a content rule, or the
+   * missing tags. Absent if the reason already says everything.
    */
   readonly rule?: string;
   /** The limit of the ceiling, in calls, tokens or nano-dollars. */
   readonly limit?: number;
   /**
-   * The key to which the refused call belongs. Only set if the key was the reason for the refusal (e.g. it's expired),
-   * because such a call has no authenticated caller.
+   * The key of the refused call. Only set if the key itself is the reason (e.g. because it's expired), since such a
+   * call has no authenticated caller.
    */
   readonly key?: RefusedKey;
 }

@@ -1,12 +1,12 @@
 /**
- * Remembers which parts of a body other bodies may repeat, e.g. the history of a conversation. The journal uses this to
- * write their bytes only once. The parts are garbage-collected together with the body.
+ * Remembers which parts of a body may also occur in other bodies, e.g. the history of a conversation. The journal then
+ * writes their bytes only once. We forget the parts when the body is garbage-collected.
  */
 
 export interface RepeatedPart {
   readonly start: number;
   readonly end: number;
-  /** Parts of the same length with the same fingerprint consist of the same bytes. */
+  /** If two parts have the same length and fingerprint, their bytes are the same. */
   readonly fingerprint: string;
 }
 
@@ -17,17 +17,20 @@ interface Repetition {
 
 const known = new WeakMap<Buffer, Repetition>();
 
-/** `newBytes` is the number of bytes that no earlier body contained. */
+/** `newBytes` is the number of bytes that didn't occur in any earlier body. */
 export function rememberRepetition(body: Buffer, repetition: Repetition): void {
   known.set(body, repetition);
 }
 
-/** Returns the parts that other bodies may repeat. They can overlap, and they're in no particular order. */
+/** Returns the parts that may also occur in other bodies. They can overlap and aren't sorted. */
 export function repeatedPartsOf(body: Buffer): readonly RepeatedPart[] {
   return known.get(body)?.parts ?? none;
 }
 
-/** Returns the number of bytes that no earlier body contained, as far as we know. */
+/**
+ * Returns how many bytes of the body didn't occur in any earlier body. If we know nothing about the body, that's all of
+ * them.
+ */
 export function countNewBytes(body: Buffer): number {
   return known.get(body)?.newBytes ?? body.length;
 }

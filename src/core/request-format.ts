@@ -1,42 +1,40 @@
 /** How requests to a provider differ from the provider's standard dialect. */
 export interface RequestFormat {
   /**
-   * Overrides the path of a route, such as `/chat/completions`. `{model}` is replaced with the provider's name for the
-   * model. Null if the provider doesn't support the route.
+   * Overrides the paths of routes, such as `/chat/completions`. In a path, `{model}` stands for the provider's name for
+   * the model. A path is null if the provider doesn't have the route.
    */
   readonly paths: Readonly<Record<string, string | null>>;
-  /** Overrides the path for streamed requests, if it's different. */
+  /** Overrides the paths for streamed requests, if they differ. */
   readonly streamPaths: Readonly<Record<string, string>>;
-  /** Query parameters for all requests. */
   readonly query: Readonly<Record<string, string>>;
-  /** Maps models to the provider's own names for them, such as deployment names. */
+  /** The provider's own names for models, such as the names of deployments. */
   readonly modelNames: Readonly<Record<string, string>>;
   /**
-   * Which field limits the output tokens if we translate a request to the chat dialect, or add a limit to one. A request
-   * that is already in this dialect keeps the caller's field. OpenAI's reasoning models reject `max_tokens`, while many
-   * compatible vendors only accept `max_tokens`.
+   * The field that limits the output tokens, for requests that we translate to the chat dialect or add a limit to. If a
+   * request is already in this dialect, we keep the field that the caller used. OpenAI's reasoning models reject
+   * `max_tokens`, while many compatible vendors only accept `max_tokens`.
    */
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
   /** How all chat models of this vendor accept the reasoning of earlier turns. See `ModelTraits.takesReasoning`. */
   readonly takesReasoning: 'none' | 'details';
-  /** Fields to strip from the body if the path names the model, because the path already has their value. */
+  /**
+   * If the path contains the model, we remove these fields from the body, because the path already has their values.
+   */
   readonly membersInPath: readonly string[];
-  /** Fields that we add to the body if the caller didn't set them. */
+  /** We add these fields to the body unless the caller has set them. */
   readonly addedMembers: Readonly<Record<string, string>>;
-  /** Null to forward `anthropic-beta` as it is. */
+  /** Null if we forward `anthropic-beta` without changes. */
   readonly betaFlags: BetaFlags | null;
 }
 
-/**
- * The `anthropic-beta` flags that a provider knows. We filter the header, because clouds reject requests with unknown
- * flags.
- */
+/** How we filter the `anthropic-beta` header. Clouds reject requests with flags that they don't know. */
 export interface BetaFlags {
   /** The flags that the provider accepts. Null to accept all of them. */
   readonly allowed: readonly string[] | null;
   /** The provider's own names for these flags. */
   readonly aliases: Readonly<Record<string, string>>;
-  /** True if the body needs the flags as well (`anthropic_beta`). */
+  /** True if the flags also have to be in the body, as `anthropic_beta`. */
   readonly isInBody: boolean;
 }
 
@@ -52,18 +50,18 @@ export const standardFormat: RequestFormat = {
   betaFlags: null,
 };
 
-/** The formats of a provider's images and speech. */
+/** How a provider expects requests for images and speech, and what it returns. */
 export interface MediaFormat {
   readonly imageShape: 'openai' | 'artifacts';
-  /** Where the vendor runs jobs of the `artifacts` format. Absent if that's the origin of the base URL. */
-  readonly imageJobsOrigin?: string;
   /**
-   * True if we request base64 images with `response_format: b64_json`. We only send this field to models that accept
-   * it.
+   * The origin at which we poll the vendor's jobs, for images in the `artifacts` format. Absent if it's the origin of
+   * the base URL.
    */
+  readonly imageJobsOrigin?: string;
+  /** True if we have to set `response_format: b64_json` to get base64 images. Not all models accept this field. */
   readonly imageResponseFormat: boolean;
   readonly speechShape: 'openai' | 'voice';
-  /** The media type of speech. Null to take it from the response. */
+  /** The media type of the speech. Null if we use the one of the response. */
   readonly speechMediaType: string | null;
   /** Describes the requests of the `voice` format, which has the voice in the URL. */
   readonly speech: {

@@ -7,11 +7,11 @@
 import { isAscii } from 'node:buffer';
 
 export interface SseEvent {
-  /** The value of the `event` field. Empty if the event has no such field. */
+  /** Empty if the event has no `event` field. */
   readonly name: string;
   /** The `data` lines, joined with line feeds. Empty for comments and keep-alives. */
   readonly data: string;
-  /** The offset of the event in the returned `bytes`. `end` is the offset after the blank line that ends the event. */
+  /** The range of the event in the returned `bytes`, including the blank line that ends the event. */
   readonly start: number;
   readonly end: number;
 }
@@ -19,7 +19,7 @@ export interface SseEvent {
 /** Called with each event of a stream, in order. */
 type ReadEvent = (event: SseEvent) => void;
 
-/** The result of parsing a chunk: the events that are now complete, and their original bytes. */
+/** The events that a chunk has completed, and their original bytes. */
 export interface SseBatch {
   readonly bytes: Buffer;
   readonly events: readonly SseEvent[];
@@ -44,14 +44,14 @@ const byteOrderMark = 0xfeff;
 export function createSseParser(limitBytes = 16 * 1024 * 1024) {
   let pending: Buffer = nothing;
   /**
-   * Grows as events get longer. The first `bufferUsed` bytes are in use, and `pending` is a view of the end of this
-   * part. The buffer isn't used while `pending` is a view of the latest chunk.
+   * Collects the bytes of events that don't fit into a single chunk. Only the first `bufferUsed` bytes are in use, and
+   * `pending` is a view of the last of them. While `pending` is a view of the latest chunk, we don't need the buffer.
    */
   let buffer: Buffer = nothing;
   let bufferUsed = 0;
-  /** The offset in `pending` at which we continue to search for a line end. */
+  /** Where in `pending` we continue to search for a line end. */
   let searchFrom = 0;
-  /** The offset in `pending` of the current line. */
+  /** Where the current line starts in `pending`. */
   let lineStart = 0;
   let isFirstLine = true;
   /** The fields of the current event so far. `data` is null if there is none yet. */
@@ -95,7 +95,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
     readLine(line, 0, line.length);
   };
 
-  /** Returns the event whose lines we have just read, and resets the fields for the next event. */
+  /** Returns the event that we have just read, and gets ready for the next one. */
   const takeEvent = (start: number, end: number): SseEvent => {
     const event = { name, data: data ?? '', start, end };
     name = '';
@@ -158,7 +158,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
       return scanPending(false, read);
     },
     /**
-     * Call this at the end of the stream. If the last event has no blank line after it, it's passed to `read` now.
+     * Call this at the end of the stream. If the last event isn't followed by a blank line, we pass it to `read` now.
      * Returns the remaining bytes.
      */
     scanEnd: (read: ReadEvent): Buffer => scanPending(true, read),
@@ -172,7 +172,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
   };
 }
 
-/** Returns the value of a line if it has this field, or null if it has another one. */
+/** Returns the value if the line is for this field, and null otherwise. */
 function readValue(field: string, text: string, start: number, end: number): string | null {
   const fieldEnd = start + field.length;
   if (text.slice(start, fieldEnd) !== field) return null;

@@ -8,14 +8,15 @@ const maxSubjectLength = 256;
  * surrogates.
  */
 export function isSubject(text: string): boolean {
-  // Check the length in code units first. A code point has at most two of them, so a `user` field of several megabytes
-  // is rejected here before we split it into code points.
+  // Check the number of code units first, because splitting into code points is slow for a `user` field of several
+  // megabytes. A code point has at most two code units.
   if (text === '' || text.length > 2 * maxSubjectLength || /[\p{Cc}\p{Cs}]/u.test(text)) return false;
   return text.length <= maxSubjectLength || [...text].length <= maxSubjectLength;
 }
 
 /**
- * Returns the SHA-256 hash of the subject. Tables use it where the subject's text was deleted or must not be readable.
+ * Returns the SHA-256 hash of the subject. We store it in tables from which the subject's text has been deleted, or
+ * where it shouldn't be readable.
  */
 export function hashSubject(subject: string): Buffer {
   return sha256(subject);

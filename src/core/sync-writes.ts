@@ -10,14 +10,14 @@
 
 const share = 0.1;
 const maxDebtMs = 50;
-/** For larger writes, a thread is worth it. */
+/** Larger writes take long enough to make the thread pool worthwhile. */
 const maxBytes = 256 * 1_024;
 
 /** `now` returns milliseconds. */
 export function createSyncWrites(now: () => number = () => performance.now()) {
   /**
-   * How long synchronous writes have blocked the event loop beyond the budget. The budget pays this debt back over
-   * time, and writes are paused until then.
+   * How far synchronous writes have exceeded their budget. The debt decreases as time passes. When it gets too high,
+   * there are no more synchronous writes until it's paid.
    */
   let debtMs = 0;
   let countedAt = now();

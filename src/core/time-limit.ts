@@ -5,14 +5,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * We wait in this many steps. If the process gets no CPU time for a while, the timer of the current step fires before
- * the event loop reads the responses that have arrived meanwhile. The next steps leave it time to do that.
+ * A timeout consists of this many steps. If the process hasn't had any CPU time for a while, the timer of the current
+ * step fires before the event loop gets to read the responses that have arrived in the meantime. The remaining steps
+ * give it time to read them.
  */
 export const timeoutSteps = 4;
 
 /**
- * Settles like `work`. If that takes longer than `timeoutMs`, this returns or throws whatever `onTimeout` does. Time in
- * which the process itself was stalled hardly counts.
+ * Settles in the same way as `work`. If that takes longer than `timeoutMs`, this returns or throws whatever `onTimeout`
+ * does. Time in which our own process was stalled hardly counts.
  */
 export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs: number, onTimeout: () => Late): Promise<Result | Late> {
   let timer: NodeJS.Timeout | undefined;
@@ -29,7 +30,7 @@ export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs
   }
 }
 
-/** Settles like `work`, unless the signal is aborted first. In that case this rejects with the signal's reason. */
+/** Settles in the same way as `work`. If the signal is aborted first, this rejects with the signal's reason. */
 export async function raceAbort<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const finished = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -50,7 +51,7 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Sleeps for `delayMs`. Aborting the signal ends the sleep early. Never rejects. */
+/** Sleeps for `delayMs`, or until the signal is aborted. Never rejects. */
 export async function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   await sleep(delayMs, undefined, { signal }).catch(() => undefined);
 }

@@ -19,19 +19,19 @@ export interface LocalTime {
  * Only accepts time zone names. `Intl` also accepts offsets such as `+05:30`, but these ignore daylight saving time.
  */
 export function isTimeZone(name: string): boolean {
-  if (name === 'UTC') return true; // Skips `Intl` for the default, because it takes a third of a millisecond.
+  if (name === 'UTC') return true; // Saves a third of a millisecond for the default.
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
     new Intl.DateTimeFormat('en', { timeZone: name });
     return true;
   } catch {
-    return false; // `Intl` throws for names that it doesn't know
+    return false; // `Intl` throws if it doesn't know the name.
   }
 }
 
 /**
- * Cached formats by time zone, because creating one takes far longer than using it. The number of time zones limits the
- * size of this map.
+ * Caches the formats of time zones, because creating a format takes far longer than using it. There aren't many time
+ * zones, so the map stays small.
  */
 const offsetFormats = new Map<string, Intl.DateTimeFormat>();
 
@@ -58,8 +58,9 @@ export function toLocalTime(zone: string, at: number): LocalTime {
 }
 
 /**
- * Returns the first instant with this local time. If a clock change skips that local time, this returns the instant of
- * the change. `day`, `hour` and the other values can be out of range, e.g. day 0 is the last day of the previous month.
+ * Returns the instant that has this local time. If the local time occurs twice, this is the first one, and if a clock
+ * change skips it, this is the instant of the change. `day`, `hour` and the other values can be out of range, e.g. day
+ * 0 is the last day of the previous month.
  */
 export function fromLocalTime(zone: string, { year, month, day, hour = 0, minute = 0 }: Partial<LocalTime> & DateOfYear): number {
   const local = Date.UTC(year, month - 1, day, hour, minute);
@@ -78,8 +79,8 @@ interface DateOfYear {
 }
 
 /**
- * When the clock is set back, some local times occur twice. Returns the offset, such as `+01:00`, if `at` is in the
- * second occurrence, and an empty string otherwise. A local time without an offset means the first occurrence.
+ * Some local times occur twice because the clock was set back. If `at` is the second one, returns its offset, such as
+ * `+01:00`, and otherwise an empty string. A local time without an offset means the first occurrence.
  */
 export function offsetOfRepeatedTime(zone: string, at: number): string {
   if (fromLocalTime(zone, toLocalTime(zone, at)) === at - modulo(at, minuteMs)) return '';
@@ -118,8 +119,8 @@ export function startOfNext(unit: CalendarUnit, zone: string, at: number): numbe
     case 'week':
     case 'month': {
       const date = dateAt(zone, startOf(unit, zone, at));
-      // If the zone skipped a whole date, that date starts at the same instant as the next one, so keep going until we
-      // get past `at`.
+      // Zones have skipped whole dates. Such a date starts at the same instant as the next one, so go on until we get
+      // past `at`.
       for (let step = 1; ; step += 1) {
         const days = unit === 'week' ? 7 * step : unit === 'day' ? step : 0;
         const next = fromLocalTime(zone, { ...date, day: date.day + days, month: date.month + (unit === 'month' ? step : 0) });

@@ -1,4 +1,4 @@
-/** The clock is passed in as a dependency, so that tests can control it. Nothing else in `src` calls `Date.now()`. */
+/** The clock is injected, so that tests can control it. Nothing else in `src` may call `Date.now()`. */
 
 export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;

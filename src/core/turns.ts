@@ -9,7 +9,10 @@ export const pieceBytes = 1_024 * 1_024;
 
 let last: Promise<void> = Promise.resolve();
 
-/** Resolves in a later turn of the event loop. Each waiting caller gets a separate turn, first come, first served. */
+/**
+ * Resolves in a later turn of the event loop. If several callers are waiting, each of them gets a turn of its own, in
+ * the order in which they asked.
+ */
 export function takeTurn(): Promise<void> {
   last = last.then(() => nextTurn());
   return last;
@@ -34,7 +37,7 @@ export async function joinInTurns(chunks: readonly Uint8Array[], totalBytes: num
   return joined;
 }
 
-/** Yields the bytes of the parts, piece by piece, e.g. to write them to a connection. */
+/** Yields the bytes of the parts in pieces, e.g. to write them to a connection. */
 export async function* takeInTurns(parts: readonly Buffer[]): AsyncGenerator<Buffer, void> {
   for (const part of parts) {
     for (let from = 0; from < part.length; from += pieceBytes) {
@@ -44,7 +47,7 @@ export async function* takeInTurns(parts: readonly Buffer[]): AsyncGenerator<Buf
   }
 }
 
-/** Updates the CRC-32 checksum `crc` with the bytes, piece by piece. */
+/** Continues the CRC-32 checksum `crc` with the bytes, in pieces. */
 export async function crc32InTurns(bytes: Uint8Array, crc = 0): Promise<number> {
   let sum = crc;
   for (let from = 0; from < bytes.length; from += pieceBytes) {

@@ -1,12 +1,12 @@
 /**
- * Sets the V8 flags of the gateway. V8 only accepts code from Node's compile cache if it was compiled with the same
- * flags. So everything that fills the cache for the gateway has to call this before it loads any modules.
+ * Sets the gateway's V8 flags. V8 only uses code from Node's compile cache if it was compiled with the same flags. So
+ * if you fill the cache for the gateway, call this before you load any modules.
  */
 import { setFlagsFromString } from 'node:v8';
 
 export function setV8Flags(): void {
-  // V8 would allocate objects that are likely to live long, such as lists of settled calls, directly in the old space.
-  // A list there keeps its calls alive until the old space is collected, long after they have been stored, and so each
-  // call gets copied twice.
+  // By default, V8 allocates objects directly in the old space if it expects them to live long. One example is a list
+  // of settled calls. It would then keep its calls alive until the next collection of the old space, long after we've
+  // stored them, and V8 would copy each call twice.
   setFlagsFromString('--no-allocation-site-pretenuring');
 }

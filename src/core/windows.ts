@@ -1,4 +1,4 @@
-/** Ceilings and their windows. A window is a calendar month, day or minute in UTC, or unbounded. */
+/** Ceilings and their windows. A window is a calendar minute, day or month in UTC, or it never ends. */
 import { dayMs, formatTimeOrNull, minuteAt, monthAt } from './time.ts';
 
 /** What a ceiling counts. `rpm` counts calls per minute, and `tpm` counts tokens per minute. */

@@ -18,7 +18,7 @@ import { type Clock, formatTime } from '../core/time.ts';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 
-/** One row in `/status/peek`. */
+/** What `/status/peek` reports for each breaker. */
 export interface BreakerReport {
   /** The provider, or `<provider>/<member>` if the breaker is for a pool member. */
   readonly provider: string;
@@ -26,55 +26,55 @@ export interface BreakerReport {
   readonly failures: number;
   readonly opened_at: string | null;
   readonly retry_at: string | null;
-  /** Set after the vendor has responded with a 429. Until this time, we only try the provider after all others. */
+  /** Set if the vendor has responded with a 429. Until this time, we try the provider's models after all others. */
   readonly cooling_until?: string;
 }
 
 export interface Breakers {
   /**
-   * Returns true if the provider can be tried first. If the breaker is half-open, this takes the probe slot, and the
-   * caller has to send a request.
+   * Returns true if the provider can be tried first. For a half-open breaker this takes the probe slot, so the caller
+   * has to send a request.
    */
   tryAcquire(projectId: string, provider: string): boolean;
-  /** A dry run of `tryAcquire` that leaves the probe slot alone. */
+  /** Returns what `tryAcquire` would return, but doesn't take the probe slot. */
   canAcquire(projectId: string, provider: string): boolean;
   /**
-   * Returns true if the provider's models can stay where they are in the plan. This is only for models that aren't the
-   * first candidate, so it doesn't take a probe slot.
+   * Returns true if the provider's models can keep their place in the plan. Use this for all models except the first
+   * one, because it doesn't take the probe slot.
    */
   isHealthy(projectId: string, provider: string): boolean;
-  /** Pass `isComplete: false` if a stream has only begun. When it ends, call `recordStreamEnd`. */
+  /** Pass `isComplete: false` if a stream has only begun. You then have to call `recordStreamEnd` when it ends. */
   recordSuccess(projectId: string, provider: string, isComplete?: boolean): void;
   recordFailure(projectId: string, provider: string): void;
-  /** Call this when a stream has ended after it had begun. `isBroken` tells whether the vendor broke it off. */
+  /** Call this when a stream ends that had begun before. `isBroken` says if it was the vendor that broke it off. */
   recordStreamEnd(projectId: string, provider: string, isBroken: boolean): void;
   /**
-   * Call this after a 429. The provider's models move behind the others until `untilMs`, but for five minutes at most.
+   * Call this after a 429. Until `untilMs`, but for five minutes at most, the provider's models move behind all others.
    */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
-  /** For each provider, returns the number of projects in which its breaker is open, half-open or cooling down. */
+  /** Counts the projects in which each provider's breaker is open, half-open or cooling down. */
   countNotClosed(): ReadonlyMap<string, Readonly<Record<'open' | 'half_open' | 'cooling', number>>>;
 }
 
 interface Breaker {
   state: BreakerState;
   consecutiveFailures: number;
-  /** Streams in a row that broke off. */
+  /** How many streams in a row have broken off. */
   brokenStreams: number;
   successesInHalfOpen: number;
   openedAt: number | null;
   retryAt: number;
   openMs: number;
   /**
-   * When the probe slot becomes free again. We need this limit because some probes never report a result, e.g. if the
-   * caller disconnects or a media call is refused.
+   * When the probe slot becomes available again. Some probes never report a result, e.g. because the caller disconnects
+   * or a media call is refused, so we can't wait for it forever.
    */
   probingUntil: number;
   coolingUntil: number;
   /**
-   * Counts the attempts and failures of the last minute in a ring buffer. `bucket` is the number of the newest bucket,
-   * counted from 1970.
+   * A ring buffer that counts the attempts and failures of the last minute. `bucket` is the number of the newest
+   * bucket, counted from 1970.
    */
   bucket: number;
   attempts: number[];
@@ -94,8 +94,8 @@ const probeTimeoutMs = 10_000;
 type OnChange = (projectId: string, provider: string, from: BreakerState, to: BreakerState) => void;
 
 export function createBreakers(clock: Clock, onChange: OnChange = () => undefined): Breakers {
-  // The number of entries is limited, because there's at most one for each combination of a project and a configured
-  // provider.
+  // There's at most one entry for each combination of a project and a configured provider, so this map can't grow
+  // without limit.
   const byProject = new Map<string, Map<string, Breaker>>();
   const get = (projectId: string, provider: string): Breaker | undefined => byProject.get(projectId)?.get(provider);
 
@@ -133,8 +133,8 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
   const succeed = (breaker: Breaker, projectId: string, provider: string): void => {
     breaker.probingUntil = 0;
     if (breaker.state === 'closed') return;
-    // If a call succeeds while the breaker is open, it was sent because all breakers were open. Count it as a
-    // successful probe.
+    // If a call succeeds while the breaker is open, we only made it because all breakers were open. It shows as much as
+    // a successful probe, so count it as one.
     const { state } = breaker;
     breaker.state = 'half_open';
     breaker.successesInHalfOpen += 1;
@@ -149,8 +149,8 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       breaker.consecutiveFailures >= failuresToOpen ||
       breaker.brokenStreams >= failuresToOpen ||
       (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
-    // If a provider has no alternatives, it's called even though its breaker is open. After the open period, such a
-    // call counts as a probe.
+    // A provider without alternatives is called even if its breaker is open. Once the open period is over, such a call
+    // counts as a probe.
     const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && !isAhead(breaker.retryAt, clock.now()));
     if (!isProbe && (breaker.state !== 'closed' || !tooMany)) return;
     const { state } = breaker;
@@ -189,7 +189,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       count(breaker, 1, 0);
       breaker.consecutiveFailures = 0;
       if (isComplete) breaker.brokenStreams = 0;
-      // If the last streams have all broken off, starting another one isn't a sign of recovery.
+      // If the last streams have all broken off, it means nothing that another one has begun.
       if (breaker.brokenStreams < failuresToOpen) succeed(breaker, projectId, provider);
     },
     recordFailure(projectId, provider) {
@@ -263,7 +263,7 @@ function createBreaker(now: number): Breaker {
 }
 
 /**
- * Checks whether a time is in the future. A time that's further ahead than `maxOpenMs` was set before the clock jumped
+ * Returns true if a time is in the future. If it's further ahead than `maxOpenMs`, it was set before the clock jumped
  * back, so we ignore it.
  */
 function isAhead(epochMs: number, now: number): boolean {

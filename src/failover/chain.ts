@@ -26,38 +26,38 @@ export type ChainResult<Success> =
   /** All candidates have failed. `failures` contains one entry per attempt, in the order of the attempts. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /**
-   * The chain was aborted because the deadline passed, the caller disconnected or the service is stopping. `cut` is the
-   * attempt that was interrupted by this.
+   * The chain ended early because the deadline passed, the caller disconnected or the service is stopping. `cut` is the
+   * attempt that this interrupted.
    */
   | { readonly kind: 'aborted'; readonly failures: readonly AttemptFailure[]; readonly cut: AttemptFailure | null };
 
 export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
   /**
-   * True if the call refers to state that only one member of the pool has. If another member refuses the call, that
-   * member may still accept it.
+   * True if the call refers to state that only one member of the pool has. If a different member refuses the call, the
+   * one with the state may still accept it.
    */
   readonly hasStateAtMember?: boolean;
   /**
-   * Makes one attempt after a delay of `waitMs`. `isLast` is true if there are no other candidates. Throws a
+   * Waits for `waitMs` and then makes one attempt. `isLast` is true if there are no other candidates. Throws a
    * VendorError. Any other error is a bug and ends the chain.
    */
   attempt(candidate: Candidate, waitMs: number, isLast: boolean): Promise<Success>;
   /**
-   * Reserves the cost of the next attempt, in addition to what the failed attempts may cost. Returns false if a ceiling
-   * has no quota left, which ends the chain.
+   * Reserves the cost of the next attempt, on top of what the failed ones may cost. If it returns false because a
+   * ceiling has no quota left, the chain ends.
    */
   reserveNext(): Promise<boolean>;
   /** Returns the time until the call's deadline. Null if there's no deadline. */
   remainingMs(): number | null;
-  /** Waits. Throws a VendorError of kind `aborted` if somebody cancels the call. */
+  /** Waits for `waitMs`. If the call is cancelled in the meantime, this throws a VendorError of kind `aborted`. */
   pause(waitMs: number): Promise<void>;
 }
 
 export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
   let queue = chain.candidates.slice();
-  /** The retry to make next. If this is null, we continue with the next candidate. */
+  /** If this is null, we go on with the next candidate instead of retrying one. */
   let retry: Attempt | null = null;
   for (;;) {
     const attempt: Attempt = retry ?? { candidate: queue.shift(), waitMs: 0, reason: 'next' };
@@ -100,10 +100,13 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
 }
 
 interface Attempt {
-  /** The candidate to try. It's undefined if there are no candidates left. */
+  /** Undefined if there are no candidates left. */
   readonly candidate: Candidate | undefined;
   readonly waitMs: number;
-  /** `next` is simply the next candidate of the plan. The others mean that the same one is tried again. */
+  /**
+   * `next` means that we've moved on to the next candidate of the plan. The other reasons are for trying the same one
+   * again.
+   */
   readonly reason: 'next' | 'connection_closed' | 'rate_limited';
 }
 
@@ -111,8 +114,9 @@ interface Attempt {
 const maxFailedMembers = 2;
 
 /**
- * Removes candidates that can't succeed after a member of a pool has failed. If one member refuses a request, all
- * members of the pool would refuse it. After a 429, all members of the same account have reached the same rate limit.
+ * After a member of a pool has failed, removes those candidates that would fail as well. If one member refuses a
+ * request, so would all the others. After a 429, we've reached the rate limit of the account, which all of its members
+ * share.
  */
 function withoutUselessMembers(
   queue: readonly Candidate[],
@@ -121,7 +125,8 @@ function withoutUselessMembers(
 ): Candidate[] {
   const isSameModel = (other: Candidate): boolean => other.id === id;
   if (kind === 'rate_limited') return queue.filter((other) => !isSameModel(other) || other.member?.account !== member?.account);
-  // A 400 or 404 may just mean that this member doesn't have the state. One of the others may have it, so try them all.
+  // A 400 or 404 may just mean that this member doesn't have the state. Keep the others, because one of them may have
+  // it.
   if (hasStateAtMember) return [...queue];
   if (kind === 'refused') return queue.filter((other) => !isSameModel(other));
   if (failures.filter(({ candidate }) => isSameModel(candidate)).length < maxFailedMembers) return [...queue];

@@ -2,7 +2,7 @@
 import type { Candidate } from '../core/candidate.ts';
 import { contextOverflowCode, type VendorError } from '../core/errors.ts';
 
-/** `refused` if the vendor rejected the request as such, `failed` if it couldn't serve it. */
+/** `refused` means that the vendor rejected the request itself, and `failed` that it couldn't serve it. */
 export type FailureKind = 'refused' | 'failed' | 'rate_limited' | 'aborted';
 
 /**
@@ -27,35 +27,36 @@ export function classifyFailure(error: VendorError): FailureKind {
 const accountStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 
 /**
- * Returns true if a failure counts as a refusal if all other models have refused too. Unlike `classifyFailure`, this
- * includes 404, 405, 408 and 409. While there are other candidates we treat these as failures, because another provider
- * may well serve the request. If none does, the vendor's status tells the caller more than a 502 would.
+ * Returns true if the vendor's status should be passed on as a refusal, provided that all other models have refused
+ * too. Unlike `classifyFailure`, this includes 404, 405, 408 and 409. As long as there are other candidates, we treat
+ * these as failures, because another provider may well serve the request. If none of them does, the vendor's status
+ * tells the caller more than a 502 would.
  */
 export function isFinalRefusal(error: VendorError): boolean {
   const { kind, status } = error;
   return kind === 'status' && status !== null && status >= 400 && status < 500 && status !== 429 && !accountStatuses.has(status);
 }
 
-/** Returns true if the vendor refused the request because the prompt is too long for the model. */
+/** Returns true if the prompt is too long for the model. */
 export function isContextOverflow(error: VendorError): boolean {
   return classifyFailure(error) === 'refused' && error.report.code === contextOverflowCode;
 }
 
 /**
- * Checks whether a failure counts against the provider's circuit breaker, because the provider was unreachable, too
- * slow or broken.
+ * Returns true if the circuit breaker should count the failure, i.e. if the provider was unreachable, too slow or
+ * broken.
  */
 export function isProviderFailure(error: VendorError): boolean {
   switch (error.kind) {
     case 'connect':
-      // A missing credential fails immediately, so an open breaker wouldn't save any time.
+      // An open breaker wouldn't save any time, because we notice a missing credential immediately.
       return !error.closedWhileSending && !error.isWithoutCredential;
     case 'timeout':
     case 'unreadable':
     case 'broken':
       return true;
     case 'status':
-      // 501 isn't a failure. The vendor just doesn't support this path.
+      // A 501 only means that the vendor doesn't support this path.
       return (error.status ?? 0) >= 500 && error.status !== 501;
     case 'stopped':
     case 'aborted':
@@ -67,9 +68,8 @@ const defaultRetryDelayMs = 1000;
 const maxRetryDelayMs = 60_000;
 
 /**
- * Returns how long to wait before retrying a model after a 429, when no other provider is left in the plan. Null if a
- * retry is useless or would miss the deadline. `remainingMs` is the time until the call's deadline. It's null if
- * there's no deadline.
+ * Returns how long to wait before we retry a model after a 429, if the plan has no other provider left. Null if a retry
+ * is useless or would miss the deadline. `remainingMs` is the time until the deadline, or null if there's no deadline.
  */
 export function retryDelay(error: VendorError, remainingMs: number | null): number | null {
   if (error.retryAfterMs === null) return null; // spend limit or quota used up
@@ -101,9 +101,7 @@ export function waitOfLimitedChain(failures: readonly Failure[]): number | null 
   return waits.length === 0 ? null : Math.min(...waits);
 }
 
-/**
- * Returns true if the chain would fail again if it was repeated, e.g. because every vendor rejects the gateway's key.
- */
+/** Returns true if it's useless to repeat the chain, e.g. because every vendor rejects the gateway's key. */
 export function isLastingFailure(failures: readonly Failure[]): boolean {
   return failures.length > 0 && lastErrorsOf(failures).every(isLasting);
 }

@@ -18,7 +18,7 @@ export interface ContentWait {
   readonly breakerKey: string;
   /** The tick at which the call started to wait. */
   readonly startedAt: number;
-  /** So that we report a slow wait only once. */
+  /** Makes sure that we report a slow wait only once. */
   isSlow: boolean;
   readonly usual: UsualWait;
 }
@@ -32,8 +32,8 @@ export interface WaitingAttempt {
   readonly projectId: string;
   readonly candidate: Pick<Candidate, 'id' | 'provider' | 'member'>;
   /**
-   * Without streaming, the first content only arrives with the complete response. So we track plain responses and
-   * streams separately.
+   * Without streaming, the first content only arrives together with the rest of the response, so we track plain
+   * responses and streams separately.
    */
   readonly isStream: boolean;
 }
@@ -41,8 +41,7 @@ export interface WaitingAttempt {
 export interface ContentWaits {
   begin(attempt: WaitingAttempt): ContentWait;
   /**
-   * Ends a wait. Call this exactly once. If content has arrived, the duration also updates the estimate of what's usual
-   * for the model.
+   * Has to be called exactly once for each wait. If content has arrived, we also learn from the duration of the wait.
    */
   end(wait: ContentWait, hasContent: boolean): void;
   /** Returns the number of slow attempts by provider, since the process started. */
@@ -56,12 +55,12 @@ export interface ContentWaits {
 const defaultTickMs = 1_000;
 const slowFactor = 4;
 /**
- * A usual wait is never assumed to be shorter. Times four, this means that no attempt is slow in its first ten ticks.
+ * The lower bound for a usual wait. Since it's multiplied by four, no attempt counts as slow in its first ten ticks.
  */
 const minUsualTicks = 2.5;
 /**
- * We assume this wait until we've measured enough real ones. It's generous, because it may be a reasoning model that
- * hasn't finished a response yet.
+ * What we assume until we've measured enough waits. It's generous because the model may be a reasoning model that
+ * hasn't completed a response yet.
  */
 const assumedTicks = 15;
 const waitsToLearn = 20;
@@ -71,10 +70,10 @@ const waitsToLearn = 20;
  */
 const raise = 1.2;
 const lower = 0.99;
-/** Callers choose the names of models, so the number of entries needs a limit. */
+/** Callers choose the names of models, so we have to limit the number of entries. */
 const maxModels = 10_000;
 
-/** Calls `onSlow` once for each slow attempt, while the attempt is still waiting. */
+/** `onSlow` is called once for each slow attempt, while it's still waiting. */
 export function createContentWaits(onSlow: (wait: ContentWait) => void, tickMs = defaultTickMs): ContentWaits {
   const streams = new LRUCache<string, UsualWait>({ max: maxModels });
   const plain = new LRUCache<string, UsualWait>({ max: maxModels });

@@ -2,7 +2,7 @@
 import type { Candidate } from '../core/candidate.ts';
 import type { VendorError } from '../core/errors.ts';
 
-/** Returns the most input tokens that a model accepts, or null if the catalog doesn't say. */
+/** Returns how many input tokens a model accepts, or null if the catalog doesn't say. */
 export function inputWindowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
   return maxInputTokens ?? contextWindow ?? null;
 }
@@ -18,7 +18,7 @@ export function exceededWindow(candidate: Candidate, { report }: VendorError): n
   return Math.min(report.windowTokens, window);
 }
 
-/** Checks whether a model could accept a longer prompt, because its window is larger or unknown. */
+/** Returns true if the model might accept a longer prompt, because its window is larger or unknown. */
 export function mayBeLarger(candidate: Candidate, window: number | null): boolean {
   const own = inputWindowOf(candidate);
   return own === null || window === null || own > window;

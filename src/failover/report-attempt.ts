@@ -8,7 +8,7 @@ export interface AttemptReport {
   readonly candidate: Pick<Candidate, 'provider' | 'member'>;
   /** Null if the attempt succeeded. */
   readonly error: VendorError | null;
-  /** False while a stream is still running, i.e. if this is just about its first content. */
+  /** False if a stream has only begun. */
   readonly isComplete?: boolean;
   readonly now: number;
 }
@@ -30,17 +30,18 @@ export function reportAttempt(breakers: Breakers, { projectId, candidate, error,
     breakers.coolDown(projectId, key, now + accountProblemMs);
 }
 
-/** A vendor responds with one of these if it doesn't accept the API key (401) or wants to be paid first (402). */
+/** Vendors respond with 401 if they don't accept the API key, and with 402 if they want to be paid first. */
 const keyStatuses: ReadonlySet<number> = new Set([401, 402]);
 
 /**
- * A problem with a key, a spend limit or a quota usually lasts longer than this, but somebody may be fixing it already.
+ * Problems with a key, a spend limit or a quota usually last longer than this. But somebody may already be fixing it,
+ * so we check again.
  */
 const accountProblemMs = 60_000;
 
 /**
- * Returns how long a pool member cools down. It has to cool down even if the vendor doesn't say for how long, because
- * other members can take its calls in the meantime.
+ * Returns how long a pool member cools down if the vendor doesn't say. It can't skip the cooldown, because then the
+ * other members wouldn't take over its calls.
  */
 function memberWaitMs({ retryAfterMs }: VendorError): number {
   return retryAfterMs === null ? accountProblemMs : 1_000;

@@ -21,8 +21,8 @@ export function asString(value: unknown): string | null {
 }
 
 /**
- * Returns the value if it's a count, i.e. a non-negative integer, and undefined otherwise. This lets callers tell an
- * explicit 0 from a missing count.
+ * Returns the value if it's a non-negative integer, and undefined otherwise. That lets callers tell a count of 0 from a
+ * missing count.
  */
 export function asCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
@@ -45,6 +45,6 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // the same as for any other invalid value
+    return undefined; // Callers treat invalid JSON like any other invalid value.
   }
 }

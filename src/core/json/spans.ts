@@ -30,11 +30,11 @@ export interface Member {
 }
 
 export interface BodySpans {
-  /** Where the object is in the body, including its braces. */
+  /** The range of the object itself, including its braces. */
   readonly object: Span;
   /**
-   * The members by key. If a key is repeated, the last one wins. If the scan was limited to certain keys, only those
-   * are included.
+   * The members by key. If a key is repeated, the last one wins. If the scan was limited to certain keys, other members
+   * are missing.
    */
   readonly members: ReadonlyMap<string, Member>;
   readonly isEmpty: boolean;
@@ -43,19 +43,20 @@ export interface BodySpans {
 
 const none: ReadonlySet<string> = new Set();
 
-/** Longer keys can't be among those that callers look for. */
+/** No caller looks for a key that's longer than this. */
 const maxWantedKeyLength = 32;
 
 /**
- * Called with the offset of a member's value. If the callback already knows where the value ends, it returns that
- * offset and we don't scan the value. Otherwise it returns null. It throws JsonSyntaxError if the value is invalid.
+ * Lets a caller skip values whose end it already knows. It's called with a member's key and the offset of its value. It
+ * returns the offset after the value, or null if it doesn't know, in which case we scan the value. Throws
+ * JsonSyntaxError if the value is invalid.
  */
 export type SkipMember = (key: string, at: number) => number | null;
 
 /**
- * Scans a whole body. Throws JsonSyntaxError unless it's a single JSON object in UTF-8 without a byte-order mark. A
- * body can have millions of members, so pass `wantedKeys` to collect only those. `skip` is called for each collected
- * member.
+ * Scans a whole body, which has to be a single JSON object in UTF-8 without a byte-order mark, or this throws
+ * JsonSyntaxError. A body can have millions of members, so pass `wantedKeys` if you only need certain ones. `skip` is
+ * called for each member that we collect.
  */
 export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('unexpected byte-order mark', 0);
@@ -68,7 +69,7 @@ export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip
   return spans;
 }
 
-/** Scans the object whose `{` is at `start`. Ignores everything after the object. */
+/** Scans the object that starts at `start` and ignores anything after it. */
 export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   const members = new Map<string, Member>();
   let repeated: Set<string> | null = null;
@@ -99,8 +100,8 @@ export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlyS
 }
 
 /**
- * Yields the elements of the array at `start`. This is lazy, so if you stop early, the rest isn't scanned. The array's
- * syntax must have been validated before.
+ * Yields the elements of the array at `start`. It's lazy, so if you stop early, we don't scan the rest. The syntax of
+ * the array must already be validated.
  */
 export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Member, 'kind' | 'value'>, void> {
   let at = skipSpace(bytes, start + 1);
@@ -113,13 +114,13 @@ export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Memb
 }
 
 /**
- * Returns the key at `span`, or null if the caller isn't looking for this key. A key can be up to six times as long in
- * JSON, because each of its characters may be escaped as `\uXXXX`.
+ * Returns the key at `span`, or null if it isn't one of the wanted ones. In JSON, a key can be up to six times as long
+ * as its text, because each character may be escaped as `\uXXXX`.
  */
 function decodeWantedKey(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<string> | undefined): string | null {
   if (wantedKeys === undefined) return decodeString(bytes, span);
   if (span.end - span.start > maxWantedKeyLength * 6) return null;
-  // Comparing the bytes with each wanted key is faster than decoding the key (measured).
+  // It's faster to compare the bytes with each wanted key than to decode the key (measured).
   for (const key of wantedKeys) if (isWrittenAs(bytes, span, key)) return key;
   if (!hasEscapeOrUnicode(bytes, span)) return null;
   const key = decodeString(bytes, span);
@@ -160,7 +161,7 @@ export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   const ordered = splices.length === 1 ? splices : [...splices].sort((a, b) => a.span.start - b.span.start);
   let length = bytes.length;
   for (const { span, replacement } of ordered) length += Buffer.byteLength(replacement) - (span.end - span.start);
-  // `copy` takes the offsets of the piece. Creating a view of the piece first would take longer than the copy itself
+  // `copy` takes the offsets of the piece, because creating a view first would take longer than the copy itself
   // (measured).
   const result = Buffer.allocUnsafe(length);
   let at = 0;
@@ -174,13 +175,12 @@ export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   return result;
 }
 
-/** Each part costs a write to the connection, so we join those that don't take up more than this together. */
+/**
+ * Each part takes a separate write to the connection, so we join parts as long as they don't exceed this size together.
+ */
 const maxJoinedBytes = 4_096;
 
-/**
- * Like `splice`, but returns the result as a list of parts instead of copying the body. Copying a large body takes tens
- * of milliseconds.
- */
+/** Like `splice`, but returns a list of parts, because copying a large body takes tens of milliseconds. */
 export function spliceParts(bytes: Buffer, splices: readonly Splice[]): Buffer[] {
   const parts: Buffer[] = [];
   const add = (part: Buffer): void => {
@@ -199,10 +199,7 @@ export function spliceParts(bytes: Buffer, splices: readonly Splice[]): Buffer[]
   return parts;
 }
 
-/**
- * Creates a splice that sets a member to the JSON text `json`. If the object doesn't have the member yet, it's inserted
- * at the start.
- */
+/** Creates a splice that sets a member to the JSON text `json`. A new member is inserted at the start of the object. */
 export function setMember(spans: BodySpans, key: string, json: string): Splice {
   const member = spans.members.get(key);
   if (member) return { span: member.value, replacement: json };

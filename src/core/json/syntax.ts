@@ -1,7 +1,7 @@
 /**
- * A JSON scanner (RFC 8259) that works on bytes. It tells which kind of value starts at an offset, and where the value
- * ends. It isn't recursive, so only the size of the text limits the nesting depth. Throws JsonSyntaxError at the first
- * invalid byte.
+ * A JSON scanner (RFC 8259) that works on bytes. It finds out which kind of value starts at an offset, and where the
+ * value ends. There's no recursion, so the nesting depth is only limited by the size of the text. Throws
+ * JsonSyntaxError at the first invalid byte.
  */
 import { characters } from './characters.ts';
 
@@ -45,7 +45,7 @@ export function skipValue(bytes: Buffer, at: number): number {
   return first === openBrace || first === openBracket ? skipContainers(bytes, at, []) : skipScalar(bytes, at);
 }
 
-/** Returns the end of an array, given the end of one of its elements. */
+/** Returns the end of an array, if one of its elements ends at `at`. */
 export function skipElements(bytes: Buffer, at: number): number {
   const next = skipSpace(bytes, at);
   if (bytes[next] === closeBracket) return next + 1;
@@ -54,8 +54,8 @@ export function skipElements(bytes: Buffer, at: number): number {
 }
 
 /**
- * Scans to the end of the outermost container in `closers`, which are the closing brackets of all containers around the
- * value at `at`.
+ * Scans from the value at `at` to the end of all containers that it's in. `closers` lists their closing brackets, with
+ * the outermost one first.
  */
 function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
   let position = at;
@@ -74,7 +74,7 @@ function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
     } else {
       position = skipScalar(bytes, position);
     }
-    // After a value, close all containers that end here, and then go on.
+    // The value may have been the last one in its container, so close all containers that end here.
     for (;;) {
       const closer = closers[closers.length - 1];
       if (closer === undefined) return position;
