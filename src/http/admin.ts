@@ -11,13 +11,13 @@ import { parseKey } from './authenticate.ts';
 import { readJsonText } from './body.ts';
 
 /**
- * Rejects requests without one of the current admin tokens. We compare hashes, so that the timing doesn't depend on the
- * length or content of a token.
+ * Rejects requests that don't have one of the current admin tokens. We compare hashes, because then the timing doesn't
+ * depend on the length or content of a token.
  */
 export function requireToken(adminTokens: () => readonly string[]) {
   return (request: Request, _response: Response, next: NextFunction): void => {
     const given = sha256(parseToken(request));
-    // Compare with all tokens, so that the timing doesn't reveal which one matches.
+    // Don't stop at the first match, because the timing would reveal which token it was.
     if (!adminTokens().filter((token) => timingSafeEqual(given, sha256(token))).length)
       throw gatewayError('invalid_key', { message: 'the admin token is invalid' });
     next();
@@ -39,16 +39,17 @@ export function rejectNullCharacters(request: Request, _response: Response, next
 }
 
 /**
- * Sets `request.body` to the parsed body, or to undefined if there isn't one. Rejects text that PostgreSQL can't store.
- * Errors about the content type, the size and the syntax are plain text (docs/api/reference.md#plain-text-errors).
+ * Sets `request.body` to the parsed body, or to undefined if there is none. Text that PostgreSQL can't store is
+ * rejected. Errors about the content type, the size and the syntax are sent as plain text
+ * (docs/api/reference.md#plain-text-errors).
  */
 export function readJson(limitBytes: number) {
   return async (request: Request, _response: Response, next: NextFunction): Promise<void> => {
     const json = await readJsonText(request, limitBytes);
     if (isNestedDeeper(json?.value))
       throw gatewayError('bad_request', { message: `body: must not be nested more than ${maxNesting} levels deep` });
-    // Valid UTF-8 JSON can only contain these characters as escapes. We search for the escapes first, because most
-    // bodies have none and don't need the slower check.
+    // In valid UTF-8 JSON, these characters can only occur as escapes. Most bodies have no such escapes, so we search
+    // for those first and skip the slower check.
     if (json && /\\u(?:0000|d[89a-f])/i.test(json.text) && !isStorable(json.value))
       throw gatewayError('bad_request', { message: 'body: must not contain U+0000 or lone surrogates' });
     request.body = json?.value;
@@ -56,7 +57,10 @@ export function readJson(limitBytes: number) {
   };
 }
 
-/** PostgreSQL can't store U+0000 or lone surrogates. JSON.stringify escapes these, so we search for the escapes. */
+/**
+ * PostgreSQL can't store U+0000 or lone surrogates. JSON.stringify turns them into escapes, so that's what we search
+ * for.
+ */
 function isStorable(body: unknown): boolean {
   return !/(?<!\\)(?:\\\\)*\\u(?:0000|d)/.test(JSON.stringify(body));
 }

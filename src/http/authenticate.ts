@@ -8,7 +8,10 @@ import type { Caller } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import { sendJson } from './error-handler.ts';
 
-/** Returns the caller that a key belongs to, without a promise if the key is cached. Throws authentication errors. */
+/**
+ * Returns the caller to whom a key belongs. This is only a promise if the key isn't cached. Throws authentication
+ * errors.
+ */
 export type FindCaller = (secret: string) => Promise<Caller>;
 
 /** Returns a handler that authenticates the caller and sends the JSON that `respond` returns. */

@@ -9,9 +9,9 @@ import { largeBytes } from '../core/low-priority-thread.ts';
 import { joinInTurns, pieceBytes, takeTurn } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** Counts the request bodies of one key that are in memory (see `body-memory.ts`). */
+/** The memory that the request bodies of a single key take up (see `body-memory.ts`). */
 export interface KeyBodies {
-  /** Reserves memory for bytes that have just arrived. Throws `budget_unavailable` if there isn't any left. */
+  /** Call this when bytes have arrived. Throws `budget_unavailable` if they don't fit into the memory that's left. */
   hold(bytes: number): void;
   release(bytes: number): void;
 }
@@ -20,8 +20,8 @@ export interface KeyBodies {
 export const maxBodyBytes = 32 * 1024 * 1024;
 
 /**
- * Throws `unsupported_media_type` if the body is encoded, or if its type isn't `application/json` and doesn't end with
- * `+json`.
+ * Throws `unsupported_media_type` if the body is compressed or otherwise encoded, or if its type is neither
+ * `application/json` nor ends with `+json`.
  */
 export function checkContentType(request: IncomingMessage): void {
   const { 'content-type': type, 'content-encoding': encoding } = request.headers;
@@ -47,8 +47,8 @@ export function limitDuration(request: IncomingMessage): NodeJS.Timeout {
 }
 
 /**
- * Chunks that we keep apart. Each has an overhead of about 500 bytes, so a caller that sends single bytes could use up
- * gigabytes.
+ * How many chunks we keep before we merge them. Each chunk has an overhead of about 500 bytes, so a caller that sends
+ * single bytes could otherwise use up gigabytes.
  */
 const maxSeparateChunks = 1_024;
 
@@ -60,14 +60,14 @@ const maxSeparateChunks = 1_024;
 export async function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > limitBytes) throw tooLarge(limitBytes);
-  // The caller may be gone already, e.g. since the key lookup. `readArriving` would then wait for events that never
-  // fire.
+  // The caller may have disconnected in the meantime, e.g. during the key lookup. `readArriving` would then wait for
+  // events that never fire.
   if (request.destroyed) throw new ClientDisconnectedError();
   if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
-  // The whole body is already in the buffer, as for most requests, so we don't need listeners or a timer.
+  // For most requests, the whole body is already in the buffer, so we can do without listeners and a timer.
   memory?.hold(declared);
   const bytes: Buffer = request.read();
-  // Nobody else reads the request, so without this it would never emit `end`.
+  // Nobody else reads from the request, and it only emits `end` if somebody does.
   request.resume();
   return bytes;
 }
@@ -99,7 +99,7 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
       heldBytes = size;
       chunks.push(chunk);
       if (size >= pieceEndsAt) {
-        // Node reads up to 2 MiB per connection and turn. Large bodies take turns instead, so that they don't delay
+        // Node reads up to 2 MiB per connection and turn. Make large bodies take turns, so that they don't hold up
         // other calls.
         pieceEndsAt = size + pieceBytes;
         request.pause();
@@ -123,7 +123,7 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
 }
 
 /**
- * Returns the bytes of a JSON body, or null if there is no body. Rejects with the errors of `checkContentType` and
+ * Returns the bytes of a JSON body, or null if there is none. Rejects with the same errors as `checkContentType` and
  * `readBody`.
  */
 async function readOptionalBody(request: IncomingMessage, limitBytes?: number, memory?: KeyBodies): Promise<Buffer | null> {
@@ -134,7 +134,7 @@ async function readOptionalBody(request: IncomingMessage, limitBytes?: number, m
   return bytes.length === 0 ? null : bytes;
 }
 
-/** Thrown if the caller closes the connection before the request is complete. We can't send a response in that case. */
+/** Thrown if the caller closes the connection before we've received the whole request. There's nobody to respond to. */
 export class ClientDisconnectedError extends Error {
   constructor() {
     super('the caller closed the connection');
@@ -147,8 +147,8 @@ export function tooLarge(limitBytes: number): PlainTextError {
 }
 
 /**
- * Converts errors about the syntax and content type to plain text, the format on all routes except chat and messages
- * (docs/api/reference.md#plain-text-errors).
+ * Converts errors about the syntax and the content type to plain text, which all routes use for them except chat and
+ * messages (docs/api/reference.md#plain-text-errors).
  */
 export function toPlainTextError(error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error;

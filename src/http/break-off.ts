@@ -1,31 +1,31 @@
 /**
- * Ends a response that has already started, so that the caller notices that it's incomplete. We send everything that
- * was written, and then close the connection without the end marker of the body.
+ * Breaks off a response that has already started, in such a way that the caller notices. We still send everything that
+ * was written, but then we close the connection without marking the end of the body.
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * When a caller hasn't read anything for this long, we disconnect it. Otherwise it could block the vendor's connection
+ * If a caller doesn't read anything for this long, we disconnect it. Otherwise it could block the vendor's connection
  * forever.
  */
 export const readerTimeoutMs = 60_000;
 
 /**
- * Gives the caller time to read the last bytes. For example, Node's `fetch` discards unread data when the connection
- * ends.
+ * How long we give the caller to read the last bytes. Some clients, such as Node's `fetch`, discard unread data when
+ * the connection ends.
  */
 const endDelayMs = 300;
 
-/** Longer than `endDelayMs`, because a reset discards data that is still on its way to the caller. */
+/** This is longer than `endDelayMs` because a reset discards data that's still on its way to the caller. */
 const resetDelayMs = 1_000;
 
 export function breakOff(response: ServerResponse): void {
   const { socket } = response;
   if (response.destroyed) return;
   if (socket === null) {
-    // This response has to wait for another one on the same connection. When it gets the socket, Node first writes the
-    // data that it has buffered, so continue in the next tick.
+    // This response is queued behind another one on the same connection. When it gets the socket, Node first writes
+    // what it has buffered, so wait for the next tick before we go on.
     response.once('socket', () => process.nextTick(breakOff, response));
     return;
   }

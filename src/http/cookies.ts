@@ -18,8 +18,8 @@ export function formCookieName(secure: boolean): string {
 }
 
 /**
- * Over HTTPS, we add the `__Host-` prefix. Browsers then only accept the cookie from the host itself, so another host
- * of the same domain can't set it.
+ * Over HTTPS, the names get the prefix `__Host-`. Browsers then only accept the cookies from the host itself, so no
+ * other host of the same domain can set them.
  */
 export function hostCookieName(name: string, secure: boolean): string {
   return secure ? `__Host-${name}` : name;
@@ -44,7 +44,7 @@ export function parseCookies(header: string | undefined): Readonly<Record<string
     try {
       cookies[name] = decodeURIComponent(part.slice(equals + 1).trim());
     } catch {
-      // Not one of ours, because those can always be decoded.
+      // Values that we set can always be decoded, so this cookie isn't ours.
     }
   }
   return cookies;

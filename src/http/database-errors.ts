@@ -4,8 +4,8 @@ import { isConnectionError } from '../db/connection-errors.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /**
- * Runs `query` and maps its errors. API errors are thrown unchanged. All others become `no_db` if the database can't be
- * reached, or else `query_failed`.
+ * Runs `query` and maps its errors: to `no_db` if we can't reach the database, and to `query_failed` otherwise. Errors
+ * that are meant for the caller are thrown unchanged.
  */
 export async function mapDatabaseErrors<Result>(query: () => Promise<Result>): Promise<Result> {
   try {

@@ -10,7 +10,7 @@ import { breakOff } from './break-off.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** The format of an error body. `messages` is only for the messages route. */
+/** The format of an error body. Only the messages route uses `messages`. */
 export type ErrorStyle = 'chat' | 'messages';
 
 export interface ErrorReports {
@@ -19,8 +19,8 @@ export interface ErrorReports {
 }
 
 /**
- * Sends `error` in the given style. Unexpected errors are logged and sent as `internal_error`. `callId` is the id of
- * the failed call, if there was one.
+ * Sends `error` in the given style. If we didn't expect the error, the caller gets `internal_error` and we log the
+ * details. Pass the id of the call that failed as `callId`, if there is one.
  */
 export function sendError(
   response: ServerResponse,
@@ -61,15 +61,15 @@ export function sendError(
 }
 
 /**
- * To recognize a prompt that is too long, client libraries look for this text in the error message. Vendors of the
- * other dialect don't send it.
+ * The text by which client libraries recognize that a prompt is too long. If the vendor uses the other dialect, its
+ * message doesn't contain this text.
  */
 const overflowWords: Readonly<Record<ErrorStyle, string>> = { chat: contextOverflowCode, messages: 'prompt is too long' };
 
 /**
- * Replaces the error's code by the vendor's code, for callers that have asked for it
- * (docs/api/reference.md#vendor-codes). Does nothing if the vendor sent none or the style has none. If the prompt is too
- * long, also adds the text that the caller's library looks for to the message.
+ * Prepares an error for callers that have asked for vendor codes (docs/api/reference.md#vendor-codes). In the chat
+ * style, the vendor's code replaces the gateway's. If the prompt is too long, we also add the text by which the
+ * caller's library recognizes this. If the vendor didn't send a code, the error stays as it is.
  */
 export function withVendorCode(error: unknown, style: ErrorStyle): unknown {
   if (!(error instanceof GatewayError) || error.members.upstream_code === undefined) return error;

@@ -9,8 +9,7 @@
 import type { Server, ServerResponse } from 'node:http';
 
 /**
- * Keeps half-closed connections open until the response ends. Node has this option, but it's neither documented nor
- * typed.
+ * Keeps half-closed connections open until the response ends. Node's option for this is neither documented nor typed.
  */
 export function allowHalfOpen(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
@@ -31,20 +30,17 @@ export function continueInOrder(server: Server): void {
   });
 }
 
-/** Only the second write to a closed connection fails. So we send the first probes early, and then back off. */
+/** Writing to a closed connection only fails the second time. So we send the first probes early, and then back off. */
 const initialBackoffMs = 100;
 const maxBackoffMs = 10_000;
 
-/**
- * A comment in the format of server-sent events. Clients ignore comments, so we can send it to keep the connection
- * alive.
- */
+/** A comment in the format of server-sent events. Clients ignore it, so it only keeps the connection alive. */
 export const keepAliveComment = ':\n\n';
 
 /**
- * Closes a streamed response soon after the caller has disconnected from a half-closed connection. We send `filler`
- * between writes. Pass null if the format has no comments. In this case, once the head has been sent, we only notice a
- * disconnect when the stream writes something.
+ * If the caller of a stream has half-closed its connection, closes the response soon after the caller disconnects. To
+ * find out, we send `filler` between writes. Pass null if the format has no comments. In that case, once we've sent the
+ * head, we only notice a disconnect when the stream writes something.
  */
 export function detectAbandonedStream(response: ServerResponse, filler: string | null): void {
   const { socket } = response.req;
@@ -55,7 +51,7 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
     timer = setTimeout(probe, pauseMs, Math.min(2 * pauseMs, maxBackoffMs));
   };
   const begin = (): void => probe(initialBackoffMs);
-  // `once` would take another 180 bytes per listener (measured), so we use `on`. These events only fire once anyway.
+  // These events only fire once anyway, and `once` would take another 180 bytes per listener (measured).
   response.on('close', () => {
     clearTimeout(timer);
     socket.off('end', begin);
@@ -67,7 +63,8 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
 /** Calls back if the client goes away before the response is complete. */
 export function onClientDisconnect(response: ServerResponse, disconnected: () => void): void {
   response.on('close', () => {
-    // `close` also follows a complete response. Cancelling then would close a vendor connection that could be reused.
+    // `close` also fires after a complete response. If we cancelled the call then, we'd close a vendor connection that
+    // could be reused.
     if (!response.writableFinished) disconnected();
   });
 }
@@ -81,8 +78,8 @@ export function whenDisconnected(response: ServerResponse): AbortSignal {
 }
 
 function sendProbe(response: ServerResponse, filler: string | null): void {
-  // Data that hasn't been sent yet already serves as a probe. A response without a socket is queued behind another one
-  // on its connection, and Node would write the interim response into that one.
+  // If there's still unsent data, it does the job of a probe. If the response has no socket, it's queued behind another
+  // one on its connection, and Node would write the interim response into the middle of that one.
   if (response.writableNeedDrain || response.socket === null) return;
   if (response.headersSent) {
     if (filler !== null) response.write(filler);

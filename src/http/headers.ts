@@ -84,14 +84,14 @@ export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | nu
   return isUtf8(bytes) && isSubject(subject) ? subject : null;
 }
 
-/** Checks whether there is a subject header. If there is, but `parseSubject` returns null, it's invalid. */
+/** Returns true if there is a subject header. If `parseSubject` returns null nevertheless, the header is invalid. */
 export function hasSubjectHeader(headers: IncomingHttpHeaders): boolean {
   return (headers[subjectHeader] ?? '') !== '';
 }
 
 /**
- * Parses `cache-control` (RFC 9111 5.2.1). `no-cache` skips reading from the response cache, `no-store` skips both
- * reading and writing, and `max-age` limits the age of a cached response. Other directives are ignored.
+ * Parses `cache-control` (RFC 9111 5.2.1). With `no-cache` we don't read from the response cache, with `no-store` we
+ * don't write to it either, and `max-age` limits the age of a cached response. We ignore all other directives.
  */
 export function parseCacheControl(headers: IncomingHttpHeaders): CacheDirectives {
   const value = headers['cache-control'];

@@ -1,15 +1,18 @@
 /**
  * Ends a response that we may send before the request is complete, e.g. because the key, content type or size is wrong.
- * If the connection is going to be closed, we keep it open until the caller has sent everything. Closing it earlier
+ *
+ * If the connection is going to be closed, we wait until the caller has sent everything. If we closed it earlier, that
  * would reset the connection, and callers that send their whole body before they read would lose the response. For
  * keep-alive connections, Node does this itself.
  */
 import type { ServerResponse } from 'node:http';
 
-/** How long we let the caller finish sending its request before we close the connection. We discard the data. */
+/**
+ * How long we let the caller finish its request before we close the connection. We discard everything that it sends.
+ */
 const lingerTimeoutMs = 30_000;
 
-/** Ends the response with `bytes`, which is the complete body. The head has to include `content-length`. */
+/** Ends the response with its complete body. The head has to include `content-length`. */
 export function endWithLinger(response: ServerResponse, bytes: Buffer): void {
   const { req: request } = response;
   if (request.complete || response.shouldKeepAlive) {

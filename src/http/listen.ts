@@ -4,8 +4,8 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * The maximum number of connections that wait to be accepted, unless the operating system's limit is lower. With Node's
- * default of 511, a busy process reset some of a thousand simultaneous connections.
+ * How many connections can wait to be accepted, unless the operating system sets a lower limit. With Node's default of
+ * 511, a busy process reset some of a thousand simultaneous connections.
  */
 const backlog = 4_096;
 
@@ -20,8 +20,8 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 }
 
 /**
- * Returns a function that closes connections that have never received anything, e.g. spare connections of browsers and
- * load balancers. Node doesn't count them as idle. Call this before the server listens.
+ * Returns a function that closes connections on which nothing has ever been received, such as the spare connections of
+ * browsers and load balancers. Node doesn't count them as idle. Call this before the server listens.
  */
 export function trackUnusedConnections(server: Server): () => void {
   const sockets = new Set<Socket>();
@@ -44,11 +44,11 @@ export function endKeptAliveConnections(server: Server): void {
 const idleSweepMs = 100;
 
 export interface CloseOptions {
-  /** Returned by `trackUnusedConnections`. */
+  /** The function that `trackUnusedConnections` has returned. */
   readonly closeUnusedConnections: () => void;
   /** How long running responses can take to complete. */
   readonly drainTimeoutMs: number;
-  /** Called after `drainTimeoutMs` to cancel whatever the remaining responses are waiting for. */
+  /** Called after `drainTimeoutMs`. It should cancel whatever the remaining responses are waiting for. */
   readonly onDrainTimeout: () => void;
   /** How long we wait after `onDrainTimeout` before we close the remaining connections. */
   readonly abortTimeoutMs: number;

@@ -77,7 +77,8 @@ const operations: OperationSpecs = {
 };
 
 /**
- * The methods and paths that callers are allowed to see, e.g. `get /v1/models`. The operators' routes aren't included.
+ * The methods and paths that callers are allowed to see, e.g. `get /v1/models`. That's all of them except the
+ * operators' routes.
  */
 export const publicAddresses: readonly string[] = Object.keys(operations).filter((address) => !address.includes(' /provision'));
 
@@ -101,7 +102,7 @@ const namedSchemas = mergeNamed([
   ...[memoryRequests, statusResponses, memoryResponses, provisionResponses, peopleResponses, inferenceResponses, errorSchemas],
 ]);
 
-/** Throws if two groups use the same name for a schema, because one of the schemas would be lost. */
+/** Throws if two groups have a schema of the same name, because we'd lose one of them. */
 function mergeNamed(groups: readonly Readonly<Record<string, z.ZodType>>[]): ReadonlyMap<string, z.ZodType> {
   const merged = new Map<string, z.ZodType>();
   for (const [name, schema] of groups.flatMap((group) => Object.entries(group))) {
@@ -115,7 +116,7 @@ function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of namedSchemas) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
-  // Drop `$schema` and `$id`. OpenAPI 3.1 already defines the dialect, and the schema's key is its id.
+  // Drop `$schema` and `$id`. OpenAPI 3.1 already says which dialect applies, and a schema's key serves as its id.
   return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, toPortable(schema)]));
 }
 

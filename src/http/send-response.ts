@@ -1,6 +1,6 @@
 /**
- * Writes a response to the caller, either at once or as a stream. Streams have backpressure, so that a slow reader
- * slows down the vendor and doesn't fill our memory.
+ * Writes a response to the caller, either at once or as a stream. For streams there's backpressure, i.e. if the caller
+ * reads slowly we also read slowly from the vendor, so that the data doesn't pile up in our memory.
  */
 import type { ServerResponse } from 'node:http';
 import type { RequestChanges } from '../dialects/translate/request-changes.ts';
@@ -14,28 +14,25 @@ import { breakOff, readerTimeoutMs } from './break-off.ts';
 import { type ErrorStyle, sendBytes, sendJson } from './error-handler.ts';
 
 /**
- * Returns the headers that contain the call id, as a flat list. One of them is the request id that the dialect's SDKs
+ * Returns the headers with the call's id, as a flat list. The id is also the request id that the SDKs of the dialect
  * show.
  */
 export function callIdHeaders(id: string, style: ErrorStyle): string[] {
   return ['x-gateway-call-id', id, style === 'messages' ? 'request-id' : 'x-request-id', id];
 }
 
-/**
- * Adds the call id headers to a response. Use this for responses that aren't sent with `sendCallResponse`, which adds
- * them itself.
- */
+/** Sets the headers with the call's id. `sendCallResponse` adds them itself, so use this for all other responses. */
 export function setCallId(response: ServerResponse, id: string, style: ErrorStyle): void {
   const headers = callIdHeaders(id, style);
   for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
 }
 
-/** With more ids, the headers could exceed the 4 KiB that some proxies reserve for them. */
+/** If there were more ids, the headers might exceed the 4 KiB that some proxies reserve for them. */
 const maxRecalledIds = 50;
 
 /**
- * Sends the response with additional headers. Returns a promise only for streams. It resolves when the response has
- * been passed to the connection, or the caller has disconnected.
+ * Sends the response with additional headers. For a stream, this returns a promise that resolves when we've passed
+ * everything to the connection or the caller has disconnected.
  */
 export function sendCallResponse(response: ServerResponse, callResponse: CallResponse, headers: string[]): Promise<void> | undefined {
   const { model, cache, recalled, changes } = callResponse;
@@ -60,10 +57,7 @@ function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
   ];
 }
 
-/**
- * Limits for the header that lists dropped fields. A caller can send any number of unknown fields, and their names can
- * have any length.
- */
+/** A caller can send any number of unknown fields with names of any length, so we limit what the header lists. */
 const [maxNames, maxNameLength] = [40, 64];
 
 function listNames(names: ReadonlySet<string>): string {
@@ -77,8 +71,8 @@ export function sendImages(response: ServerResponse, { model, json }: ImageResul
 }
 
 /**
- * Streams audio without a content-length. The end of the response marks the end of the audio, and the call has been
- * settled by then.
+ * Streams audio. We don't know its length in advance, so the audio ends with the response. By then, the call has been
+ * settled.
  */
 export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
   try {
@@ -108,15 +102,15 @@ async function sendStream(response: ServerResponse, deliver: DeliverStream): Pro
   else response.end();
 }
 
-/** Sends chunks as fast as the caller reads them. Disconnects a caller that reads nothing for a minute. */
+/** Sends chunks at the pace of the caller. If the caller doesn't read anything for a minute, we disconnect it. */
 export async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const bytes of chunks) if (!(await writeChunk(response, bytes))) return;
   response.end();
 }
 
 /**
- * Writes a chunk. Returns false if the connection is closed. If the reader is slow, returns a promise that resolves
- * once it has caught up.
+ * Writes a chunk. Returns false if the connection is closed, or a promise if the reader is slow. The promise resolves
+ * once the reader has caught up.
  */
 function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Promise<boolean> {
   if (response.destroyed) return false;
@@ -149,7 +143,7 @@ export function setModelHeader(response: ServerResponse, model: string): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
 }
 
-/** Replaces characters that a header value can't contain. */
+/** Replaces characters that aren't allowed in header values. */
 function toHeaderValue(model: string): string {
   return model.replace(/[^\x20-\x7e]/g, '?');
 }

@@ -31,9 +31,12 @@ export interface HealthServerDeps extends ErrorReports {
 }
 
 export interface ServerDeps extends HealthServerDeps {
-  /** Null if we don't export traces. */
+  /** Null if traces aren't exported. */
   readonly traceSampling: RequestSampling | null;
-  /** Returns the caller of a key, or null if we'd have to ask the database. Throws if the key was revoked or has expired. */
+  /**
+   * Returns the caller of a key, or null if we'd have to ask the database for it. Throws if the key has been revoked or
+   * has expired.
+   */
   readonly findCachedCaller: (key: string) => Caller | null;
   readonly text: TextRouteDeps;
   readonly countTokens: CountTokensRouteDeps;
@@ -53,7 +56,7 @@ export interface ServerDeps extends HealthServerDeps {
   readonly mcp: McpRoutes;
 }
 
-/** Handlers for MCP. `mcp` imports `http`, so they have to be passed in. */
+/** Handlers for MCP. We can't import them, because `mcp` imports `http`. */
 interface McpRoutes {
   readonly serve: RequestHandler;
   readonly sendMetadata: RequestHandler;
@@ -144,8 +147,8 @@ function createExpress(): Express {
 }
 
 /**
- * Adds the routes that every process serves: health, metrics and an error response for unknown paths. `wrap` adds
- * handlers that run before the routes.
+ * Adds the routes that all processes serve, i.e. health and metrics, and responds to unknown paths with an error.
+ * `wrap` adds handlers that run before the routes.
  */
 function serve(
   app: Express,
@@ -153,8 +156,8 @@ function serve(
   ownerOf: (request: IncomingMessage) => string,
   wrap: (listener: RequestListener) => RequestListener,
 ): Server {
-  // Express only calls `next` if it can't parse the request target, e.g. `http://[`. If we didn't pass our own `next`,
-  // it would send an HTML page.
+  // The only requests for which Express calls `next` are those whose target it can't parse, e.g. `http://[`. Without
+  // our own `next`, it would send an HTML page.
   const route = app as (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
   const handle: RequestListener = (request, response) =>
     route(request, response, (error = invalidUrl()) => sendError(response, error, 'chat', deps));
@@ -175,8 +178,8 @@ function serve(
   const server = createServer(expressMessageClasses(app), listener).on('connection', connectionAccepted);
   allowHalfOpen(server);
   continueInOrder(server);
-  // Load balancers usually close idle connections after 60 s. We wait longer, because a request that arrives while we
-  // close the connection would fail.
+  // Load balancers usually close idle connections after 60 s. We wait a bit longer than that, because a request fails
+  // if it arrives while we're closing its connection.
   server.keepAliveTimeout = 65_000;
   server.headersTimeout = 66_000;
   // A memory import may take longer than Node's default of five minutes. `limitDuration` still applies five minutes to

@@ -1,6 +1,6 @@
 /**
- * Creates a span for each sampled request, which is active while we handle the request. It contains the route's pattern
- * and not the actual path, because a path can contain a subject.
+ * Creates a span for each sampled request, and keeps it active while we handle the request. The span contains the
+ * pattern of the route instead of the path, because a path can contain a subject.
  */
 import type { RequestListener } from 'node:http';
 import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
@@ -8,21 +8,21 @@ import type { Request } from 'express';
 import { attributes } from '../observability/trace-names.ts';
 import { getTracer, toContext } from '../observability/tracing.ts';
 
-/** Probes and scrapers aren't worth a trace. */
+/** Nobody needs traces of health checks and metrics scrapes. */
 const untraced: readonly (string | undefined)[] = ['/healthz', '/readyz', '/metrics'];
 const server = { kind: SpanKind.SERVER };
 
 export interface RequestSampling {
-  /** The ratio from 0 to 1 of requests that we trace if the caller doesn't decide. */
+  /** The share of requests to trace if the caller doesn't decide, from 0 to 1. */
   readonly ratio: number;
-  /** True if the `traceparent` of a request decides whether it's traced. */
+  /** True if we follow the sampling decision in a request's `traceparent`. */
   readonly followsParent: boolean;
 }
 
 /**
- * Creates a span for each request. If the request has a valid `traceparent`, that becomes the parent. We decide whether
- * to sample before creating anything, because even an unsampled span takes 0.7 µs. The decision is random and doesn't
- * depend on the trace id, so that callers can't choose ids that are always traced.
+ * Creates spans for requests. If a request has a valid `traceparent`, that becomes the parent. We make the sampling
+ * decision before we create anything, because even an unsampled span takes 0.7 µs. The decision is random. If it
+ * depended on the trace id, callers could choose ids that are always traced.
  */
 export function traceRequests(listener: RequestListener, { ratio, followsParent }: RequestSampling): RequestListener {
   const tracer = getTracer();

@@ -9,23 +9,23 @@ import { checkUploadField, type UploadBody, type UploadFields } from '../dialect
 import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, tooLarge } from './body.ts';
 
 export interface Upload {
-  /** Fields received so far, including `model`. */
+  /** The fields that have arrived so far. `model` is always among them. */
   readonly fields: UploadFields;
   readonly model: string;
-  /** Counts the images and masks that have begun to arrive. */
+  /** Returns how many images and masks have begun to arrive so far. */
   readonly countImages: () => number;
-  /** Bytes in the body. Before it has arrived completely, this is what the caller declared. */
+  /** The size of the body. As long as the body isn't complete, this is the size that the caller has declared. */
   readonly bodyBytes: number;
   /**
-   * Reads the rest of the body, so that `fields` is complete. Rejects with the same errors as `readUpload`. Call this
-   * before relaying the body.
+   * Reads the rest of the body, so that `fields` is complete. Rejects with the same errors as `readUpload`. You have to
+   * call this before you relay the body.
    */
   readonly readAll: () => Promise<void>;
-  /** Returns the body with a different model. Call this at most once. */
+  /** Returns the body, with a different model in it. You can only call this once. */
   readonly bodyFor: (model: string) => UploadBody;
   /**
-   * Call this when the response is complete. Discards the unread rest of the request, so that the connection can be
-   * reused.
+   * Call this when the response is complete. It discards whatever hasn't been read from the request, so that the
+   * connection can be reused.
    */
   readonly release: () => void;
 }
@@ -48,16 +48,17 @@ export interface UploadOptions {
   readonly boundary: string;
   readonly fieldNames: ReadonlySet<string>;
   /**
-   * Collects the text that content rules check. Null if there are no rules. With rules, we read the whole body before
-   * calling the vendor, because any field could match.
+   * Collects the text for content rules. Null if there are no rules. If there are any, we read the whole body before we
+   * call the vendor, because any of its fields could match.
    */
   readonly collected: PartTexts | null;
   readonly memory: KeyBodies;
 }
 
 /**
- * Reads the body until it's clear which model the request is for. Rejects with `missing_model`, with `bad_json` if the
- * body is malformed, with a plain-text 413, with ClientDisconnectedError, or with `budget_unavailable`.
+ * Reads as much of the body as it takes to find out which model the request is for. Rejects with `missing_model`, with
+ * `bad_json` if the body is malformed, with `budget_unavailable`, with ClientDisconnectedError, or with a 413 in plain
+ * text.
  */
 export async function readUpload(request: IncomingMessage, { boundary, fieldNames, collected, memory }: UploadOptions): Promise<Upload> {
   const { 'content-length': declaredLength } = request.headers;
@@ -107,8 +108,8 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
   };
 
   try {
-    // The vendor has to know the length in advance. If the client hasn't declared it, the only way to find out is to
-    // read the whole body.
+    // The vendor wants to know the length in advance. If the client hasn't declared it, we have to read the whole body
+    // to find out.
     while (!isComplete && (collected !== null || declaredBytes === null || !fields.has('model'))) await holdPieces();
     const model = fields.get('model');
     if (model === undefined) throw gatewayError('missing_model');
@@ -147,7 +148,7 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
 interface ChunkReader {
   /** Returns the next chunk, or null at the end. Rejects with ClientDisconnectedError. */
   next(): Promise<Buffer | null>;
-  /** Drains the request. Node only does that itself if we haven't started to read. */
+  /** Reads and discards the rest of the request. Node only does this itself if nobody has started to read. */
   stop(): void;
 }
 
@@ -179,8 +180,8 @@ function readChunks(request: IncomingMessage): ChunkReader {
     else if (request.destroyed) onClose();
   };
   let isScheduled = false;
-  // Reads everything that has arrived in one go. With chunked encoding, each event can contain a single byte, and
-  // handling these one by one would block other calls.
+  // Read everything that has arrived at once. With chunked encoding, each event may consist of a single byte, and
+  // handling them one by one would block other calls.
   const schedule = (): void => {
     if (isScheduled) return;
     isScheduled = true;

@@ -48,12 +48,12 @@ export function describeOperation(path: string, spec: OperationSpec): JsonObject
   };
 }
 
-/** Ids don't count, because their description depends on what they identify. */
+/** Ids need a description of their own, because it depends on what they identify. */
 function parametersInPath(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name = '']) => (name === 'id' ? [] : [name]));
 }
 
-/** Returns the content of a JSON body with the named schema. */
+/** Returns a JSON body that has the schema with this name. */
 export function jsonContent(name: string): JsonObject {
   return schemaContent({ name });
 }

@@ -1,6 +1,6 @@
 /**
- * `POST /v1/messages/count_tokens`. Authentication, content rules and routing work as on the messages route, but the
- * request doesn't count towards ceilings and isn't recorded.
+ * `POST /v1/messages/count_tokens`. Authentication, content rules and routing are the same as on the messages route.
+ * But the request isn't recorded, and doesn't count against any ceiling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newId } from '../../core/ids.ts';

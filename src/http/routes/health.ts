@@ -7,9 +7,9 @@ import type { Logger } from '../../observability/logger.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface HealthDeps {
-  /** Returns the reasons why the process can't do its work, or an empty list if it can. */
+  /** Returns why the process can't do its work. If it can, the list is empty. */
   readonly getNotReadyReasons: () => Promise<readonly string[]>;
-  /** Returns the current problems that don't stop the process from being ready. */
+  /** Returns problems that exist at the moment but don't keep the process from being ready. */
   readonly getDegradations: () => readonly string[];
 }
 

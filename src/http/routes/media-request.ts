@@ -37,7 +37,8 @@ export function createMediaHandler(
     const bodies = deps.bodyMemory.of(source.caller.quotaKeyId);
     const body = await readBody(request, maxBodyBytes, bodies);
     try {
-      // Load the project only now, because it may have changed while the body was arriving, which can take minutes.
+      // Load the project as late as possible, because the body may take minutes to arrive and the project may have
+      // changed in the meantime.
       const project = await deps.findProject(source.caller.projectId);
       await handle({ ...source, project, body }, response);
     } finally {

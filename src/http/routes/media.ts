@@ -100,7 +100,10 @@ function setFormatWarning(response: ServerResponse, format: unknown): void {
   if (warning !== null) response.setHeader('x-gateway-warning', warning);
 }
 
-/** Throws `no_route` if a name can't be a model. For example, a lone surrogate can't be part of a URL. */
+/**
+ * Throws `no_route` if a model can't have this name. For example, it might contain a lone surrogate, which can't be
+ * part of a URL.
+ */
 function assertModel(model: string): void {
   if (model.length > maxModelLength) throw modelTooLong(model);
   if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} has a lone surrogate, which cannot be part of a URL`);

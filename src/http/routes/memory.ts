@@ -145,8 +145,8 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
 }
 
 /**
- * Clients remove `.` and `..` from paths even if they're encoded (https://url.spec.whatwg.org), so these two subjects
- * have to be passed in the query.
+ * Clients remove `.` and `..` from paths even if they're encoded (https://url.spec.whatwg.org), so callers have to pass
+ * these two subjects in the query.
  */
 const dotSubjectUrl = /^\/?\?subject=(?:\.|%2e){1,2}$/i;
 const subjectForm =
@@ -157,7 +157,7 @@ function isEncodedSubject(text: string): boolean {
   try {
     return !text.includes('/') && isSubject(decodeURIComponent(text));
   } catch {
-    return false; // not percent-encoded UTF-8
+    return false; // It isn't percent-encoded UTF-8.
   }
 }
 
@@ -167,7 +167,7 @@ function parseId(request: Request): string {
   return id.toLowerCase();
 }
 
-/** Validates the body. Throws a plain-text 422 with all mistakes. */
+/** Validates the body. If there are mistakes, throws a plain-text 422 that lists all of them. */
 function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = parseWithIssues(schema, body);
   if (parsed.success) return parsed.data;

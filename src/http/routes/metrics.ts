@@ -6,7 +6,7 @@ import type { Request, Response } from 'express';
 import { contentType } from '../../observability/metrics/families.ts';
 import { sendBytes } from '../error-handler.ts';
 
-/** Collects the metrics of every process on the port. */
+/** Collects the metrics of all processes that listen on the port. */
 export type ReadMetrics = () => Promise<string>;
 
 export function createMetricsRoute(readMetrics: ReadMetrics) {

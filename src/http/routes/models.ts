@@ -63,7 +63,7 @@ function toAnthropicModel({ id, created }: ModelRow): object {
 }
 
 /**
- * Returns at most `limit` rows after `after_id` and before `before_id`. Returns all of them if there's no limit. Throws
+ * Returns the rows after `after_id` and before `before_id`. If there's a limit, returns at most that many. Throws
  * `bad_request`.
  */
 function selectPage(rows: readonly ModelRow[], query: Request['query']): { page: readonly ModelRow[]; hasMore: boolean } {
@@ -72,7 +72,7 @@ function selectPage(rows: readonly ModelRow[], query: Request['query']): { page:
   const start = afterId === undefined ? 0 : positionOf(rows, 'after_id', afterId) + 1;
   const end = beforeId === undefined ? rows.length : positionOf(rows, 'before_id', beforeId);
   const range = rows.slice(start, end);
-  // Without `after_id`, a client is paging backwards, so return the rows directly before `before_id`.
+  // A client that doesn't send `after_id` is paging backwards, so return the rows directly before `before_id`.
   const page = afterId === undefined && beforeId !== undefined ? range.slice(Math.max(0, range.length - count)) : range.slice(0, count);
   return { page, hasMore: page.length < range.length };
 }

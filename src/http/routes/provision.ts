@@ -42,7 +42,7 @@ export interface ProvisionRouteDeps
   readonly audit: Audit;
   readonly logger: ChangeRecorder['logger'];
   /**
-   * Returns all admin tokens that are accepted. It's called for each request, because a reload of the configuration can
+   * Returns all admin tokens that we accept. This is called for each request, because a reload of the configuration can
    * change them.
    */
   readonly adminTokens: () => readonly string[];
@@ -50,7 +50,7 @@ export interface ProvisionRouteDeps
 
 const maxSettingsBytes = 1024 * 1024;
 
-/** Checks the ids in a path before the audit row is written. */
+/** Checks the ids in the path early, i.e. before an audit row is written. */
 const requireUuid: RequestParamHandler = (_request, _response, next, value, name) => {
   next(isUuid(value) ? undefined : new PlainTextError(400, `${name}: must be a UUID`));
 };
@@ -61,7 +61,8 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   router.use(requireToken(deps.adminTokens));
   for (const name of ['id', 'process']) router.param(name, requireUuid);
   router.use(rejectNullCharacters);
-  // These two groups of routes have to come before `readJson`, because they accept larger bodies than the rest.
+  // These two groups of routes accept larger bodies than the others, so they have to come before the general
+  // `readJson`.
   router.put('/catalog', readJson(maxCatalogBytes));
   addCatalogRoutes(responders, deps.catalog);
   addMemoryTransferRoutes(responders, deps);

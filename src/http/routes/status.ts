@@ -21,8 +21,8 @@ export function createStatusRoutes({ findCaller, getStatus, getUsage }: StatusRo
 }
 
 /**
- * Maps all database outages to `limits_unavailable`. The response shows the key's limits together with their usage, so
- * it always needs the database.
+ * Maps all outages of the database to `limits_unavailable`. The response always needs the database, because it shows
+ * the key's limits together with their usage.
  */
 function asLimitsUnavailable(error: unknown): never {
   if (error instanceof GatewayError && (error.code === 'no_db' || error.code === 'query_failed'))

@@ -1,6 +1,6 @@
 /**
- * The six inference routes, and other formats that we convert to one of them. Turns a request into a call and sends the
- * response.
+ * The six inference routes, and other formats that we convert to one of them. Turns each request into a call, and sends
+ * the response.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
@@ -40,7 +40,7 @@ import {
 } from '../headers.ts';
 import { callIdHeaders, sendCallResponse, setCallId } from '../send-response.ts';
 
-/** What the inference routes need to know about a project. */
+/** The properties of a project that the inference routes need. */
 export interface RoutedProject {
   readonly slug: string;
   readonly settings: ProjectContext;
@@ -48,7 +48,7 @@ export interface RoutedProject {
 
 export type FindProject = (projectId: string) => Promise<RoutedProject>;
 
-/** What all routes that make calls depend on. */
+/** The dependencies that all routes for calls have in common. */
 export interface CallRouteDeps extends ErrorReports {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
@@ -58,17 +58,20 @@ export interface CallRouteDeps extends ErrorReports {
 }
 
 export interface TextRouteDeps extends CallRouteDeps {
-  /** Returns null if the settings can't be read in time. We then decide whether to record the call when we store it. */
+  /**
+   * Returns null if we can't read the settings in time. In that case we decide later, when we store the call, if it
+   * should be recorded.
+   */
   readonly memorySettings: (projectId: string) => Promise<MemorySettings | null>;
   readonly handleCall: HandleCall;
   readonly knownPrompts: Pick<KnownPrompts, 'scan'>;
 }
 
-/** Serves a format that isn't the route's own: requests are converted to the route's format, and responses back. */
+/** Serves another format on a route, by converting requests to the route's format and responses back. */
 export interface FormatConversion {
   /**
-   * Converts a request body to the route's format. Throws the same errors as the route. For large bodies we call
-   * `inspectLarge` instead.
+   * Converts a request body to the route's format, and throws the same errors as the route. We don't call this for
+   * large bodies, which `inspectLarge` converts.
    */
   readonly toRoute: (body: Buffer) => Buffer;
   readonly toCaller: (response: CallResponse) => CallResponse;
@@ -102,13 +105,13 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const scan = (bytes: Buffer): BodySpans => knownPrompts.scan(known.projectId, route, bytes);
       const source = { id, startedAt, now: clock.now(), codec, caller: known, project, settings, headers: request.headers, body, scan };
       call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
-      // Inspecting the body takes a while, so the client may be gone.
+      // The client may have disconnected, because it takes a while to inspect the body.
       if (response.destroyed) throw new ClientDisconnectedError();
       const isChecked = project.settings.rules.input !== null;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
-      // If a call isn't streamed, the vendor bills all of it as soon as we've sent it. So if the client disconnects, we
-      // still read the response to its end. We only cancel such a call if content rules are still checking it, because
-      // then it hasn't been sent.
+      // The vendor bills all of a plain call as soon as we've sent it, so we read the response to its end even if the
+      // client disconnects. We only cancel such a call while content rules are checking it, because then we haven't
+      // sent it yet.
       if (call.stream || isChecked) {
         onClientDisconnect(response, cancellation.clientDisconnected);
         detectAbandonedStream(response, call.stream ? keepAliveComment : null);
@@ -136,13 +139,13 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
 }
 
 /**
- * Refuses every chunk, in order to settle a call if we couldn't send the head of its stream. Has no effect once the
- * stream has been delivered.
+ * Refuses all chunks. We use this to settle a call if we couldn't send the head of its stream. If the stream has
+ * already been delivered, this has no effect.
  */
 const refuseChunk = (): boolean => false;
 
 /**
- * The maximum length of a model id in the catalog. Longer names can't be models, so we reject them before they get into
+ * The maximum length of a model id in the catalog. A longer name can't be a model, so we reject it before it gets into
  * plans, records and logs.
  */
 export const maxModelLength = 300;
@@ -159,17 +162,23 @@ export interface CallSource {
   readonly codec: RouteCodec;
   readonly caller: Caller;
   readonly project: RoutedProject;
-  /** The project's memory settings. Null if they couldn't be read in time, and on routes that memory doesn't record. */
+  /**
+   * The project's memory settings. Null if we couldn't read them in time, or if memory doesn't record calls of this
+   * route.
+   */
   readonly settings: MemorySettings | null;
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
   /** Throws `bad_json`. */
   readonly scan: (body: Buffer) => BodySpans;
-  /** The result of scanning the body. It's only set for large bodies, which were scanned in a worker thread. */
+  /** Only set for large bodies, which have already been scanned in a worker thread. */
   readonly spans?: BodySpans;
 }
 
-/** Scans a large body in a worker thread. The caller has to continue with the returned body. Throws `bad_json`. */
+/**
+ * Scans a large body in a worker thread. The thread takes over the memory of the body, so go on with the body that this
+ * returns. Throws `bad_json`.
+ */
 export function inspectLarge(
   { body, codec: { route }, caller, project: { settings } }: CallSource,
   isCompletion = false,
@@ -178,7 +187,7 @@ export function inspectLarge(
   return receiveLargeBody(caller.projectId, body, { route, isCompletion, ...needs });
 }
 
-/** Builds the Call from the headers and the body. Throws the route's 400 errors. */
+/** Builds the Call from the headers and the body. If they're invalid, throws the 400 errors of the route. */
 export function parseCall(received: CallSource): Call {
   const { id, startedAt, now, codec, caller, project, headers, body } = received;
   const { mode, explicitWrite } = parseMemoryMode(headers);
@@ -208,7 +217,7 @@ export function parseCall(received: CallSource): Call {
       : { mode, explicitWrite, subject: null },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
-    // Start the clock only now, when the body is here. The timeout limits the attempts, not the upload.
+    // The timeout starts now, when we have the body, because it limits the attempts and not the upload.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
     ...(firstContentTimeoutMs !== null && { firstContentTimeoutMs }),
@@ -224,14 +233,14 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
-  /** End user according to the body. Null if it doesn't name one. */
+  /** The end user that the body names. Null if it doesn't name one. */
   readonly user: string | null;
 }
 
 /**
- * Returns the memory options of a call, i.e. its end user and whether memory records it. Throws
- * `invalid_memory_subject` if the call would be recorded but its subject header is invalid. If we don't know yet
- * whether it would be recorded, we accept the call but don't record it.
+ * Returns the memory options of a call, i.e. its end user and whether memory records it. If it would be recorded but
+ * its subject header is invalid, throws `invalid_memory_subject`. If we don't know yet whether it would be recorded, we
+ * accept the call but won't record it.
  */
 function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settings'>, from: MemorySource): MemoryOptions {
   const { mode, explicitWrite, user } = from;

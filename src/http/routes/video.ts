@@ -57,8 +57,8 @@ function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
 }
 
 /**
- * Parses the field `key`, which is all that the video routes need from a body. Returns null if it's missing or empty.
- * Throws `forbidden_target` if it isn't a string, and `bad_json` if it's repeated.
+ * Parses the field `key`. That's the only field that the video routes need from a body. Returns null if it's missing or
+ * empty. Throws `forbidden_target` if it isn't a string, and `bad_json` if it's repeated.
  */
 function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   const { members, repeated } = scanJson(body, new Set([key]));

@@ -144,7 +144,7 @@ export function toErasureJson({ id, sha256, erasedAt, deleted, cacheEntries, que
     subject_sha256: sha256.toString('hex'),
     erased_at: formatTime(erasedAt),
     deleted: { ...deleted, cache_entries: cacheEntries, queued_messages: queued },
-    // Workflow histories only contain ids, counts and hashes.
+    // Always false, because workflow histories contain nothing but ids, counts and hashes.
     workflows: { id: `erasure/${id}`, state, purged, text_in_history: false },
   };
 }

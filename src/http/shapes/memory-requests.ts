@@ -1,6 +1,6 @@
 /**
- * Request schemas of the memory routes and settings, for the API description. The memory module validates the bodies with
- * the same schemas, except for those that consist of alternatives. A property test compares these.
+ * Request schemas of the memory routes and settings, for the API description. The memory module uses the same schemas
+ * to validate bodies, unless they consist of alternatives. For those, a property test makes sure that both agree.
  */
 import { z } from 'zod';
 import { correctionBody, itemBody, optionalSubject, rememberBody, wakeUpBody } from '../../memory/items/item-schemas.ts';

@@ -3,7 +3,6 @@ import { formatTime } from '../../core/time.ts';
 import { explainRefusal } from '../../usage/refusals/explain-refusal.ts';
 import { type RefusedCallRow, startOfRefused } from '../../usage/refusals/read-refusals.ts';
 
-/** Returns the JSON for the `RefusedCall` schema. */
 export function toRefusedCallJson(row: RefusedCallRow) {
   const { id, project, keyPrefix, keyName, source, route, requestedModel, status, code, reason, rule, limit } = row;
   const isCost = reason === 'project_cap' || rule?.startsWith('cost/') === true;

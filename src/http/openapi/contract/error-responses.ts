@@ -11,7 +11,7 @@ import { type ResponseHeader, responseHeaderRefs } from './parameters.ts';
 export interface ErrorResponsesSpec {
   readonly style: ErrorStyle | 'either';
   readonly codes: readonly ErrorCode[];
-  /** The statuses with a plain-text body (docs/api/reference.md#plain-text-errors). */
+  /** Statuses whose bodies are plain text (docs/api/reference.md#plain-text-errors). */
   readonly plain: readonly PlainTextStatus[];
   readonly headers: readonly ResponseHeader[];
 }
@@ -89,8 +89,8 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
 }
 
 /**
- * Returns the range of seconds in `retry-after`, or null if we don't send the header. A 503 means that vendors have
- * limited the rate, so it contains the time that they asked for.
+ * Returns the seconds in `retry-after`, which can be a range, or null if we don't send the header. For a 503 caused by
+ * rate limits, we pass on the time that the vendors asked for.
  */
 function getRetryDelay(code: ErrorCode, status: string): string | null {
   if (code === 'upstream_failed' && status === '503') return '1 to 60';
@@ -103,8 +103,8 @@ function isCeiling(code: ErrorCode): boolean {
 }
 
 /**
- * Returns the statuses for an error code. If vendors refuse a call, the caller gets the status of the first vendor. The
- * gateway also uses some of these statuses for its own errors, so their description covers both cases.
+ * Returns the statuses that an error code can have. If the vendors refuse a call, the caller gets the status of the
+ * first one. Some of these statuses are also used for our own errors, so their description has to cover both cases.
  */
 function getStatuses(code: ErrorCode): string[] {
   switch (code) {
@@ -123,14 +123,14 @@ function bodySchema(style: ErrorResponsesSpec['style'], status: string, codes: r
 }
 
 function chatSchema(codes: readonly ErrorCode[]): JsonObject {
-  // Refusals can have codes from the vendor, so don't restrict the values.
+  // If vendors can refuse the call, the error may contain a vendor's code, so it can be any string.
   const code = codes.includes('upstream_refused') ? { type: 'string' } : { type: 'string', enum: codes };
   return { allOf: [{ $ref: '#/components/schemas/ChatError' }, { properties: { error: { properties: { code } } } }] };
 }
 
 /**
- * In the messages dialect, errors have no code, and their type depends only on the status. A refusal has the vendor's
- * status.
+ * Errors in the messages dialect don't have a code, and their type only depends on the status. If the vendors refused
+ * the call, that's the status of a vendor.
  */
 function messagesSchema(status: string, codes: readonly ErrorCode[]): JsonObject {
   const types = status === '4XX' ? ['invalid_request_error', 'api_error'] : [messagesErrorType(Number(status))];

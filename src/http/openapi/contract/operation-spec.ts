@@ -1,4 +1,4 @@
-/** The type that describes an operation, and the error codes that several routes share. */
+/** The type of an operation's description, and the error codes that several routes share. */
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { PlainTextStatus } from '../../plain-text-error.ts';
@@ -7,18 +7,18 @@ import type { ResponseHeader } from './parameters.ts';
 export interface OperationSpec {
   readonly tag: string;
   readonly summary: string;
-  /** One or two sentences about what the summary leaves open. */
+  /** One or two sentences with what you need to know beyond the summary. */
   readonly details: string;
   /** How callers authenticate. With `messages`, they can send their virtual key in `x-api-key`, too. */
   readonly auth: 'key' | 'messages' | 'admin' | 'none';
   /**
-   * By default, the style depends on `auth`. With `either`, errors have the messages style if the request has an
-   * `anthropic-version` header.
+   * If this isn't set, the style depends on `auth`. `either` means that errors have the messages style if the request
+   * has an `anthropic-version` header.
    */
   readonly errorStyle?: 'either';
-  /** The parameters in the path don't have to be listed, except for ids. */
+  /** You don't have to list the parameters of the path, apart from ids. */
   readonly parameters?: readonly string[];
-  /** `name` is the name of the schema. If `optional` is set, the body can be left out. */
+  /** `name` refers to a schema. `optional` means that callers can leave out the body. */
   readonly body?: {
     readonly name: string;
     readonly optional?: true;
@@ -26,14 +26,11 @@ export interface OperationSpec {
     /** An example that works with the demo configuration of `npm start`. */
     readonly example?: unknown;
   };
-  /** Maps each status to the name of the response schema, or to a media type object. */
+  /** The response for each status. A string is the name of a schema. Anything else is a media type object. */
   readonly responses: Readonly<Record<string, string | JsonObject>>;
   /** The description of the responses. If this is missing, it's the same as the summary. */
   readonly description?: string;
-  /**
-   * The headers of successful responses. Error responses only have some of them, namely those whose names end with
-   * `-id`.
-   */
+  /** The headers of successful responses. Errors only have those whose names end with `-id`. */
   readonly headers?: readonly ResponseHeader[];
   readonly codes: readonly ErrorCode[];
   readonly plain?: readonly PlainTextStatus[];

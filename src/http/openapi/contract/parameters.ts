@@ -9,7 +9,7 @@ import { refusalReasons } from '../../../core/refusal.ts';
 
 const text = { type: 'string' };
 const integer = { type: 'integer' };
-/** Accepts any string, because the gateway ignores invalid values here. */
+/** We accept any string here, because the gateway ignores invalid values. */
 const lenientInteger = { type: ['integer', 'string'] };
 const uuid = { type: 'string', format: 'uuid' };
 const boundedName = { type: 'string', minLength: 1, maxLength: 256 };
@@ -19,7 +19,7 @@ interface Header {
   readonly description: string;
 }
 
-/** Headers that are recorded with the call, on all routes that call a model. */
+/** The headers that we record with a call. All routes that call a model have them. */
 const correlation: Readonly<Record<string, Header>> = {
   'x-gateway-task-id': { schema: text, description: 'Recorded with the call. `GET /usage/me` groups the cost by it.' },
   'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
@@ -157,7 +157,7 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   key_only: queryParameter('key', { type: 'string', minLength: 1, maxLength: 64 }, 'only calls of the key with this prefix'),
 };
 
-/** Returns `components.parameters` of the document. The names in `parameterRefs` are its keys. */
+/** Returns the `components.parameters` of the document, to which `parameterRefs` refers. */
 export function describeParameters(): JsonObject {
   const described = Object.entries(requestHeaders).map(([name, header]) => [name, { name, in: 'header', required: false, ...header }]);
   return { ...Object.fromEntries(described), ...otherParameters };
@@ -168,8 +168,8 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
 }
 
 /**
- * Returns the names of the request headers that a route reads. Routes whose calls aren't recorded ignore the memory
- * subject, and only the chat and messages routes read `cache-control`.
+ * Returns the request headers that a route reads. If a route's calls aren't recorded, it ignores the memory subject.
+ * Only chat and messages read `cache-control`.
  */
 export function requestHeadersFor(route: TextRoute): string[] {
   const isRead = (name: string): boolean =>
@@ -177,7 +177,6 @@ export function requestHeadersFor(route: TextRoute): string[] {
   return Object.keys(requestHeaders).filter(isRead);
 }
 
-/** `components.headers` of the document. */
 export const responseHeaders = {
   'x-gateway-call-id': { schema: uuid, description: 'id of the call' },
   'x-request-id': { schema: uuid, description: 'id of the call, under the name that OpenAI SDKs read' },

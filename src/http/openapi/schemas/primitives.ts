@@ -10,7 +10,10 @@ export const windowName = z.enum(['minute', 'day', 'month', 'total']);
 
 export const listSchema = (row: z.ZodType) => z.looseObject({ object: z.literal('list'), data: z.array(row) });
 
-/** Schemas for optional fields that we forward unchanged. Null counts as absent. The vendor checks the values. */
+/**
+ * Schemas for optional fields that we forward without looking at them, so it's up to the vendor to check them. Null
+ * counts as absent.
+ */
 export const vendorText = z.string().nullable().optional();
 export const vendorInteger = z.int().nullable().optional();
 export const vendorNumber = z.number().nullable().optional();

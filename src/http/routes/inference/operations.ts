@@ -1,8 +1,9 @@
 /**
- * Operations and schemas of the six inference routes. The request schemas only cover what the gateway itself needs. The
- * rest is forwarded unread, so the schemas allow additional fields. They aren't used to validate requests, because we
- * never parse the whole body. Instead, the codecs in `dialects` check ranges of bytes, and a property test compares
- * them with the schemas.
+ * The operations and schemas of the six inference routes. The request schemas only cover what the gateway itself needs,
+ * and allow any other fields, because we forward those without reading them.
+ *
+ * We don't validate requests with these schemas, because we never parse the whole body. Instead, the codecs in
+ * `dialects` check ranges of bytes, and a property test makes sure that both agree.
  */
 import { z } from 'zod';
 import { isDialect, isPromptRoute, type TextRoute, textRoutes } from '../../../core/call.ts';
@@ -84,7 +85,7 @@ interface InferenceRouteSpec {
   readonly streams?: true;
 }
 
-/** The record type makes the compiler complain about missing routes. */
+/** If a route is missing, this type makes the compiler complain. */
 export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
   chat: {
     path: '/v1/chat/completions',

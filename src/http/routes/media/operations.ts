@@ -21,7 +21,7 @@ const optionalFields = (kind: keyof typeof supportedParams): string =>
     .map((name) => `\`${name}\``)
     .join(', ');
 
-/** Request schemas, which ignore all other fields. */
+/** Fields that aren't listed here are allowed and ignored. */
 export const mediaRequests = {
   ImageBody: z
     .looseObject({
@@ -81,7 +81,10 @@ const base = {
 } as const satisfies Partial<OperationSpec>;
 const imageHeaders = [...base.headers, 'x-gateway-warning'] as const;
 
-/** Transcriptions and translations return what the vendor sends, which can be JSON, text, subtitles or events. */
+/**
+ * Vendors return transcriptions and translations as JSON, text, subtitles or events, and we pass on whatever they
+ * return.
+ */
 const transcribed = "The gateway forwards the parts to exactly one provider while they arrive, and returns the provider's response.";
 const transcript = { 'application/json': {}, 'text/plain': {}, 'text/event-stream': {} };
 const transcribe: Pick<OperationSpec, 'body' | 'responses' | 'codes'> = {

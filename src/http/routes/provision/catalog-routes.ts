@@ -1,6 +1,7 @@
 /**
- * `/provision/catalog` returns the active models with their prices, and imports rows that override the built-in ones.
- * `gateway catalog` uses it. Prices are JSON numbers in USD. Token prices are per million tokens.
+ * `/provision/catalog` returns the active models with their prices, and imports rows that take precedence over the
+ * built-in ones. The command `gateway catalog` uses it. Prices are JSON numbers in USD, per million tokens in the case
+ * of token prices.
  */
 import { z } from 'zod';
 import type { ModelProperties } from '../../../core/candidate.ts';
@@ -17,11 +18,11 @@ export interface CatalogEntry extends ModelPrices, Omit<ModelProperties, 'firstC
   readonly source: string;
 }
 
-/** What we need to know about a provider to find its models in the public price table. The key isn't part of it. */
+/** The properties of a provider that help to find its models in the public price table. They don't include the key. */
 export interface CatalogProviderEntry {
   readonly name: string;
   readonly host: string;
-  /** The name of the known vendor, or null. */
+  /** Null if the provider isn't one of the known vendors. */
   readonly vendor: string | null;
   readonly dialect: string;
   readonly serves: readonly string[];
@@ -47,15 +48,18 @@ export function addCatalogRoutes({ read, change }: Responders, deps: CatalogRout
   });
 }
 
-/** Lists no more than 20 models of each kind, because an import can have thousands. */
+/** An import can contain thousands of models, so we list no more than 20 of each kind. */
 function summarize(receipt: ImportReceipt): Record<string, unknown> {
   return Object.fromEntries(Object.entries(receipt).map(([name, models]) => [name, { count: models.length, models: models.slice(0, 20) }]));
 }
 
-/** Only checks the shape. The configuration validates the models later, since it knows the providers. */
+/** This only checks the shape. The models are validated by the configuration, which knows the providers. */
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
-/** Omits traits that we don't know (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`). */
+/**
+ * Traits that we don't know are left out (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`,
+ * `takes`).
+ */
 function toEntryJson(entry: CatalogEntry): Record<string, unknown> {
   const { id, kind, source, traits, serves, takes } = entry;
   return {

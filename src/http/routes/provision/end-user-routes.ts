@@ -1,4 +1,4 @@
-/** The route that says how much is stored about an end user. It returns numbers and times, and no texts. */
+/** The route that says how much is stored about an end user. It only returns numbers and times, but never any text. */
 import { toUsd } from '../../../core/cost.ts';
 import { gatewayError } from '../../../core/errors.ts';
 import { hashSubjectHex, isSubject } from '../../../core/subject.ts';
@@ -8,11 +8,11 @@ import type { SubjectCalls } from '../../../usage/analytics/subject-calls.ts';
 import { param, type Responders } from './responders.ts';
 
 export interface EndUserInventory {
-  /** True if anything besides calls is stored, even if none of the counts includes it. */
+  /** True if anything besides calls is stored. Some of that isn't included in any of the counts. */
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
-  /** When the first conversation started and the last one went on. */
+  /** The times of the first and the latest conversation. Null if there are none. */
   readonly times: SeenTimes | null;
   readonly pageUpdatedAt: Date | null;
 }

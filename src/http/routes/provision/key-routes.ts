@@ -8,13 +8,16 @@ import { type Change, param, type Responders, toListJson } from './responders.ts
 
 export interface KeyRouteDeps {
   readonly keyring: Keyring;
-  /** Returns a warning for each name that is neither a tier nor a model that the project could use, except for those in `accepted`. */
+  /**
+   * Returns a warning for each name that isn't a tier, and isn't a model that the project could use either. Names in
+   * `accepted` don't cause warnings.
+   */
   readonly findUnusableModels: (project: Project, models: readonly string[], accepted: readonly string[]) => readonly Issue[];
 }
 
 /**
- * A key with unknown models is saved, because tools may issue keys before all processes have loaded a configuration
- * that contains the models. The response contains warnings, as for changes to routing.
+ * We save keys with unknown models, because tools may issue keys before all processes have loaded a configuration with
+ * these models. As for changes to routing, the response contains warnings.
  */
 export function addKeyRoutes({ readProject, changeProject }: Responders, deps: KeyRouteDeps): void {
   const { keyring, findUnusableModels } = deps;
@@ -40,7 +43,7 @@ export function addKeyRoutes({ readProject, changeProject }: Responders, deps: K
   );
 }
 
-/** Formats a newly issued key. Its secret isn't in any other response. */
+/** Formats a newly issued key. This is the only response that contains its secret. */
 function answerIssued({ secret, record }: IssuedKey, change: Change): Record<string, unknown> {
   const { revoked_at: _, ...json } = toKeyJson(record);
   change.note(json);

@@ -11,8 +11,8 @@ import { param, type Responders } from './responders.ts';
 export interface LeaseRouteDeps {
   readonly leases: Pick<LeaseStore, 'list'>;
   /**
-   * Releases a process's leases and returns how many there were. Returns null if the process has sent a heartbeat
-   * within the last minute.
+   * Releases the leases of a process and returns their number. If the process has sent a heartbeat within the last
+   * minute, does nothing and returns null.
    */
   readonly revokeLeases: (process: string) => Promise<number | null>;
   /** Returns the ids of processes that have sent a heartbeat within the last minute. */
@@ -33,8 +33,8 @@ export function addLeaseRoutes({ read, change }: Responders, { leases, listLiveP
   change('delete', '/leases/:process', 'leases.release', async (request, change) => {
     const process = param(request, 'process');
     const released = await revokeLeases(process);
-    // We can't release the leases of a live process. It would continue to admit calls with that quota, although other
-    // processes could use it as well.
+    // If we released the leases of a live process, it would go on to admit calls with that quota while other processes
+    // use the same quota.
     if (released === null) {
       throw gatewayError('conflict', {
         message: 'the process is alive (it sent a heartbeat within the last 60 seconds), so its leases cannot be released',

@@ -1,6 +1,6 @@
 /**
- * Exports and imports a project's memory (docs/memory-export.md). Files can be of any length, because we read exports
- * only as fast as we can send them, and imports only as fast as we can store them.
+ * Exports and imports the memory of a project (docs/memory-export.md). The files can be as large as you like, because
+ * we never read an export faster than we can send it, or an import faster than we can store it.
  */
 import type { Request } from 'express';
 import { z } from 'zod';
@@ -19,14 +19,14 @@ export interface MemoryTransferRouteDeps {
   readonly importMemory: ImportMemory;
 }
 
-/** Add these routes before the middleware that reads JSON bodies. */
+/** These routes have to be added before the middleware that reads JSON bodies. */
 export function addMemoryTransferRoutes({ changeProject, streamProject }: Responders, deps: MemoryTransferRouteDeps): void {
   const { exportMemory, importMemory } = deps;
   streamProject('/teams/:project/memory/export', 'memory.export', async ({ id, slug }, request, response, change) => {
     const { subject = null } = parseOrBadRequest(exportQuery, request.query);
     if (subject !== null) change.note({ subject_sha256: hashSubjectHex(subject) });
     const lines = exportMemory({ projectId: id, project: slug, subject });
-    // Read the first line before sending the head, so that the caller gets a proper error if the database is down.
+    // Read the first line before we send the head. If the database is down, the caller then gets a proper error.
     const first = await lines.next();
     await sendFile(response, { contentType: 'application/x-ndjson', lengthBytes: null, chunks: toChunks(first, lines, change) });
   });
@@ -41,7 +41,7 @@ export function addMemoryTransferRoutes({ changeProject, streamProject }: Respon
       return toReportJson(await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, ...flags }));
     } finally {
       change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: Object.fromEntries(tally.counts) });
-      // After an error, we have to discard the rest of the request. Node only does this if we haven't read anything.
+      // After an error, discard the rest of the request. Node only does that for us if we haven't started to read.
       request.resume();
     }
   });
@@ -49,7 +49,7 @@ export function addMemoryTransferRoutes({ changeProject, streamProject }: Respon
 
 type Lines = ReturnType<ExportMemory>;
 
-/** Yields the lines. Once all of them have been sent, adds the counts to the audit row. */
+/** Yields the lines as bytes. When all of them have been sent, we add the counts to the audit row. */
 async function* toChunks(
   first: Awaited<ReturnType<Lines['next']>>,
   lines: Lines,
@@ -72,7 +72,10 @@ const exportQuery = z.object({
 const flag = z.enum(['true', 'false']).default('false');
 const importQuery = z.object({ format: z.enum(importFormats).default('gateway'), dry_run: flag, restore_erased: flag });
 
-/** Unlike the request's default iterator, this one keeps the connection open for the response if we stop early. */
+/**
+ * Unlike the request's default iterator, this one doesn't close the connection if we stop early, so we can still
+ * respond.
+ */
 async function* readChunks(request: Request): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) if (Buffer.isBuffer(chunk)) yield chunk;

@@ -24,8 +24,8 @@ export function addPeopleRoutes(responders: Responders, { people, publicUrl }: P
   const { accounts, members, sessions, links, personalTokens } = people;
 
   /**
-   * Finds the person in the URL. We put their id into the audit row and not the e-mail address, because an address
-   * would stay in the log after the person is deleted.
+   * Finds the person whose e-mail address is in the URL. The audit row gets the id instead of the address, because the
+   * address would stay in the log after the person is deleted.
    */
   const findPerson = async (request: Request, change?: Change): Promise<PersonRecord> => {
     const person = await accounts.findByEmail(param(request, 'email'));
@@ -117,8 +117,8 @@ export function addPeopleRoutes(responders: Responders, { people, publicUrl }: P
   });
   changeProject('put', '/teams/:project/members/:email', 'member.change', async (project, request, change) => {
     const { role } = parseOrBadRequest(memberInput, request.body);
-    // Whoever has the admin token vouches for the e-mail address. So if an owner has created the account with an
-    // invitation, we can confirm it now.
+    // Whoever has the admin token vouches for the e-mail address. If it belongs to an account that an owner has created
+    // with an invitation, that means we can confirm the account now.
     const unconfirmed = (await listByEmail(project.id, request)).find(({ isConfirmed }) => !isConfirmed);
     if (unconfirmed) await accounts.confirm(unconfirmed.personId);
     const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);

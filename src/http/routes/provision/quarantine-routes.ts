@@ -24,7 +24,7 @@ export function addQuarantineRoutes({ read }: Responders, { listQuarantined, pro
     const [files, known] = await Promise.all([listQuarantined(), projects.list()]);
     const slugs = new Map(known.map(({ id, slug }) => [id, slug]));
     const data = files.map(({ name, bytes, quarantinedAt, calls }) => {
-      // A file can contain more calls than `Math.min` accepts as arguments.
+      // We can't spread the calls into `Math.min`, because there may be too many of them.
       const oldest = calls.reduce((start, { startedAt }) => Math.min(start, startedAt ?? start), Number.POSITIVE_INFINITY);
       return {
         file: name,

@@ -38,11 +38,11 @@ export function addRefusedCallRoutes({ read, readProject }: Responders, { refuse
     const page = { projectId, ...parseOrBadRequest(callsQuery, query) };
     const rows = await refusedCalls.list(page);
     const oldest = rows.at(-1);
-    // Any UUID is accepted as `before_id`. It needn't be a call's, and its timestamp can be in the future.
+    // `before_id` can be any UUID, even one that doesn't belong to a call or whose timestamp is in the future.
     const now = clock.now();
     const to = nextMinute(page.before === undefined ? now : Math.min(now, startOfRefused({ id: page.before })));
-    // If there may be more rows than fit on the page, the counts only go back to the last row of the page. Otherwise
-    // they cover all rows that we still have.
+    // If the page is full, there may be more rows, so the counts only go back to the last row of the page. Otherwise
+    // they include all rows that we still have.
     const from = oldest && rows.length === page.limit ? startOfRefused(oldest) : 0;
     const period = { from: from - (from % minuteMs), to };
     const { calls, recorded } = await refusedCalls.count({ ...page, ...period });

@@ -1,4 +1,4 @@
-/** Routes for a project's calls, usage and erasures, and for correcting recorded costs. */
+/** Routes for the calls, usage and erasures of a project, and for correcting the costs that we recorded. */
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
 import { isUuid } from '../../../core/ids.ts';
@@ -13,21 +13,20 @@ import { param, type Responders, toListJson } from './responders.ts';
 
 export interface CallsFilter {
   readonly limit: number;
-  /** Only return rows that are older than the row with this id. */
+  /** Only return rows that are older than this one (by id). */
   readonly before: string | null;
   readonly taskId: string | null;
   readonly source: string | null;
-  /** Only return calls for which the vendor has used this request id. */
+  /** The vendor's id for a request. Only return the calls that have it. */
   readonly requestId: string | null;
-  /** Only calls about this end user. */
   readonly subject: string | null;
-  /** Leave out calls that the gateway itself has made for memory. */
+  /** True to leave out the calls that the gateway makes for memory. */
   readonly hideOwn: boolean;
-  /** Only return calls in which an attempt failed. */
+  /** True to return only calls in which an attempt has failed. */
   readonly failed: boolean;
 }
 
-/** Erasure reports, added up across all processes. */
+/** Reports about erasures, with the sums over all processes. */
 export interface ErasureReports {
   /** Returns erasures, newest first. */
   readonly listErasures: (projectId: string, limit: number) => Promise<readonly ErasureReport[]>;

@@ -1,7 +1,7 @@
 /**
- * Request schemas of the provisioning routes. The modules that parse the bodies use the same schemas. The only
- * exception are catalog rows, because the configuration parses them and we can't import it here. A property test
- * compares both.
+ * The request schemas of the provisioning routes. The modules that parse the bodies use the same ones, except for
+ * catalog rows, because those are parsed by the configuration and we can't import it here. A property test makes sure
+ * that both agree.
  */
 import { z } from 'zod';
 import { keyChangeInput, keyInput, rotateInput, windowsNeedCeilings } from '../../../keys/key-input.ts';

@@ -1,6 +1,7 @@
 /**
- * Registers the routes of `/provision`. The handlers look up the project in the URL, map database errors, and write the
- * audit rows. We write the row before we make a change, and add the outcome before we send the response.
+ * Registers the routes of `/provision`. For each of them, we look up the project in the URL, map database errors, and
+ * write the audit row. The row is written before the change is made, and the outcome is added before we send the
+ * response.
  */
 import type { Request, Response, Router } from 'express';
 import { gatewayError } from '../../../core/errors.ts';
@@ -13,11 +14,11 @@ import { sendJson } from '../../error-handler.ts';
 
 export interface Change {
   /**
-   * Adds details to the audit row, such as ids, names or changed settings. Never add secrets, subjects, e-mail
-   * addresses or any content.
+   * Adds details to the audit row, such as ids, names or changed settings. Don't ever add secrets, subjects, e-mail
+   * addresses or content.
    */
   note(detail: AuditDetail): void;
-  /** Sets the status of the response, which is 200 by default. */
+  /** If you don't call this, the status is 200. */
   setStatus(status: number): void;
 }
 
@@ -29,8 +30,8 @@ export interface Responders {
   /** Like `read`, but looks up the project in the URL and passes it to `respond`. */
   readProject(path: string, respond: (project: Project, request: Request) => Promise<unknown>): void;
   /**
-   * Registers a route that makes a change and sends the JSON that `respond` returns. `action` is the action's name in
-   * the audit log, which can depend on the project.
+   * Registers a route that changes something and sends the JSON that `respond` returns. `action` is the name of the
+   * action in the audit log, which can depend on the project.
    */
   change(
     method: ChangeMethod,
@@ -46,8 +47,8 @@ export interface Responders {
     respond: (project: Project, request: Request, change: Change) => Promise<unknown>,
   ): void;
   /**
-   * Registers a GET route that is recorded in the audit log. It looks up the project in the URL and passes it to
-   * `respond`, which has to send the response itself.
+   * Registers a GET route that the audit log records. Looks up the project in the URL, and passes it to `respond`,
+   * which sends the response itself.
    */
   streamProject(
     path: string,
@@ -72,8 +73,8 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
   };
 
   /**
-   * Registers a route that writes an audit row. `respond` gets the project that the URL or the body names, or null if
-   * there is none.
+   * Registers a route that writes an audit row. `respond` gets the project that's named in the URL or the body, or null
+   * if there isn't one.
    */
   const audited = (
     method: ChangeMethod,
@@ -99,7 +100,7 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
 
   const streamProject: Responders['streamProject'] = (path, action, respond) => {
     router.get(path, async (request, response) => {
-      // Express also calls this handler for HEAD requests. We reject those, because they would read the whole export and
+      // Express calls this handler for HEAD requests, too. We reject them, because they'd read the whole export just to
       // discard it.
       if (request.method !== 'GET') throw gatewayError('not_found');
       await mapDatabaseErrors(async () => {
@@ -127,8 +128,8 @@ function requireProject(project: Project | null): Project {
 }
 
 /**
- * Returns the last path parameter, e.g. a prefix or an id. Null for people, because the detail of the audit row already
- * has their id.
+ * Returns the last parameter of the path, e.g. a prefix or an id. Null for people, whose ids are in the detail of the
+ * audit row.
  */
 function findTarget({ params }: Request): string | null {
   const [name, value] = Object.entries(params).at(-1) ?? [];
@@ -140,8 +141,8 @@ export function toListJson<Row>(rows: readonly Row[], toJson: (row: Row) => unkn
 }
 
 /**
- * Returns a parameter of the URL. In Express 5, a wildcard parameter is a list, but none of these routes has a
- * wildcard.
+ * Returns a parameter of the URL. It's never a list, because that only happens for wildcards in Express 5, and none of
+ * these routes has one.
  */
 export function param(request: Request, name: string): string {
   const value = request.params[name];

@@ -10,13 +10,13 @@ import type { Catalog } from '../../../routing/catalog.ts';
 import { checkApplicationChange, checkProjectChange, type RoutingFindings } from '../../../routing/check-change.ts';
 import { param, type Responders, toListJson } from './responders.ts';
 
-/** How many calls the response lists for each rule. */
+/** The maximum number of calls that we list for each rule. */
 const newestHits = 20;
 
 export interface SettingsRouteDeps {
   readonly projects: Projects;
   readonly memorySettings: MemorySettingsStore;
-  /** Returns the parts of the configuration that routing needs in addition to the project's settings. */
+  /** Returns what routing needs from the configuration, in addition to the project's settings. */
   readonly routing: () => { readonly catalog: Catalog; readonly catalogFill: boolean };
 }
 
@@ -82,12 +82,13 @@ export function addSettingsRoutes(responders: Responders, deps: SettingsRouteDep
   });
 }
 
-/** Stands in for the previous settings when a project is created, because the check compares old and new settings. */
+/** Used in place of the previous settings if the project is new, because the check compares old and new settings. */
 const unsetProject = toProjectSettings(parseStoredSettings({}), new Map());
 
 /**
  * The API saves changes even if they break routing, because a tool may create projects before we have loaded a
- * configuration with their providers. The response lists what the console would refuse or ask to confirm.
+ * configuration that has their providers. In the response we list everything that the console would have refused or
+ * asked to confirm.
  */
 function warningsOf({ mistakes, warnings }: RoutingFindings): readonly Issue[] {
   return [...mistakes, ...warnings];

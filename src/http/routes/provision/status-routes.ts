@@ -5,13 +5,13 @@
 import type { HealthDeps } from '../health.ts';
 import type { Responders } from './responders.ts';
 
-/** How much is waiting in the database, by kind of work. */
+/** How much work of each kind is waiting in the database. */
 export type WaitingWork = Readonly<Record<string, number>>;
 
 export interface StatusRouteDeps {
   readonly health: HealthDeps;
   readonly version: string;
-  /** Null if the database is unavailable. */
+  /** Resolves to null if the database is unavailable. */
   readonly readWork: () => Promise<WaitingWork | null>;
 }
 

@@ -47,7 +47,7 @@ export const videoResponses = {
     .describe('If `done` is true, `video_uri` and `videos` are present.'),
 };
 
-/** Polling and downloading can't fail in as many ways, because no model is called. */
+/** Polling and downloading don't call a model, so fewer errors are possible. */
 const laterCodes = [
   ...keyCodes,
   'no_route',
@@ -89,7 +89,7 @@ export const videoOperations: OperationSpecs = {
     summary: 'Downloads a video',
     details: "The gateway only accepts addresses on the video vendor's host.",
     body: { name: 'VideoDownloadBody' },
-    // The response has the vendor's content type, or `video/mp4` if the vendor didn't send one.
+    // The content type is the one that the vendor sent, or `video/mp4` if it didn't send any.
     responses: { 200: { 'video/*': {} } },
     codes: [...laterCodes, 'missing_uri'],
   },
