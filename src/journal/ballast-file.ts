@@ -1,7 +1,7 @@
 /**
- * The ballast file reserves disk space. When the disk is full we delete the file, so that calls in flight can still be
- * settled. It's filled with random bytes, because sparse files don't reserve any space, and some file systems compress
- * zeros.
+ * Keeps some disk space in reserve, by means of a file that we delete when the disk is full, so that calls in flight
+ * can still be settled. The file contains random bytes, because sparse files don't take up any space and some file
+ * systems would compress zeros.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -31,16 +31,16 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       return exists;
     },
     /**
-     * Writes the file unless it exists. Throws if this would leave less than `spareBytes` of free disk space. An
-     * incomplete file is removed again.
+     * Writes the file if it doesn't exist yet. Throws if that would leave less than `spareBytes` of free disk space. If
+     * writing fails, the incomplete file is removed.
      */
     async create(spareBytes: number): Promise<void> {
-      // Wait for a deletion that's still going on. The old file takes up space until then, and the new one could be
-      // deleted in its place.
-      await removal.catch(() => undefined); // already reported by `release`
+      // If the old file is still being deleted, wait for that. It takes up space until then, and the deletion could hit
+      // the new file instead.
+      await removal.catch(() => undefined); // `release` has already reported this error.
       if (exists) return;
       const free = await files.freeBytes(folder);
-      // Check the free space first, so that a failed attempt doesn't use up the space that we need to settle calls.
+      // Check the free space first. A failed attempt would use up space that we need to settle calls.
       if (free < bytes + spareBytes)
         throw Object.assign(
           new Error(`the disk has ${toMebibytes(free)} MiB free, but the journal needs ${toMebibytes(bytes + spareBytes)} MiB`),
@@ -59,8 +59,7 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       }
     },
     async release(): Promise<void> {
-      // Set this before the deletion, which can take a while for a large file, so that nobody uses the file in the
-      // meantime.
+      // A large file can take a while to delete, so set this first. Nobody should use the file in the meantime.
       exists = false;
       removal = files.remove(path);
       try {

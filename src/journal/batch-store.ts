@@ -29,7 +29,10 @@ import { sanitizeCall, stripText } from './sanitize-call.ts';
  */
 export type StoreCalls = (tx: Queries, calls: readonly SettledCall[]) => Promise<unknown>;
 
-/** Runs before the transaction of a batch, in which we shouldn't wait for anything but the database. */
+/**
+ * Runs before the transaction of each batch. Anything that isn't about the database belongs here, because we shouldn't
+ * wait for other things within the transaction.
+ */
 export type BeforeStore = (calls: readonly SettledCall[]) => Promise<void>;
 
 /** The options that the drain and recovery have in common. */
@@ -39,9 +42,7 @@ export interface StoringOptions {
   readonly store: StoreCalls;
   readonly beforeStore?: BeforeStore;
   readonly logger: Logger;
-  /**
-   * Reports whether a record is older than an erasure of its subject. We don't put such records into the quarantine.
-   */
+  /** Says if a record is older than an erasure of its subject, in which case we don't put it into the quarantine. */
   readonly isErased?: IsErased;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
@@ -55,8 +56,8 @@ export interface BatchStoreOptions {
   readonly logger: Logger;
   readonly failpoint: HitFailpoint;
   /**
-   * Called after each commit. Reports every call exactly once, even if a batch has to be stored again because of other
-   * calls.
+   * Called after each commit. Each call is reported exactly once, even if its batch has to be stored again because of
+   * another call.
    */
   readonly onStored?: ((calls: readonly SettledCall[]) => void) | undefined;
   /** Called if we can't store a call at all, not even its tokens and cost. */
@@ -66,8 +67,8 @@ export interface BatchStoreOptions {
 interface BatchEntry {
   readonly call: SettledCall;
   /**
-   * Encodes the call as a record for the quarantine. Null if there is no `settled` record in the journal because
-   * `recover.ts` has settled the call.
+   * Encodes the call as a record for the quarantine. Null if the journal contains no `settled` record because it was
+   * `recover.ts` that settled the call.
    */
   readonly encode: ((call: SettledCall) => Buffer) | null;
 }
@@ -75,20 +76,17 @@ interface BatchEntry {
 export interface BatchCounts {
   readonly stored: number;
   readonly quarantined: number;
-  /** The number of calls that we couldn't store at all. */
   readonly rejected: number;
 }
 
-/**
- * Limits the bytes per batch in addition to the number of rows, because we parse and hash the texts on the event loop.
- */
+/** A batch is limited in bytes as well as in rows, because its texts are parsed and hashed on the event loop. */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
 
 export function createBatchStore(options: BatchStoreOptions) {
   const { database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected } = options;
   /**
-   * The ids of calls that we've already stored or rejected. We remember them until all calls of the same `storeEntries`
-   * are done, so that a repeated call skips them.
+   * The ids of calls that have been stored or rejected. If the same calls are passed to `storeEntries` again after an
+   * error, we skip these. We forget them once all calls of that batch are done.
    */
   const done = new Set<string>();
   let stored = 0;
@@ -96,7 +94,7 @@ export function createBatchStore(options: BatchStoreOptions) {
   let rejected = 0;
 
   const commit = async (unsanitized: readonly SettledCall[]): Promise<void> => {
-    // May throw. Calls from memory haven't been validated, so a value can have the wrong type.
+    // This may throw, because calls from memory haven't been validated and a value can have the wrong type.
     const calls = unsanitized.map(sanitizeCall);
     await beforeStore?.(calls);
     await traceBatch(
@@ -130,8 +128,8 @@ export function createBatchStore(options: BatchStoreOptions) {
   };
 
   /**
-   * Stores a rejected record without its prompt and response, or if necessary without any text. If that fails too, we
-   * give up on the record.
+   * Stores a rejected record without its prompt and response, and if that doesn't help, without any text at all. If the
+   * database still rejects it, we give up on the record.
    */
   const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
     const { call } = entry;
@@ -146,8 +144,8 @@ export function createBatchStore(options: BatchStoreOptions) {
         if (!isDataError(error)) throw error;
       }
     }
-    // This may not be the record's fault: a crashed database engine fails every statement with an error that has no
-    // SQLSTATE. If it has crashed, this query throws as well, so we keep the record and retry.
+    // This may not be the record's fault. If the embedded database has crashed, every statement fails with an error
+    // that has no SQLSTATE. In that case this query throws as well, so we keep the record and retry.
     await database.query('select 1');
     rejected += 1;
     done.add(call.metadata.id);
@@ -156,8 +154,8 @@ export function createBatchStore(options: BatchStoreOptions) {
   };
 
   /**
-   * Adds a record to the quarantine. Returns false if it couldn't be written. A full disk isn't an error here, because
-   * the drain has to go on in order to free disk space. Only throws connection errors.
+   * Adds a record to the quarantine. Returns false if we couldn't write it. A full disk isn't an error here, since the
+   * drain has to go on in order to free disk space. The only errors that this throws are connection errors.
    */
   const addToQuarantine = async (callId: string | null, raw: Buffer): Promise<boolean> => {
     const isWritten = await quarantine.addRecord(callId, raw).catch((error: unknown) => {
@@ -175,7 +173,7 @@ export function createBatchStore(options: BatchStoreOptions) {
   };
 
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
-    // A retried write leaves two copies of a record in the journal.
+    // If a write was retried, the journal contains two copies of a record.
     const seen = new Set(done);
     const pending: BatchEntry[] = [];
     for (const entry of entries) {
@@ -189,8 +187,8 @@ export function createBatchStore(options: BatchStoreOptions) {
 
   return {
     /**
-     * Stores the settled calls in `frames` and returns them. All other records are passed to `observe`. If this throws,
-     * call it again with the same frames, and it continues with the calls that aren't stored yet.
+     * Stores the settled calls in `frames` and returns them. Other records are passed to `observe`. If this throws,
+     * call it again with the same frames, and it continues with those calls that aren't stored yet.
      */
     async storeFrames(frames: readonly Frame[], observe: (record: JournalRecord) => void = () => undefined): Promise<SettledCall[]> {
       const entries: BatchEntry[] = [];
@@ -214,7 +212,7 @@ export function createBatchStore(options: BatchStoreOptions) {
      * error.
      */
     storeSettled: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: encodeSettled }))),
-    /** Stores calls whose `settled` record isn't in the journal. */
+    /** Stores calls that have no `settled` record in the journal. */
     storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: null }))),
     counts: (): BatchCounts => ({ stored, quarantined, rejected }),
   };
@@ -224,7 +222,7 @@ function encodeSettled(call: SettledCall): Buffer {
   return Buffer.concat(encodeRecord({ kind: 'settled', call }));
 }
 
-/** We don't parse or hash text again that an earlier request contained, so it doesn't count. */
+/** Text that an earlier request contained doesn't count, because we don't parse or hash it again. */
 function textBytes({ call }: BatchEntry): number {
   return call.content ? countNewBytes(call.content.request) : 0;
 }
@@ -243,8 +241,8 @@ const sqlState = /^[0-9A-Z]{5}$/;
 const systemError = /^E[A-Z]+$/;
 
 /**
- * Returns true if the data caused the error, so that a retry would fail again. Errors without an SQLSTATE count,
- * because they come from code that processes the data.
+ * Returns true if it's the data that caused the error, so that a retry would fail again. This includes errors without
+ * an SQLSTATE, because they come from code that processes the data.
  */
 export function isDataError(error: unknown): boolean {
   if (isConnectionError(error)) return false;

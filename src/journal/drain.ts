@@ -23,40 +23,40 @@ import type { Segment } from './segment-writer.ts';
 
 export interface Drain {
   start(): void;
-  /** Stores the current records immediately instead of within the interval. */
+  /** Stores the current records right away, without waiting for the interval. */
   wake(): void;
   /**
-   * Resolves when all current records are in the database, or after `timeoutMs`. The default timeout is long, so that
-   * readers see their own calls, but short during an outage. If you pass a project, we only wait for calls of that
-   * project. Otherwise a project that reads all the time would split the calls of other projects into small batches.
+   * Resolves when all current records are in the database, or after `timeoutMs`. The default is long enough for readers
+   * to see their own calls, but keeps the wait short during an outage. If you pass a project, we only wait for its own
+   * calls. Otherwise, a project that reads all the time would break up the calls of other projects into small batches.
    */
   waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
   /**
-   * Waits until everything that's currently in the journal is stored in the database and deleted from disk. Resolves to
+   * Waits until everything that's in the journal now has been stored in the database and deleted from disk. Resolves to
    * false if that takes longer than `timeoutMs`.
    */
   drainAndDelete(timeoutMs?: number): Promise<boolean>;
   /** Drains once more for at most `timeoutMs`, and then stops. Records that are left stay in the journal. */
   stop(timeoutMs?: number): Promise<void>;
-  /** `lagMs` is how long the oldest unstored record has been waiting. 0 if there's none. */
+  /** `lagMs` says how long the oldest unstored record has been waiting, and is 0 if there isn't any. */
   counts(): BatchCounts & { readonly backlogBytes: number; readonly lagMs: number };
 }
 
 export interface DrainOptions extends StoringOptions {
   readonly journal: Journal;
   readonly clock: Clock;
-  /** The longest time until a call is stored, in milliseconds. Full batches are stored earlier. Defaults to 100. */
+  /** How long a call can wait until it's stored, in milliseconds. We store full batches earlier. Defaults to 100. */
   readonly intervalMs?: number;
   /** How much memory recent calls can use until they're stored, in bytes. */
   readonly recentBytes?: number;
   /** Runs before the first batch and once a day. Creates the partitions for upcoming calls (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
   readonly onStored?: (calls: readonly SettledCall[]) => void;
-  /** Called with a call that the database rejected twice, the second time without its text. */
+  /** Called with a call that the database has rejected even without its text. */
   readonly onRejected?: (call: SettledCall) => void;
 }
 
-/** A position in the journal. Everything before it has been stored. */
+/** Where we are in the journal. Everything before this position has been stored. */
 interface Position {
   readonly segment: number;
   readonly offset: number;
@@ -70,7 +70,7 @@ interface Waiter {
 const backoff = { initialMs: 250, maxMs: 5_000 };
 const defaultWaitMs = 10_000;
 const failureWaitMs = 1_000;
-/** The age at which we delete the last segment of an idle journal, so that no text stays on disk for long. */
+/** If the journal is idle, we delete its last segment at this age, so that no text stays on disk for long. */
 const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
@@ -83,9 +83,9 @@ export function createDrain(options: DrainOptions): Drain {
   let preparedAt: number | null = null;
   let isStopped = false;
   let isStarted = false;
-  /** Everything written before this time (`performance.now()`) is stored. Null if nothing is waiting. */
+  /** We've stored everything that was written before this time (`performance.now()`). Null if nothing is waiting. */
   let storedUntil: number | null = null;
-  /** Per project, where its last call ends in the journal. We drop projects once everything is stored. */
+  /** The position after the last call of each project. We remove a project when all of its calls are stored. */
   const lastCalls = new Map<string, Position>();
   const recent = createRecentCalls({ maxBytes: recentBytes, batchBytes: maxBatchBytes });
   const stopListening = journal.onAppended((range) => {
@@ -99,15 +99,15 @@ export function createDrain(options: DrainOptions): Drain {
   const drainOnce = async (): Promise<NextRun> => {
     const startedAt = performance.now();
     await prepareDaily();
-    // Only process records that are already there. Records that arrive in the meantime wait for the next run. When we
-    // included them, a batch had only ten calls under load, and each batch executes all statements. On the embedded
-    // database, a call then took twice as much CPU time (990 instead of 500 µs).
+    // Leave records that arrive from now on to the next run. When we included them, batches under load shrank to ten
+    // calls, and each batch has to execute all statements. On the embedded database, that doubled the CPU time per call
+    // (990 instead of 500 µs).
     const ends = journal.segments().map((segment) => ({ segment, endOffset: segment.bytes }));
     for (const { segment, endOffset } of ends) {
       if (segment.number < position.segment) continue;
       if (segment.number > position.segment) position = { segment: segment.number, offset: 0 };
       await drainSegment(segment, endOffset);
-      // After a stop, the rest of the journal is left to recovery.
+      // After `stop`, recovery takes care of the rest.
       if (isStopped) return 'idle';
       resolveWaiters();
     }
@@ -138,7 +138,7 @@ export function createDrain(options: DrainOptions): Drain {
       await prepare();
     } catch (error) {
       if (isConnectionError(error)) throw error;
-      // Until the partition exists, PostgreSQL inserts the rows into the default partition.
+      // This isn't urgent, because PostgreSQL inserts the rows into the default partition if there's no other.
       logger.error({ err: error }, 'failed to create partition; retrying in a day');
     }
     preparedAt = clock.now();
@@ -163,15 +163,15 @@ export function createDrain(options: DrainOptions): Drain {
     await batches.storeFrames(window.frames);
     position = { segment: segment.number, offset: window.nextOffset };
     if (window.end === 'more' || window.nextOffset === endOffset) return;
-    // Writing these bytes succeeded, but now they can't be read. This means that the disk is damaged.
+    // These bytes were written successfully and now we can't read them, so the disk must be damaged.
     const inQuarantine = await quarantine.addSegment(journal.id, segment.number, segment.file);
     logger.error({ segment: segment.number, offset: window.nextOffset, inQuarantine }, 'journal segment damaged');
     position = { segment: segment.number, offset: endOffset };
   };
 
   /**
-   * Deletes stored segments, oldest first. In another order, we could lose a call's `settled` record before its
-   * `opened` record.
+   * Deletes stored segments, oldest first. In any other order, a call's `settled` record could disappear before its
+   * `opened` record does.
    */
   const deleteDrainedSegments = async (): Promise<void> => {
     for (const segment of [...journal.segments()]) {
@@ -217,7 +217,7 @@ export function createDrain(options: DrainOptions): Drain {
       const { promise: reached, resolve } = Promise.withResolvers<void>();
       const waiter: Waiter = { target, resolve };
       waiters = [...waiters, waiter];
-      // The current run may have looked at the newest segment already, so ask for another one.
+      // The current run may already be past the newest segment, so ask for another one.
       if (!loop.isFailing) loop.wake();
       await withTimeout(reached, timeoutMs, () => undefined);
       waiters = waiters.filter((other) => other !== waiter);
@@ -237,7 +237,7 @@ export function createDrain(options: DrainOptions): Drain {
       stopListening();
       await withTimeout(drainFinally(), timeoutMs, () => undefined);
       isStopped = true;
-      void loop.stop(); // We don't wait for this, because a run may hang in the database.
+      void loop.stop(); // Don't wait for this, because a run may hang in the database.
       for (const waiter of waiters) waiter.resolve();
     },
     counts: () => ({
@@ -247,7 +247,7 @@ export function createDrain(options: DrainOptions): Drain {
     }),
   };
 
-  /** Runs the loop once. Errors are ignored, because the loop logs them. */
+  /** Runs the loop once, and ignores errors because the loop logs them. */
   async function runReported(): Promise<void> {
     await loop.runNow().catch(() => undefined);
   }

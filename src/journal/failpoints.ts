@@ -3,7 +3,7 @@
  * and between the steps of the drain and of recovery. They do nothing in production.
  */
 
-/** Failpoints in a running process, i.e. in its journal and drain. */
+/** The failpoints of a running process. They're in its journal and its drain. */
 export const liveFailpoints = [
   'before write',
   'after write',

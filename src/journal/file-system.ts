@@ -21,7 +21,7 @@ export interface OpenFile {
 export interface JournalFileSystem {
   /** Creates the file with mode 0600. Fails if it exists. */
   create(file: string): Promise<OpenFile>;
-  /** Reads up to `bytes` bytes, starting at `position`. Only returns fewer bytes at the end of the file. */
+  /** Reads `bytes` bytes from `position`, or fewer if the file ends before that. */
   read(file: string, position: number, bytes: number): Promise<Buffer>;
   size(file: string): Promise<number>;
   /** Writes a whole file with mode 0600, and replaces an existing one. Missing folders are created with mode 0700. */
@@ -30,8 +30,8 @@ export interface JournalFileSystem {
   /** Lists the names in a folder. Returns an empty list if the folder doesn't exist. */
   list(folder: string): Promise<string[]>;
   /**
-   * Flushes the directory entries of a folder. Without this, a power failure can lose a file even if its content was
-   * flushed.
+   * Flushes the directory entries of a folder. If we didn't do this, a power failure could make a file disappear even
+   * though its content has been flushed.
    */
   syncFolder(folder: string): Promise<void>;
   /** See `acquireFileLock`. */
@@ -108,7 +108,7 @@ export const nodeFileSystem: JournalFileSystem = {
   },
   lock: acquireFileLock,
   rename,
-  // Retry, because two recoveries can delete the same folder at the same time.
+  // Retries help if two recoveries delete the same folder at the same time.
   remove: (path) => rm(path, { recursive: true, force: true, maxRetries: 3 }),
   async freeBytes(folder) {
     const { bavail, bsize } = await statfs(folder);
@@ -117,8 +117,8 @@ export const nodeFileSystem: JournalFileSystem = {
 };
 
 /**
- * Drops the first `bytes` bytes, which have been written. If nothing was written we throw. When a disk fills up, the
- * first symptom is a short write, and the next write fails with the actual error.
+ * Drops the first `bytes` bytes, because they've been written. Throws if that's none. When a disk fills up, we first
+ * see a write that's too short, and only the next one fails with an error.
  */
 function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
   if (bytes === 0) throw nothingWritten();

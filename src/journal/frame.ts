@@ -10,15 +10,15 @@ import { crc32InTurns } from '../core/turns.ts';
 
 export interface Frame {
   readonly meta: Buffer;
-  /** The raw bytes of the request body. The buffer is empty if the record has none. */
+  /** The raw bytes of the request body. If the record doesn't have one, the buffer is empty. */
   readonly attachment: Buffer;
   /** The complete frame as it's stored in the file, including its header. */
   readonly raw: Buffer;
 }
 
 /**
- * Why decoding stopped: at the `end` of the bytes, at a frame that's longer than the remaining bytes (`truncated`), or
- * at bytes that aren't a valid frame (`damaged`).
+ * Why decoding has stopped. Either this is the `end` of the bytes, or the next frame is longer than the rest of them
+ * (`truncated`), or it isn't a valid frame (`damaged`).
  */
 export type FrameEnd = 'end' | 'truncated' | 'damaged';
 
@@ -26,7 +26,7 @@ export interface DecodedFrames {
   readonly frames: readonly Frame[];
   readonly usedBytes: number;
   readonly end: FrameEnd;
-  /** The length of the truncated frame. 0 if its header is incomplete. */
+  /** How long the truncated frame is, or 0 if not even its header is complete. */
   readonly neededBytes: number;
 }
 
@@ -34,13 +34,13 @@ export interface DecodedFrames {
 export interface FrameBuffer {
   readonly length: number;
   /**
-   * Encodes a frame and adds it to the buffer. `meta` contains pieces of JSON, which are concatenated. Returns the offset
-   * of the attachment from the start of the buffer.
+   * Encodes a frame and appends it to the buffer. The pieces of `meta` are concatenated and have to form JSON. Returns
+   * the offset of the attachment in the buffer.
    */
   add(meta: readonly string[], attachment: Buffer | null): number;
   /**
-   * Computes the checksums that `add` has skipped. It skips large frames, because computing their checksums would block
-   * the event loop for too long. Call this before you write the frames.
+   * Adds the checksums of large frames, for which `add` doesn't compute them, because that would block the event loop
+   * for too long. Call this before you write the frames.
    */
   addChecksums(): Promise<void>;
   /** Returns the encoded frames. Don't use them after the next `clear`. */
@@ -63,7 +63,7 @@ export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
   return attachment === null || attachment.length === 0 ? [head] : [head, attachment];
 }
 
-/** Encodes a frame up to the attachment, leaving out the checksum. */
+/** Encodes everything in front of the attachment. The caller still has to fill in the checksum. */
 function encodeHead(meta: string, attachment: Buffer | null): Buffer {
   const metaBytes = Buffer.byteLength(meta);
   const head = Buffer.allocUnsafe(headerBytes + metaBytes);
@@ -83,7 +83,7 @@ export function createFrameBuffer(): FrameBuffer {
   let unsummed: { readonly head: Buffer; readonly attachment: Buffer }[] = [];
   let length = 0;
   let used = 0;
-  /** The offset of the first frame in `memory` that hasn't been added to `buffers` yet. */
+  /** Where the first frame starts in `memory` that we haven't added to `buffers` yet. */
   let start = 0;
 
   const endBuffer = (): void => {
@@ -145,8 +145,8 @@ export function createFrameBuffer(): FrameBuffer {
 }
 
 /**
- * Like `decodeFrames`, but yields to the event loop while verifying large frames, because a checksum can take tens of
- * milliseconds.
+ * Like `decodeFrames`, but lets the event loop run while it verifies large frames, because computing a checksum can
+ * take tens of milliseconds.
  */
 export async function decodeInTurns(bytes: Buffer): Promise<DecodedFrames> {
   const decoded = decodeFrames(bytes, largeBytes);
@@ -160,8 +160,8 @@ export async function decodeInTurns(bytes: Buffer): Promise<DecodedFrames> {
 }
 
 /**
- * Decodes the complete frames at the start of `bytes`. The results are views of `bytes`. Checksums are only verified
- * for frames smaller than `uncheckedBytes`.
+ * Decodes the complete frames at the start of `bytes`, and returns views of them. The checksums of frames that have at
+ * least `uncheckedBytes` aren't verified.
  */
 export function decodeFrames(bytes: Buffer, uncheckedBytes = Number.POSITIVE_INFINITY): DecodedFrames {
   const frames: Frame[] = [];

@@ -29,8 +29,8 @@ export interface HeartbeatOptions {
   readonly journalId: string;
   readonly logger: Logger;
   /**
-   * Called when we're in contact with the database again after an outage, or our row was missing. In the meantime,
-   * other processes may have treated this one as dead.
+   * Called when we've reached the database again after an outage, and also if our row was missing. In both cases other
+   * processes may have treated this one as dead.
    */
   readonly onReconnected?: () => void;
   readonly intervalMs?: number;
@@ -41,13 +41,13 @@ export const defaultLivenessTimeoutMs = 60_000;
 
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { database, journalId, logger, onReconnected, intervalMs = 5_000, livenessTimeoutMs = defaultLivenessTimeoutMs } = options;
-  /** Start of the current streak of successful heartbeats. Null after a failure. */
+  /** Since when all heartbeats have been successful. Null after a failure. */
   let healthySince: number | null = null;
   let hasBeaten = false;
 
   const write = async (): Promise<void> => {
     const [row] = await database.query<{ isNew: boolean }>(
-      // `xmax` is zero for rows that this statement has inserted.
+      // `xmax` is zero if this statement inserted the row rather than updating it.
       `insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())
        on conflict (id) do update set heartbeat_at = excluded.heartbeat_at
        returning xmax = 0 as "isNew"`,
@@ -85,7 +85,7 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     start: loop.start,
     async stop() {
       const deletion = loop.stop().then(() => deleteProcess(database, journalId));
-      // If this fails, the row is left with an old heartbeat, so other processes notice anyway.
+      // If this fails, the row stays behind with an old heartbeat, so other processes find out anyway.
       await withQueryTimeout(database, deletion).catch((err: unknown) => logger.debug({ err }, 'failed to delete process row'));
     },
   };
@@ -97,9 +97,10 @@ export async function deleteProcess(database: Queries, journalId: string): Promi
 }
 
 /**
- * Deletes the row of a process that hasn't sent a heartbeat for a minute. Returns false if the process is alive. If the
- * row is missing, we insert it first so that we can lock it. A concurrent heartbeat then waits for `tx`, and afterwards
- * the process knows that its row was deleted.
+ * Deletes the row of a process that hasn't sent a heartbeat for a minute. Returns false if the process is alive.
+ *
+ * If there's no row, we insert one so that we have something to lock. A heartbeat that arrives now has to wait for
+ * `tx`, and finds out afterwards that the row was deleted.
  */
 export async function deleteIfStale(tx: Queries, journalId: string): Promise<boolean> {
   await tx.query(

@@ -16,23 +16,22 @@ export interface InFlightCall {
 interface Entry extends InFlightCall {
   metadata: CallMetadata;
   readonly attempts: AttemptStart[];
-  /** Metadata of the call when it was opened, as JSON. */
+  /** The metadata of the call when it was opened, as JSON. */
   readonly facts: string;
-  /** Number of the segment with the `opened` record. Null until that record is written. */
+  /** The number of the segment that contains the `opened` record. Null until we've written it. */
   segment: number | null;
   /**
-   * Set while we're writing the `settled` record. The `opened` record isn't copied then, because the copy could end up
-   * behind it.
+   * Set while the `settled` record is being written. We don't copy the `opened` record during that time, because the
+   * copy could end up behind it.
    */
   isSettling: boolean;
   isRedacted: boolean;
 }
 
 /**
- * Wraps an entry, so that we can clear it when the call is removed. This is because when V8 grows a map, the old table
- * keeps references to the new table and its values. As soon as one of these tables is in the old space, all later ones
- * stay in memory until it's collected. Without the wrapper, that kept another 2 kB per call in memory, which V8 also
- * copied twice (measured).
+ * We wrap entries so that we can clear them when a call is removed. When V8 grows a map, the old table keeps references
+ * to the new table and its values. As soon as one of these tables is in the old space, all later ones stay in memory
+ * until it's collected. Without the wrapper, we measured another 2 kB of memory per call, which V8 also copied twice.
  */
 interface Slot {
   entry: Entry | null;
@@ -59,8 +58,8 @@ export function createInFlightCalls() {
       find(callId)?.attempts.push(attempt);
     },
     /**
-     * Returns the call that has to be settled. If the metadata is still the same as when the call was opened, it also
-     * returns it as JSON (`facts`), so that the caller doesn't have to encode it again.
+     * Returns the call to settle. If its metadata hasn't changed since it was opened, also returns the metadata as JSON
+     * (`facts`), which saves the caller from encoding it again.
      */
     beginSettling(settled: SettledCall): { readonly call: SettledCall; readonly facts?: string } {
       const entry = find(settled.metadata.id);
@@ -69,7 +68,7 @@ export function createInFlightCalls() {
       if (entry.isRedacted) return { call: redactSubject(settled) };
       return entry.metadata === settled.metadata ? { call: settled, facts: entry.facts } : { call: settled };
     },
-    /** Stops tracking a call. Also used if its `opened` record couldn't be written. */
+    /** Stops tracking a call. You also have to call this if the `opened` record couldn't be written. */
     remove(callId: string): void {
       const slot = slots.get(callId);
       if (!slot) return;
@@ -77,8 +76,8 @@ export function createInFlightCalls() {
       slots.delete(callId);
     },
     /**
-     * For an erasure: from now on, everything that we write about matching calls leaves out the subject. Returns the
-     * number of matching calls.
+     * Erasures use this. From now on, whatever we write about a matching call leaves out the subject. Returns how many
+     * calls match.
      */
     redactSubject(matches: (call: CallMetadata) => boolean): number {
       const matching = entries().filter(({ metadata }) => matches(metadata));
@@ -89,7 +88,8 @@ export function createInFlightCalls() {
       return matching.length;
     },
     /**
-     * Finds calls that prevent us from deleting `segment`, because their `opened` record is in it or in an earlier one.
+     * Finds the calls because of which we can't delete `segment` yet. Their `opened` record is in this segment or in an
+     * earlier one.
      */
     callsPinning(segment: number): { toCopy: readonly InFlightCall[]; settling: number } {
       const pinning = entries().filter((entry) => entry.segment !== null && entry.segment <= segment);

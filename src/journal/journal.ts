@@ -32,27 +32,26 @@ import { lockFileName } from './segment-name.ts';
 import { createSegmentWriter, type Segment } from './segment-writer.ts';
 
 export interface Journal {
-  /** Name of the folder. Leases and recovery know the process by this id. */
+  /** The name of the folder, which leases and recovery use as the id of the process. */
   readonly id: string;
   readonly folder: string;
   /**
-   * Call this before the first attempt. If it throws `budget_unavailable`, the record couldn't be written, and you must
-   * not send the call.
+   * Call this before the first attempt. If it throws `budget_unavailable`, we couldn't write the record, so don't send
+   * the call.
    */
   open(metadata: CallMetadata, first: AttemptStart): Promise<void>;
   /**
-   * Call this before each further attempt. Like `open`, this throws `budget_unavailable` if the record couldn't be
-   * written.
+   * Call this before each further attempt. If we can't write the record, this throws `budget_unavailable`, like `open`.
    */
   attempt(callId: string, attempt: AttemptStart): Promise<void>;
   /**
-   * Resolves when the record has been written, or has been parked because it can't be written. Also accepts calls that
-   * were never opened, which are cache hits.
+   * Resolves when the record has been written. If it can't be written, resolves when we've parked it. Cache hits can be
+   * settled without having been opened.
    */
   settle(call: SettledCall): Promise<void>;
   /**
-   * Removes the subject and the text from the records of all calls in flight that match, because the subject is being
-   * erased. The calls themselves go on. Returns how many matched.
+   * Call this if a subject is being erased. The records of matching calls in flight will then contain neither the
+   * subject nor any text. The calls themselves go on. Returns how many calls match.
    */
   redactSubject(matches: (call: CallMetadata) => boolean): number;
   /** The segments, oldest first. The last one can still grow. */
@@ -60,28 +59,28 @@ export interface Journal {
   /** Registers a listener that's called after each write. Returns a function that removes it. */
   onAppended(listener: (range: WrittenRange) => void): () => void;
   /**
-   * Seals the current segment, so that everything in the journal can be deleted as soon as it's stored. Erasures need
-   * this.
+   * Seals the current segment. Erasures need this, so that everything in the journal can be deleted as soon as it's
+   * stored.
    */
   seal(): Promise<void>;
   /**
-   * Deletes a segment whose records have all been stored. Resolves with false if a call still needs the segment, so the
-   * caller should retry later.
+   * Deletes a segment whose records are all stored. Resolves to false if a call still needs the segment, in which case
+   * you should retry later.
    */
   deleteSegment(segment: number): Promise<boolean>;
   state(): JournalState;
   /**
-   * Writes pending and parked records and releases the lock. If segments are left, another process (or the next start)
-   * takes them over. If the folder is empty we delete it, unless `keepFolder` is set. Recovering a kept folder also
-   * releases this process's leases.
+   * Writes pending and parked records and releases the lock. If there are segments left, another process takes them
+   * over, or this one does at its next start. An empty folder is deleted, unless `keepFolder` is set because recovering
+   * it is meant to release the leases of this process.
    */
   close(options?: { readonly keepFolder?: boolean }): Promise<void>;
 }
 
 export interface JournalState {
-  /** False while new calls are rejected because we couldn't record them. */
+  /** False while we reject new calls because we can't record them. */
   readonly accepting: boolean;
-  /** The reason why calls are rejected. Null if calls are accepted. */
+  /** Why new calls are rejected. Null if they aren't. */
   readonly obstacle: JournalObstacle | null;
   readonly segments: number;
   readonly bytes: number;
@@ -111,8 +110,8 @@ export interface JournalOptions {
 
 const mebibyte = 1024 * 1024;
 /**
- * As large as a segment. That's enough to settle a thousand calls in flight with 16 KiB of text each. Any more are
- * parked in memory.
+ * The size of a segment, which is enough to settle a thousand calls in flight with 16 KiB of text each. If there are
+ * more, we park them in memory.
  */
 const defaultBallastBytes = 16 * mebibyte;
 
@@ -128,8 +127,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     maxBytes: parkedBytes,
     logger,
     onLost(call) {
-      // Forget the call. Its `opened` record would never let go of its segment, and erasures would wait for that
-      // forever.
+      // Stop tracking the call. Otherwise its `opened` record would pin its segment, and erasures would wait for that
+      // segment forever.
       inFlight.remove(call.metadata.id);
       onLost?.(call);
     },
@@ -154,8 +153,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
   });
   /**
-   * How much disk space has to be free besides the ballast file before we accept calls again. Without a reserve, the
-   * disk would be full again a few calls later.
+   * After a full disk, we only accept calls again if there's this much free space besides the ballast file. If there
+   * weren't any reserve, the disk would be full again a few calls later.
    */
   const spareBytes = segmentBytes / 4;
   let obstacle: JournalObstacle | null = null;
@@ -166,13 +165,13 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     await ballast.create(spareBytes);
     await writer.append({ kind: 'probe' });
     if (!ballast.exists) throw new Error('the ballast file no longer exists');
-    if (parked.size > 0) return 'again'; // Another write has failed since `writeParked`.
+    if (parked.size > 0) return 'again'; // Another write has failed after `writeParked`.
     obstacle = null;
     logger.info({}, 'journal writable again');
     return 'idle';
   };
 
-  /** A failed write wakes this loop. It repeats until the journal accepts calls again. */
+  /** A failed write wakes this loop, which then runs until the journal accepts calls again. */
   const resume = createBackgroundLoop({
     run: tryResume,
     intervalMs: null,
@@ -184,8 +183,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   });
 
   /**
-   * Rejects new calls from now on, and frees disk space by deleting the ballast file. After that, the caller can try
-   * the write once more.
+   * Rejects new calls from now on, and deletes the ballast file to free disk space. The caller can then try the write
+   * once more.
    */
   const onWriteFailure = async (error: unknown): Promise<void> => {
     const next = toObstacle(error);
@@ -200,11 +199,11 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   };
 
   /**
-   * Writes the record. If that fails, we delete the ballast file and try once more. Throws if the second attempt fails
-   * too.
+   * Writes the record. If that fails, we delete the ballast file and try once more, and if that fails as well, this
+   * throws.
    */
   const appendUsingBallast = async (record: JournalRecord): Promise<void> => {
-    // Outside of the `try` block, because failing to encode a record says nothing about the disk.
+    // Keep this outside of the `try` block. If we can't encode a record, that doesn't say anything about the disk.
     const written = writer.append(record);
     try {
       await written;
@@ -270,7 +269,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       try {
         await Promise.all(toCopy.map(({ metadata, attempts }) => appendUsingBallast({ kind: 'opened', metadata, attempts })));
       } catch {
-        return false; // Already logged. The segment stays until the journal is writable again.
+        return false; // The error has been logged, and the segment stays until the journal is writable again.
       }
       failpoint('before discard');
       await writer.remove(segment);
@@ -308,7 +307,7 @@ async function createOwnedFolder(
     const folder = join(dataDir, 'journal', id);
     const lock = await files.lock(join(folder, lockFileName));
     if (lock) return { id, folder, lock };
-    // We didn't get the lock, because another process is already recovering the new folder and about to delete it.
-    // Start over with a new id.
+    // Another process has the lock. It's already recovering the new folder and is about to delete it, so start over
+    // with a new id.
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Writes records with a large body to files of their own, while other records continue. A body of 29 MB takes tens of
- * milliseconds, and no other call could start or end in that time.
+ * Writes records with a large body to files of their own, so that other records don't have to wait for them. A body of
+ * 29 MB takes tens of milliseconds, in which no other call could start or end.
  *
- * A file becomes the newest segment once it's complete, and the current segment ends there. So the drain, which reads
- * the segments in order, can't skip a record that is written later.
+ * Once a file is complete, it becomes the newest segment, and the segment that was open until then is sealed. That way
+ * the drain, which reads the segments in order, doesn't miss any record that is written later.
  */
 import { join } from 'node:path';
 import type { HitFailpoint } from './failpoints.ts';
@@ -16,7 +16,7 @@ interface LargeRecordOptions {
   readonly files: JournalFileSystem;
   readonly sync: boolean;
   readonly failpoint: HitFailpoint;
-  /** Makes the file the newest segment. If this fails, the record counts as not written. */
+  /** Makes the file the newest segment. If this fails, we treat the record as if it hadn't been written. */
   readonly onWritten: (path: string, record: JournalRecord, bytes: number) => Promise<void>;
 }
 

@@ -1,13 +1,13 @@
-/** Messages for callers and operators when the journal can't be written. */
+/** What we tell callers and operators if the journal can't be written. */
 import { errorCode, errorSummary } from '../core/error-messages.ts';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 
 export interface JournalObstacle {
-  /** Short version, for callers. */
+  /** A short explanation for callers. */
   readonly summary: string;
   /**
-   * The explanation for operators. It includes the last error and details such as how many bytes are free and how many
-   * are needed.
+   * The full explanation for operators. It contains the last error and figures such as how many bytes are free and how
+   * many we need.
    */
   readonly detail: string;
 }

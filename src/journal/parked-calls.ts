@@ -1,7 +1,7 @@
 /**
- * Keeps settled calls in memory if they can't be written even after the ballast file was deleted, until the journal is
- * writable again. If they need too much memory, we first drop the text of calls, because a call without its text can
- * still be charged and counted. If that isn't enough, we drop the oldest call and log its tokens and cost.
+ * If settled calls can't be written even after we've deleted the ballast file, we keep them in memory until the journal
+ * is writable again. When they need too much memory, we first drop the text of calls, because we can still charge and
+ * count a call without its text. If that isn't enough, we drop the oldest call and log its tokens and cost.
  */
 import type { CallMetadata, SettledCall } from '../core/call.ts';
 import type { LogFields } from '../observability/log-fields.ts';
@@ -17,15 +17,15 @@ interface ParkedCall {
 export interface ParkedCallsOptions {
   readonly maxBytes: number;
   readonly logger: Logger;
-  /** Called with each call that we drop because the memory for parked calls is full. */
+  /** Called with each call that we drop because there's no memory left for parked calls. */
   readonly onLost: (call: SettledCall) => void;
 }
 
 export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptions) {
   const parked = new Map<string, ParkedCall>();
   /**
-   * The call that we're writing at the moment. It must not be dropped, because it could be stored after we've reported
-   * it as lost.
+   * The call that we're writing at the moment. We can't drop it, because it might get stored after we've reported it as
+   * lost.
    */
   let writing: string | null = null;
   let bytes = 0;
@@ -89,14 +89,14 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
   };
 }
 
-/** Returns log fields that identify a call without revealing anything from its request. */
+/** Returns log fields that identify a call but don't reveal anything about its request. */
 export function callFields({ id, trace }: CallMetadata): LogFields {
   return { call: id, ...traceField(trace) };
 }
 
 /**
- * Returns the log fields that an operator needs to charge a lost call manually. They don't include the text or the
- * subject.
+ * Returns the log fields that an operator needs in order to charge a lost call manually. They contain neither its text
+ * nor its subject.
  */
 export function billingFields({ metadata, result }: SettledCall): LogFields {
   return {

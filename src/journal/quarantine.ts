@@ -20,24 +20,27 @@ export interface SubjectCall {
 }
 
 /**
- * Checks whether one of these calls is about a subject that was erased after the call had begun. We don't keep records
- * of such calls. After a rejection we try again later.
+ * Returns true if any of these calls is about a subject that was erased after the call had begun. We don't keep the
+ * records of such calls. If this rejects, we try again later.
  */
 export type IsErased = (calls: readonly SubjectCall[]) => Promise<boolean>;
 
 export interface Quarantine {
   /**
-   * Writes a record to a file, and replaces an earlier file for the same record. Returns false if we aren't allowed to
-   * keep the record. Rejects if `IsErased` does.
+   * Writes a record to a file. If there's already a file for the same record, replaces it. Returns false if we aren't
+   * allowed to keep the record, and rejects if `IsErased` does.
    */
   addRecord(callId: string | null, raw: Buffer): Promise<boolean>;
-  /** Keeps a copy of a segment that we can't read to its end. Returns false or rejects like `addRecord`. */
+  /**
+   * Keeps a copy of a segment that can't be read to its end. Returns false and rejects in the same cases as
+   * `addRecord`.
+   */
   addSegment(journalId: string, segment: number, file: string): Promise<boolean>;
 }
 
 /**
- * For an erasure: deletes the files with calls of this project about any of these subjects (hexadecimal SHA-256).
- * Returns the number of deleted files.
+ * Deletes the files that contain calls of this project about one of these subjects (hexadecimal SHA-256), because the
+ * subjects are being erased. Returns how many files were deleted.
  */
 export async function deleteQuarantined(dataDir: string, projectId: string, subjects: ReadonlySet<string>): Promise<number> {
   const folder = quarantineFolder(dataDir);
@@ -58,7 +61,8 @@ export interface QuarantinedFile {
   readonly bytes: number;
   readonly quarantinedAt: Date;
   /**
-   * What we could read from the file. A segment can contain several calls. `startedAt` is null if that part is damaged.
+   * The calls that we could read from the file. If it's a segment, there can be several. `startedAt` is null if that
+   * part of the file is damaged.
    */
   readonly calls: readonly { readonly projectId: string; readonly startedAt: number | null }[];
 }
@@ -68,13 +72,13 @@ export async function listQuarantined(dataDir: string): Promise<QuarantinedFile[
   return (await readFiles(dataDir)).map(({ file }) => file);
 }
 
-/** Reads all files in the quarantine. `isComplete` is false for a file if we couldn't read some of its records. */
+/** Reads all files in the quarantine. If we couldn't read all records of a file, its `isComplete` is false. */
 async function readFiles(dataDir: string): Promise<{ readonly file: QuarantinedFile; readonly isComplete: boolean }[]> {
   const folder = quarantineFolder(dataDir);
   const files: { file: QuarantinedFile; isComplete: boolean }[] = [];
   for (const name of await listNames(folder)) {
     const file = join(folder, name);
-    // Processes share this folder, so the file may be gone by now.
+    // Other processes use this folder as well, so the file may be gone by now.
     const found = await orNullWhenMissing(Promise.all([readFile(file), stat(file)]));
     if (!found) continue;
     const [bytes, { size, mtime }] = found;
@@ -89,24 +93,24 @@ export async function countQuarantined(dataDir: string): Promise<number> {
 }
 
 /**
- * Returns the JSON of the file's records, which the gateway wrote itself. Text from callers is escaped in it. We leave
- * out request bodies, because they could mention any project or time. `rest` contains the bytes in which we couldn't
- * find a record.
+ * Returns the JSON of the file's records. We wrote it ourselves, so any text from callers is escaped in it. Request
+ * bodies aren't included, because they could mention any project or time. `rest` contains the bytes in which we
+ * couldn't find a record.
  */
 function readRecords(bytes: Buffer): { readonly text: string; readonly rest: Buffer } {
   const { frames, usedBytes } = decodeFrames(bytes);
   return { text: frames.map(({ meta }) => meta.toString('utf8')).join('\n'), rest: bytes.subarray(usedBytes) };
 }
 
-/** Returns all text in a file. Erasures need this because they must not miss any subject. */
+/** Returns all the text in a file, because erasures must not miss a subject anywhere. */
 function textOf(bytes: Buffer): string {
   const { text, rest } = readRecords(bytes);
   return text + rest.toString('utf8');
 }
 
 /**
- * Deletes files with calls that are older than their project's retention period. If we can't read the whole file, or
- * can't find a project in it, the shortest period applies. Returns the number of deleted files.
+ * Deletes files with calls that have reached the end of their project's retention period. If we can't read all of a
+ * file, or can't find a project in it, we use the shortest period. Returns how many files were deleted.
  */
 export async function deleteExpired(dataDir: string, periods: readonly { projectId: string; before: Date }[]): Promise<number> {
   if (periods.length === 0) return 0;
@@ -137,7 +141,10 @@ async function orNullWhenMissing<Result>(reading: Promise<Result>): Promise<Resu
   });
 }
 
-/** Finds the projects in a record's text, and for each of them the start time of the call if it's directly in front. */
+/**
+ * Finds the projects in the text of records. If the start time of a call is directly in front of its project, we return
+ * that as well.
+ */
 function findProjects(text: string): QuarantinedFile['calls'] {
   return Array.from(text.matchAll(/(?:"startedAt":(\d{1,16}),)?"projectId":"([0-9a-f-]{36})"/g), ([, startedAt, projectId = '']) => ({
     projectId,
@@ -146,17 +153,18 @@ function findProjects(text: string): QuarantinedFile['calls'] {
 }
 
 /**
- * Matches the project, the start and the subject in a record's `facts`. The repetition has an upper bound that no
- * subject reaches. Without it, a damaged record with megabytes after `"subject":"` would make the regex engine run out
- * of memory while backtracking. The lookahead doesn't consume the subject, because a truncated subject can run into the
- * next field.
+ * Matches the project, the start and the subject in the `facts` of a record. The number of repetitions is limited, but
+ * no subject reaches that limit. Without it, a damaged record with megabytes after `"subject":"` would make the regex
+ * engine run out of memory while backtracking. We match the subject in a lookahead, because a truncated subject can run
+ * into the next field.
  */
 const factsMember =
   /"projectId":(?:"(?<projectId>[0-9a-f-]{36})")?|"startedAt":(?<startedAt>\d{1,16})?|"subject":(?=(?<subject>"(?:[^"\\]|\\.){0,4096}"))/g;
 
 /**
- * Finds each subject with the project and start time before it. We search the text because records can be damaged or
- * come from other versions. If we can't read when a call started, we assume that it's older than any erasure.
+ * Finds all subjects, each with the project and start time in front of it. We search the text instead of parsing it,
+ * because records can be damaged or come from other versions. If we can't read when a call started, we assume that it's
+ * older than any erasure.
  */
 function findSubjects(text: string): { readonly subject: string; readonly projectId: string; readonly startedAt: number }[] {
   let [projectId, startedAt] = ['', 0];
@@ -189,7 +197,7 @@ export function createQuarantine(
   return {
     async addRecord(callId, raw) {
       if (!(await isAllowed(textOf(raw)))) return false;
-      // The id comes from the rejected record, so it could be invalid.
+      // A rejected record may have an invalid id.
       const name = callId !== null && isUuid(callId) ? callId : createHash('sha256').update(raw).digest('hex');
       await files.write(join(folder, `${name}.record`), raw);
       return true;

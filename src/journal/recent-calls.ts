@@ -1,13 +1,13 @@
 /**
- * Keeps settled calls that are in the journal but not in the database yet, so that the drain doesn't have to read them
- * back from disk. Once they exceed `maxBytes`, e.g. during a database outage, we stop adding calls, and the drain reads
- * that part of the journal from disk.
+ * Keeps settled calls in memory until they're in the database, so that the drain doesn't have to read them back from
+ * the journal. If they need more than `maxBytes`, e.g. during a database outage, we stop adding calls, and the drain
+ * has to read those from disk.
  */
 import type { SettledCall } from '../core/call.ts';
 import { countNewBytes } from '../core/repeated-parts.ts';
 import { batchSize } from '../db/row-batches.ts';
 
-/** Part of a segment, and the settled calls in it. */
+/** A part of a segment, with the settled calls in it. */
 export interface WrittenRange {
   readonly segment: number;
   readonly start: number;
@@ -18,25 +18,25 @@ export interface WrittenRange {
 interface KeptRange extends WrittenRange {
   end: number;
   readonly calls: SettledCall[];
-  /** How much memory the calls need. That can be much more than in the segment (`shared-bytes.ts`). */
+  /** How much memory the calls need. In the segment, they may be much smaller (`shared-bytes.ts`). */
   bytes: number;
   newBytes: number;
-  /** True if the calls of this range are being stored, because `next` has returned it. */
+  /** True if `next` has returned this range, so its calls are being stored. */
   isTaken: boolean;
 }
 
 export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; batchBytes: number }) {
   let ranges: KeptRange[] = [];
   let bytes = 0;
-  /** The total size of the ranges that `next` hasn't returned yet. */
+  /** The totals of all ranges that `next` hasn't returned yet. */
   let waiting = { bytes: 0, newBytes: 0, calls: 0 };
 
   return {
-    /** True if there are enough calls left for a full batch. */
+    /** True if enough calls are waiting for a full batch. */
     get isBatchFull(): boolean {
       return waiting.calls >= batchSize || waiting.newBytes >= batchBytes || waiting.bytes >= maxBytes / 4;
     },
-    /** Adds the calls of a write. Call this in the same order in which the writes are in the journal. */
+    /** Adds the calls of a write. The order has to be the same as in the journal. */
     add({ segment, start, end, calls }: WrittenRange): void {
       let [added, newBytes] = [0, 0];
       for (const { content } of calls) {
@@ -59,8 +59,8 @@ export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; 
       }
     },
     /**
-     * Returns the next range of records, starting at `offset` or later. `calls` is null if they have to be read from
-     * disk. In that case the range ends at `maxEnd` at the latest.
+     * Returns the next range of records from `offset` on. If they aren't in memory, `calls` is null and you have to
+     * read them from disk. The range then ends at `maxEnd` or earlier.
      */
     next(segment: number, offset: number, maxEnd: number): { readonly end: number; readonly calls: readonly SettledCall[] | null } {
       const range = ranges.find((kept) => kept.segment === segment && kept.start >= offset);

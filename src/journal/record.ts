@@ -19,8 +19,8 @@ export interface AttemptStart {
 }
 
 /**
- * A record of the journal. `facts` is the metadata as JSON. You can pass it if you already have it, so that it isn't
- * encoded again.
+ * A record of the journal. If you already have its metadata as JSON, pass that as `facts`, so that we don't have to
+ * encode it again.
  */
 export type JournalRecord =
   | {
@@ -34,10 +34,10 @@ export type JournalRecord =
       readonly kind: 'settled';
       readonly call: SettledCall;
       readonly facts?: string | undefined;
-      /** True if we couldn't read the call's text, because the record refers to bytes that we can't find. */
+      /** True if the call's text is missing, because the record refers to bytes that we couldn't find. */
       readonly isIncomplete?: boolean;
     }
-  /** A record without content, which we write to find out whether the disk accepts writes again. */
+  /** An empty record that we write to find out if the disk accepts writes again. */
   | { readonly kind: 'probe' };
 
 export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
@@ -47,10 +47,10 @@ export function encodeRecord(record: JournalRecord): Buffer[] {
 }
 
 /**
- * Formats a record's JSON in parts. For compatibility, the metadata is stored as `facts` and the response as `answer`.
+ * Returns the JSON of a record, in parts. For compatibility, the metadata is named `facts` and the response `answer`.
  *
- * If the record has a shared body, its `content` is null and the actual content is in `shared`. A release that doesn't
- * know shared bodies then stores the call with its tokens and cost, but without its text.
+ * If the record has a shared body, its `content` is null and the actual content is in `shared`. If the record is read
+ * by a release that doesn't know shared bodies, it stores the call with its tokens and cost, but without its text.
  */
 export function formatRecord(record: JournalRecord, body: SharedBody | null = null): readonly string[] {
   if (record.kind === 'opened') {
@@ -212,7 +212,7 @@ const recordSchema = z.discriminatedUnion('kind', [
     facts: metadataSchema,
     result: resultSchema,
     content: contentSchema.nullable(),
-    /** Only present if `shared-bytes.ts` couldn't expand the record. */
+    /** Only present if `shared-bytes.ts` failed to expand the record. */
     shared: z.unknown().optional(),
   }),
   z.object({ kind: z.literal('probe') }),

@@ -25,8 +25,8 @@ export interface Recovery {
   /** Runs immediately, and then every `intervalMs`. Doesn't wait for the first run to end. */
   start(): void;
   /**
-   * Recovers all abandoned journals once and returns how many there were. If any of them fail, it rejects with their
-   * errors.
+   * Recovers all abandoned journals once and returns how many there were. If that fails for some of them, this rejects
+   * with all of the errors.
    */
   recover(): Promise<number>;
   stop(): Promise<void>;
@@ -36,12 +36,13 @@ export interface Recovery {
 export interface RecoveryOptions extends StoringOptions {
   /** The journal of this process, which recovery skips. */
   readonly ownId: string;
-  /** The journal that this process has just closed. We recover it as part of the shutdown. */
+  /** A journal that this process has just closed, if we're shutting down and want to recover it ourselves. */
   readonly closedId?: string;
   readonly intervalMs?: number;
   readonly estimateCost?: EstimateCost;
   /**
-   * Called once all calls of a dead process are stored. This is when its leases can be released. Must be idempotent.
+   * Called once all calls of a dead process have been stored, so that its leases can be released. It may be called
+   * again, so it has to be idempotent.
    */
   readonly onRecovered?: (journalId: string) => Promise<void>;
 }
@@ -55,13 +56,13 @@ interface Takeover {
   offset: number;
 }
 
-/** Appended to the name of a folder that's about to be deleted. */
+/** The suffix of a folder that we're about to delete. */
 const recoveredSuffix = '.recovered';
 const recoverOnceTimeoutMs = 5_000;
 
 /**
- * Recovers what's left in our own journal during an orderly shutdown, e.g. interrupted calls and records that the drain
- * hasn't stored. This stops after five seconds and leaves the rest to the next process.
+ * Recovers what's left in our own journal when we shut down properly, e.g. interrupted calls and records that the drain
+ * hasn't stored. We spend no more than five seconds on this, and leave the rest to the next process.
  */
 export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journalId: string): Promise<void> {
   const { files = nodeFileSystem } = options;
@@ -79,7 +80,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   const quarantine = createQuarantine(dataDir, options.isErased, files);
   const batches = createBatchStore({ database, store, beforeStore, quarantine, logger, failpoint });
   const takeovers = new Map<string, Takeover>();
-  /** Journals recovered by the last run. */
+  /** How many journals the last run has recovered. */
   let finished = 0;
   let isCallerWaiting = false;
 
@@ -96,7 +97,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
         finished += 1;
       } catch (error) {
         errors.push(error);
-        // Without the database, recovering the remaining journals would fail as well. Any other problem only concerns
+        // If the database is down, recovering the other journals would fail as well. Any other problem only concerns
         // this folder, so go on with the next one.
         if (isConnectionError(error)) break;
       }
@@ -106,8 +107,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   };
 
   /**
-   * Deletes the folders of recovered journals. They have been renamed, and are left over if the recovery died before it
-   * had deleted them. Returns the errors, because these folders can contain text that was erased in the meantime.
+   * Deletes folders of journals that have been recovered. They've already been renamed, but the recovery died before it
+   * could delete them. Returns the errors, because these folders can contain text that was erased in the meantime.
    */
   const deleteLeftovers = async (names: readonly string[]): Promise<unknown[]> => {
     const leftovers = names.filter((name) => name.endsWith(recoveredSuffix));
@@ -115,7 +116,9 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return deletions.flatMap((deletion) => (deletion.status === 'rejected' ? [deletion.reason] : []));
   };
 
-  /** Returns null if the journal's owner is alive, or if another recovery has removed the journal in the meantime. */
+  /**
+   * Returns null if the owner of the journal is alive, or if another recovery has removed the journal in the meantime.
+   */
   const takeOver = async (journalId: string): Promise<Takeover | null> => {
     const folder = join(journalFolder, journalId);
     if (!files.exists(folder)) return null;
@@ -130,9 +133,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return takeover;
   };
 
-  /**
-   * Stores and deletes everything in the folder. If an earlier run has failed halfway, this continues at that point.
-   */
+  /** Stores everything in the folder and deletes it. If an earlier run has failed halfway, we go on from there. */
   const finish = async (takeover: Takeover, signal: AbortSignal): Promise<void> => {
     const { journalId, folder, lock, unfinished } = takeover;
     for (const segment of segmentNumbers(await files.list(folder))) await drainSegment(takeover, segment, signal);
@@ -141,8 +142,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     await batches.storeAll(unknown);
     await onRecovered?.(journalId);
     failpoint('before remove');
-    // Deleting the files takes a while, and another recovery could lock and read the folder in the meantime. Renaming
-    // the folder first prevents this.
+    // Deleting the files takes a while, and in the meantime another recovery could lock and read the folder. So we
+    // rename the folder first.
     const renamed = `${folder}.${randomUUID()}${recoveredSuffix}`;
     await files.rename(folder, renamed);
     failpoint('after rename');
@@ -170,8 +171,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       for (const { metadata } of stored) takeover.unfinished.settled(metadata.id);
       takeover.offset = window.nextOffset;
       if (window.end === 'more' || window.end === 'end') continue;
-      // A crash can leave a truncated record. We ignore it, because nobody was told that it had been written. Damaged
-      // data is kept for inspection.
+      // A crash can leave a truncated record. We ignore it, because we never told anybody that it had been written.
+      // Damaged data is kept for inspection.
       const lostBytes = size - window.nextOffset;
       logger.warn({ journal: takeover.journalId, segment, lostBytes, end: window.end }, 'journal segment of a dead process ends early');
       if (window.end === 'damaged') await quarantine.addSegment(takeover.journalId, segment, file);
@@ -182,7 +183,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   const loop = createBackgroundLoop({
     run: runOnce,
     intervalMs,
-    // A caller that waits in `recover` gets the error and reports it.
+    // If a caller is waiting in `recover`, it gets the error and reports it.
     onFailure: (err) => {
       if (!isCallerWaiting) logger.warn({ err }, 'journal recovery failed; retrying');
     },

@@ -1,5 +1,5 @@
 /**
- * Removes characters that PostgreSQL can't store from a call. Also strips texts from calls that the database rejects
+ * Removes characters from calls that PostgreSQL can't store, and strips the text from calls that the database rejects
  * anyway.
  */
 import {
@@ -32,7 +32,7 @@ export function sanitizeCall(call: SettledCall): SettledCall {
   return { metadata, result, content: isResponseChanged ? { ...call.content, response } : call.content };
 }
 
-/** Keeps ids, models and numbers. Removes the content, and all free text from the caller and from vendors. */
+/** Removes the content, and any free text from the caller and from vendors. Only ids, models and numbers are left. */
 export function stripText({ metadata, result }: SettledCall): SettledCall {
   const memory = { ...metadata.memory, subject: null };
   return { metadata: { ...metadata, memory, correlation: noCorrelation, plan: [] }, result: redactVendorMessages(result), content: null };

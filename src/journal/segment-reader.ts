@@ -1,6 +1,6 @@
 /**
- * Reads a segment in windows of limited size. Even with a long backlog, we only need memory for one window (or one
- * record).
+ * Reads a segment in windows of limited size. No matter how long the backlog is, we only need memory for one window (or
+ * one record).
  */
 import type { JournalFileSystem } from './file-system.ts';
 import { decodeInTurns, type Frame, type FrameEnd, headerBytes } from './frame.ts';
@@ -9,15 +9,15 @@ import { expandFrame, mayShareBytes } from './shared-bytes.ts';
 export interface SegmentWindow {
   readonly frames: readonly Frame[];
   readonly nextOffset: number;
-  /** `more` means that there are more frames, and you can continue reading at `nextOffset`. */
+  /** `more` means that you can continue reading at `nextOffset`, because there are more frames. */
   readonly end: FrameEnd | 'more';
 }
 
 const windowBytes = 4 * 1024 * 1024;
 
 /**
- * Reads complete frames between `offset` and `endOffset`. Returns at least one frame if there is a complete one, even
- * if it's larger than the window. If the file is shorter than `endOffset`, the last frame counts as truncated.
+ * Reads complete frames between `offset` and `endOffset`. If a frame is larger than the window, it's returned on its
+ * own. If the file ends before `endOffset`, the last frame counts as truncated.
  */
 export async function readWindow(
   files: JournalFileSystem,
@@ -35,7 +35,10 @@ export async function readWindow(
     decoded = await decodeInTurns(bytes);
   }
   let preceding: Buffer | null = null;
-  /** Reads bytes of an earlier frame. If that's not in this window, we read everything before it once. */
+  /**
+   * Reads bytes of an earlier frame. If it's in front of this window, we read everything up to the window, but only
+   * once.
+   */
   const readShared = async (at: number, length: number): Promise<Buffer> => {
     if (at >= offset) return bytes.subarray(at - offset, at - offset + length);
     preceding ??= await files.read(file, 0, offset);
@@ -47,7 +50,7 @@ export async function readWindow(
   for (const frame of decoded.frames) {
     const expanded = mayShareBytes(frame) ? await expandFrame(frame, readShared) : frame;
     expandedBytes += expanded.raw.length;
-    // Expanded frames are much longer than in the file, so a window can hold fewer of them.
+    // A frame can get much longer when it's expanded, so a window may hold fewer of them.
     if (frames.length > 0 && expandedBytes > Math.max(maxBytes, headerBytes)) return { frames, nextOffset, end: 'more' };
     frames.push(expanded);
     nextOffset += frame.raw.length;

@@ -1,13 +1,11 @@
 /**
- * Appends records to segment files with group commit. All records from one turn of the event loop share a buffer, a
- * promise and a write. The write is synchronous if `sync-writes.ts` allows it. Records that arrive during an
- * asynchronous write are written together afterwards.
+ * Appends records to segment files with group commit, i.e. all records from one turn of the event loop share a buffer,
+ * a promise and a write. If `sync-writes.ts` allows it, the write is synchronous. Records that arrive during an
+ * asynchronous write are then written together.
  *
- * If a write fails, we reject all of its records and truncate the segment to its last valid byte. If truncating fails
- * too, `bytes` still ends before the failed write. The next write starts a new segment, so a valid record never follows
- * a partial one.
- *
- * Records with a large body get a segment of their own (`large-records.ts`).
+ * If a write fails, all of its records are rejected, and we truncate the segment to its last valid byte. Even if that
+ * fails too, `bytes` still ends before the failed write. The next write starts a new segment, so a valid record never
+ * follows a partial one. Records with a large body get a segment of their own (`large-records.ts`).
  */
 import { join } from 'node:path';
 import type { SettledCall } from '../core/call.ts';
@@ -29,7 +27,7 @@ export interface Segment {
   readonly file: string;
   readonly createdAt: number;
   readonly bytes: number;
-  /** True for a closed segment, to which nothing is appended any more. */
+  /** True if the segment is closed, so that nothing can be appended to it. */
   readonly sealed: boolean;
 }
 
@@ -39,7 +37,7 @@ export interface SegmentWriterOptions {
   readonly clock: Clock;
   readonly segmentBytes: number;
   readonly sync: boolean;
-  /** Called after a record has been written. The sizes in `segments` don't include the record yet. */
+  /** Called when a record has been written. The sizes in `segments` don't include it yet. */
   readonly onWritten: (record: JournalRecord, segment: number) => void;
   /** Called after each write to a segment. */
   readonly onAppended: (range: WrittenRange) => void;
@@ -50,9 +48,14 @@ interface WriteGroup {
   readonly records: JournalRecord[];
   readonly frames: FrameBuffer;
   readonly written: PromiseWithResolvers<void>;
-  /** Request bodies with parts that later bodies may repeat. `offset` is where the attachment starts in `frames`. */
+  /**
+   * Request bodies that have parts which later bodies may repeat. `offset` is the position of the attachment in
+   * `frames`.
+   */
   bodies: { readonly body: Buffer; readonly shared: SharedBody | null; readonly offset: number }[];
-  /** The number of the segment that shared bodies of this group refer to. Null if there are none. */
+  /**
+   * The number of the segment to which the shared bodies of this group refer. Null if the group has no shared bodies.
+   */
   refersTo: number | null;
 }
 
@@ -70,7 +73,7 @@ interface EncodedRecord {
   readonly shared: SharedBody | null;
 }
 
-/** If `open` is set, the record's body can refer to bytes of that segment. */
+/** If there's an open segment, the record's body can refer to bytes in it. */
 function encode(record: JournalRecord, open: OpenSegment | null): EncodedRecord {
   const body = attachmentOf(record);
   const shared = body && open ? open.parts.share(body) : null;
@@ -80,14 +83,14 @@ function encode(record: JournalRecord, open: OpenSegment | null): EncodedRecord 
 export function createSegmentWriter(options: SegmentWriterOptions) {
   const { folder, files, clock, segmentBytes, sync, onWritten, onAppended, failpoint } = options;
   const allSegments: MutableSegment[] = [];
-  // This list can't grow much. Each call waits for its own record, and the number of parked calls is limited
+  // This list stays short, because each call waits for its own record, and the number of parked calls is limited
   // (`parked-calls.ts`).
   const pending: (WriteGroup | (() => Promise<void>))[] = [];
-  /** Recycled from a group that has been written. */
+  /** The buffer of a group that has been written, so that the next group can reuse it. */
   let spareFrames: FrameBuffer | null = null;
   let current: OpenSegment | null = null;
   let nextNumber = 1;
-  /** The file operation that's in progress, unless it's synchronous. */
+  /** The file operation in progress. Null if there's none, or if it's synchronous. */
   let working: Promise<void> | null = null;
   let isScheduled = false;
   const syncWrites = createSyncWrites();
@@ -114,10 +117,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     }
   };
 
-  /**
-   * Registers an asynchronous operation on the file. Records that arrive while it's running are written when it has
-   * ended.
-   */
+  /** Registers an asynchronous file operation. When it ends, we write the records that have arrived in the meantime. */
   const startWork = (work: Promise<void>): void => {
     working = work.finally(() => {
       working = null;
@@ -131,8 +131,8 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   const refersOnlyTo = ({ number }: Segment, { refersTo }: WriteGroup): boolean => refersTo === null || refersTo === number;
 
   /**
-   * Returns the group for the next record, or null if we need a new one. We start a new group when the last one is about
-   * as long as a segment, so that a single write can't contain too many large bodies.
+   * Returns the group to which we add the next record. When the last group has reached about the size of a segment,
+   * this returns null so that we start a new one. Otherwise a single write could contain too many large bodies.
    */
   const groupToFill = (): WriteGroup | null => {
     const last = pending.at(-1);
@@ -152,7 +152,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     if (body !== null && repeatedPartsOf(body).length > 0) bodies.push({ body, shared, offset });
   };
 
-  /** Encodes the group again if it refers to a segment other than the one that it's written to. */
+  /** If the group refers to a different segment than the one to which we write it, encodes it again. */
   const encodeFor = (group: WriteGroup, segment: Segment): void => {
     if (refersOnlyTo(segment, group)) return;
     group.frames.clear();
@@ -220,7 +220,9 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     group.written.reject(error);
   };
 
-  /** Adds a file that contains a single record. The current segment ends, because this one is newer. */
+  /**
+   * Adds a file that consists of a single record. The file is newer than the current segment, so that one ends here.
+   */
   const addLarge = async (path: string, record: JournalRecord, bytes: number): Promise<void> => {
     await sealCurrent();
     const segment = startSegment(true);
@@ -259,24 +261,24 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     const { segment, file } = current;
     current = null;
     segment.sealed = true;
-    // Everything is written by now (and flushed if `sync` is set), so an error can't lose anything.
+    // Everything has been written (and flushed, if `sync` is set), so we don't lose anything if this fails.
     await file.close().catch(() => undefined);
   };
 
   /**
-   * Called after a write has failed. It may have left partial bytes in the file, so we remove these and don't append
-   * anything to this segment.
+   * Called after a failed write, which may have left partial bytes in the file. We remove those bytes and don't append
+   * anything else to this segment.
    */
   const truncateCurrent = async (): Promise<void> => {
     if (!current) return;
     const { segment, file } = current;
-    // If we can't truncate the file, `bytes` still doesn't include the partial record, and recovery stops reading at
-    // that point.
+    // If we can't truncate the file, it doesn't matter much, because `bytes` doesn't include the partial record, and
+    // recovery stops reading when it gets there.
     await file.truncate(segment.bytes).catch(() => undefined);
     await sealCurrent();
   };
 
-  /** Runs `work` after all records that were appended before, and before those that are appended later. */
+  /** Runs `work` in between, i.e. after all records that have been appended so far and before all later ones. */
   const runInOrder = (work: () => Promise<void>): Promise<void> => {
     const done = Promise.withResolvers<void>();
     pending.push(() => work().then(done.resolve, done.reject));
@@ -294,7 +296,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     append(record: JournalRecord): Promise<void> {
       if (isClosed) return Promise.reject(new Error('the journal is closed'));
       const filling = groupToFill();
-      // All records of a group refer to the same segment.
+      // All records in a group have to refer to the same segment.
       const canShare = filling === null || filling.refersTo === null || filling.refersTo === current?.segment.number;
       const encoded = encode(record, canShare ? current : null);
       const bytes = (encoded.shared ? encoded.shared.attachment : encoded.body)?.length ?? 0;
@@ -308,7 +310,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     },
     /** Oldest first. */
     segments: (): readonly Segment[] => allSegments,
-    /** Writes pending records and seals the current segment, unless it's empty. */
+    /** Writes pending records and seals the current segment if it has any. */
     async seal(): Promise<void> {
       await largeRecords.written();
       await runInOrder(async () => {

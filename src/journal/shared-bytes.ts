@@ -1,10 +1,10 @@
 /**
- * Writes bytes that several request bodies share only once per segment. Agents resend their whole history with every
- * call, so nearly all of a body is usually in the segment already. A record then refers to these bytes by their position
- * in the file, and only its attachment is new.
+ * If several request bodies have bytes in common, we write these bytes only once per segment. Agents resend their whole
+ * history with each call, so nearly all of a body is usually in the segment already. The record then refers to these
+ * bytes by their position in the file, and its attachment only contains what's new.
  *
- * A record never refers to bytes outside its own segment. We delete segments as a whole, so everything that a record
- * needs exists as long as the record itself.
+ * A record never refers to bytes outside of its own segment. Segments are deleted as a whole, so everything that a
+ * record needs exists for as long as the record does.
  */
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
@@ -13,21 +13,21 @@ import { repeatedPartsOf } from '../core/repeated-parts.ts';
 import { encodeFrame, type Frame, headerBytes } from './frame.ts';
 
 /**
- * One piece of a request body. A number is the length of a piece that comes next in the record's attachment. A pair is
- * the offset and the length of bytes in the segment.
+ * A piece of a request body. If it's a number, the piece comes next in the record's attachment and has this length. If
+ * it's a pair, the piece is in the segment, at this offset and with this length.
  */
 type BodyPiece = number | readonly [offset: number, length: number];
 
 export interface SharedBody {
   readonly pieces: readonly BodyPiece[];
-  /** The bytes that aren't in the segment yet. */
+  /** The bytes that we couldn't find in the segment. */
   readonly attachment: Buffer;
 }
 
-/** Bytes of a segment, as alternating offsets and lengths. */
+/** Ranges of bytes in a segment. Offsets and lengths alternate. */
 type Ranges = readonly number[];
 
-/** The maximum number of parts that we remember per segment. Each takes up to a kilobyte. */
+/** The maximum number of parts that we remember per segment. Each of them needs up to a kilobyte. */
 const maxParts = 2_000;
 /** We write a body in full if it would have more pieces than this. */
 const maxPieces = 64;
@@ -41,7 +41,10 @@ export function createWrittenParts() {
   const written = new LRUCache<string, Ranges>({ max: maxParts });
 
   return {
-    /** Splits a body into bytes that are in the segment and new bytes. Returns null if it should be written in full. */
+    /**
+     * Splits a body into new bytes and those that are already in the segment. Returns null if the body should be
+     * written in full.
+     */
     share(body: Buffer): SharedBody | null {
       const parts = repeatedPartsOf(body);
       if (parts.length === 0) return null;
@@ -73,7 +76,7 @@ export function createWrittenParts() {
       const ranges = shared ? toRanges(shared.pieces, offset) : [offset, body.length];
       for (const { start, end, fingerprint } of repeatedPartsOf(body)) {
         const key = keyOf(end - start, fingerprint);
-        // If we've just written the whole body, its parts are in one piece, so we no longer need the old ones.
+        // If we've just written the whole body, its parts are contiguous, so these ranges are better than the old ones.
         if (shared === null || !written.has(key)) written.set(key, sliceRanges(ranges, start, end));
       }
     },
@@ -93,7 +96,7 @@ function toRanges(pieces: readonly BodyPiece[], offset: number): Ranges {
   });
 }
 
-/** Returns the ranges of a body's bytes from `start` to `end`. */
+/** Returns where to find the bytes from `start` to `end` of a body that's in `ranges`. */
 function sliceRanges(ranges: Ranges, start: number, end: number): Ranges {
   const slice: number[] = [];
   let at = 0;
@@ -113,17 +116,20 @@ const sharedSchema = z.looseObject({
   shared: z.object({ content: z.unknown(), pieces: z.array(z.union([offsetOrLength, z.tuple([offsetOrLength, offsetOrLength])])) }),
 });
 
-/** Occurs in the JSON of every record with a shared body. In a string, the quotes would be escaped. */
+/**
+ * Each record with a shared body contains this in its JSON. It can't occur within a string, because the quotes would be
+ * escaped there.
+ */
 const sharedMark = Buffer.from('"shared":{');
 
-/** Reports whether the frame may have a shared body. */
+/** Returns true if the frame might have a shared body. */
 export function mayShareBytes({ meta }: Frame): boolean {
   return meta.includes(sharedMark);
 }
 
 /**
- * Turns a frame with a shared body into one with the whole body. Returns other frames as they are. `read` returns bytes
- * of the segment, and fewer of them at its end.
+ * If the frame has a shared body, returns a frame with the whole body instead. `read` returns bytes of the segment, or
+ * fewer if the segment ends before that.
  */
 export async function expandFrame(frame: Frame, read: (offset: number, length: number) => Promise<Buffer>): Promise<Frame> {
   const parsed = sharedSchema.safeParse(parseJson(frame.meta.toString('utf8')));

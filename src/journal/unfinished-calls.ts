@@ -9,7 +9,7 @@ import type { AttemptStart, JournalRecord } from './record.ts';
 
 export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
 
-/** The usage that an unfinished call is charged for, estimated from its request. */
+/** What we charge for an unfinished call. It's estimated from the request. */
 export interface RequestedUsage {
   readonly tokens: Tokens;
   readonly units: Units;
@@ -21,7 +21,7 @@ export type EstimateCost = (model: string, requested: RequestedUsage) => number 
 
 export function createUnfinishedCalls(estimateCost: EstimateCost) {
   const calls = new Map<string, CallMetadata>();
-  // Attempts may come before their call, because the `opened` record can have been copied to a newer segment.
+  // We may see an attempt before its call, because the `opened` record may have been copied to a newer segment.
   const attempts = new Map<string, Map<number, AttemptStart>>();
 
   const addAttempts = (callId: string, starts: readonly AttemptStart[]): void => {
@@ -44,7 +44,7 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
         outcome: 'unknown',
         status: 500,
         code: null,
-        // Any candidate may have responded. We assume it was the last one and charge its price.
+        // Any of the candidates may have responded. We assume it was the last one, so we charge its price.
         model,
         cache: null,
         tokens,
@@ -73,8 +73,8 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
       attempts.delete(callId);
     },
     /**
-     * Settles what's left. The calls stay here until `settled` is called for them, so if storing fails we can repeat
-     * this.
+     * Settles all calls that are left. They're kept until `settled` is called for them, so if storing them fails you
+     * can call this again.
      */
     settleAll: (): SettledCall[] => [...calls.values()].map(settle),
   };
