@@ -1,7 +1,6 @@
 /**
- * Finds leases that are still held by dead processes whose journals haven't been recovered. Their quota isn't available
- * to anybody until the window ends or an operator releases the leases
- * (docs/architecture/ceilings.md#crashes-and-cut-off-processes).
+ * Finds leases of dead processes whose journals haven't been recovered. Nobody can use their quota until the window
+ * ends or an operator releases the leases (docs/architecture/ceilings.md#crashes-and-cut-off-processes).
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { Database, Queries } from '../db/database.ts';
@@ -9,15 +8,15 @@ import type { Logger } from '../observability/logger.ts';
 
 export interface AbandonedLeasesOptions {
   readonly database: Database;
-  /** Lists the ids of processes that sent a heartbeat within the last minute. */
+  /** Returns the ids of all processes that have sent a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
   readonly logger: Pick<Logger, 'error' | 'debug'>;
   readonly intervalMs?: number;
 }
 
 /**
- * We don't alert right away, because recovery usually takes less than a minute if another process can reach the
- * journal. It takes longer if there's a large backlog or the host is restarting.
+ * Don't alert right away. If another process can reach the journal, recovery usually takes less than a minute, unless
+ * there's a large backlog or the host is restarting.
  */
 const checksBeforeAlert = 3;
 const checksBetweenAlerts = 60;
@@ -26,7 +25,7 @@ const leasesOfOpenWindows = `limit_leases l join limit_counters c on c.id = l.co
       where l.amount > 0 and (c.window_end is null or c.window_end > now())`;
 
 export function createAbandonedLeases({ database, listLiveProcesses, logger, intervalMs = 60_000 }: AbandonedLeasesOptions) {
-  /** Consecutive checks in which a dead process still had leases, by process id. */
+  /** For each dead process, the number of checks in a row in which it still had leases. */
   let seen: ReadonlyMap<string, number> = new Map();
 
   const loop = createBackgroundLoop({
@@ -51,12 +50,12 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
   return {
     start: loop.start,
     stop: loop.stop,
-    /** Lists the ids of processes that we've logged an alert for. */
+    /** Returns the ids of the processes for which we've logged an alert. */
     list: (): string[] => [...seen].flatMap(([process, checks]) => (checks < checksBeforeAlert ? [] : process)),
   };
 }
 
-/** Counts leases in open windows whose process hasn't sent a heartbeat for `livenessTimeoutMs`, for metrics. */
+/** A metric. Counts the leases in open windows whose process hasn't sent a heartbeat for `livenessTimeoutMs`. */
 export async function countOwnerlessLeases(queries: Queries, livenessTimeoutMs: number): Promise<number> {
   const [row] = await queries.query<{ leases: number }>(
     `select count(*)::integer as leases

@@ -1,10 +1,11 @@
 /**
- * Decides whether a call is admitted. While a call runs, we reserve its upper bound on each of its ceilings, because
- * concurrent calls would overspend if we only checked. When the call ends, we replace the reservation with the actual
- * usage, which the database counts when the call's row is stored. All of this is synchronous as long as the local quota
- * lasts. If the quota store is unavailable, the configuration decides what happens.
+ * Decides whether a call is admitted. It wouldn't be enough to check the ceilings, because concurrent calls would
+ * overspend. So while a call runs, we reserve its upper bound on each of its ceilings. When the call ends, its actual
+ * usage takes the place of the reservation, and the database counts it when the call's row is stored. As long as
+ * there's enough local quota, all of this is synchronous. If the quota store is unavailable, the configuration decides
+ * what happens.
  *
- * A call belongs to the window in which it started. The time is part of its id and its row.
+ * A call belongs to the window in which it started, which we know from its id and its row.
  *
  * @see docs/architecture/ceilings.md
  */
@@ -32,34 +33,37 @@ export interface AdmissionRequest {
 
 export interface Admission {
   /**
-   * Admits a call. Ceilings are checked in the order key, application, project, and the first one that denies the call
-   * makes this throw.
+   * Admits a call. We check the ceilings of the key first, then those of the application, and then those of the
+   * project. If one of them denies the call, this throws.
    */
   admit(request: AdmissionRequest): Promise<Reservation>;
   /**
-   * Checks whether this process is refusing calls because the store is down and the deployment's policy is `refuse`.
-   * This is true after `refusalsInRow` consecutive refusals. Calls without ceilings, and calls that fit into a lease,
-   * are still admitted.
+   * Returns true if this process is refusing calls because the store is down and the deployment's policy is `refuse`.
+   * We notice this after `refusalsInRow` refusals in a row. Calls without ceilings, and calls for which a lease has
+   * enough quota, are still admitted.
    */
   isRefusing(): boolean;
-  /** Returns how many calls were refused because we couldn't check their ceilings, by reason. */
+  /** Counts the calls that we've refused because we couldn't check their ceilings, by reason. */
   uncheckedRefusals(): Readonly<Record<UncheckedRefusal, number>>;
-  /** Call this after the database has stored these calls and added their usage to the counters. */
+  /** Call this when the database has stored these calls and added their usage to the counters. */
   commit(calls: readonly SettledCall[]): void;
-  /** Call this if the database will never store this call. Its usage won't be counted, so its debit is undone. */
+  /**
+   * Call this if the database is never going to store this call. We then undo its debit, because its usage won't be
+   * counted.
+   */
   revert(call: SettledCall): void;
   /**
-   * Call this if other processes may have treated this one as dead and revoked its leases. We stop granting quota until
-   * the database has confirmed that the leases still exist.
+   * Call this if other processes may have treated this one as dead and revoked its leases. We don't grant any quota
+   * then until the database has confirmed that the leases still exist.
    */
   verifyLeases(): void;
-  /** Returns how much of the counter the running calls of this process have reserved. */
+  /** Returns how much of the counter is reserved for running calls of this process. */
   reservedFor(counter: CounterKey): number;
   readonly leases: LeaseStore;
   start(): Promise<void>;
   /**
-   * Returns all quota that isn't reserved to the database. Quota that running calls have reserved is released later,
-   * when the journal is recovered.
+   * Returns all quota to the database, except for what running calls have reserved. That part is released later, when
+   * the journal is recovered.
    */
   stop(): Promise<void>;
 }
@@ -70,14 +74,14 @@ export interface AdmissionOptions {
   readonly logger: Logger;
   /** The id of this process's journal. */
   readonly process: string;
-  /** The store-down policy that applies if neither the key nor its project has one. */
+  /** The store-down policy for keys that don't have their own, if their project doesn't have one either. */
   readonly onStoreDown: () => StoreDownPolicy;
   /**
-   * Called if another process needs quota from one of our counters. Usage of settled calls can't be returned until the
-   * database has counted it, so this is a good time to store them.
+   * Called if another process needs quota from one of our counters. This is a good time to store settled calls, because
+   * we can't return their part of the quota until the database has counted them.
    */
   readonly onQuotaRequested?: () => void;
-  /** By default, leases are in the tables of `database`. */
+  /** If you don't set this, the leases are stored in `database`. */
   readonly leases?: LeaseStore;
 }
 
@@ -85,11 +89,11 @@ const cleanupIntervalMs = 60_000;
 const maintenanceIntervalMs = 1_000;
 const stopTimeoutMs = 2_000;
 const returnWaitMs = 150;
-/** How long we poll for requests from other processes if we may have missed notifications. */
+/** How long we poll for other processes' requests after we may have missed notifications. */
 const pollingMs = 20_000;
 const pollIntervalMs = 250;
 /**
- * If this many calls in a row are refused, hardly any calls are getting through, so we report the process as refusing.
+ * After this many refusals in a row, we report the process as refusing, because hardly any calls are getting through.
  */
 const refusalsInRow = 10;
 
@@ -109,8 +113,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const quotasById = new Map<number, CounterQuota>();
   const published = new Map<number, number>();
   /**
-   * Counters that another process asked for quota within the last second, when we had none. We may be about to lease
-   * some, so remember the request.
+   * Counters for which another process has requested quota within the last second, while we had none. We remember the
+   * request because we may be just about to lease some.
    */
   const requested = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
@@ -143,7 +147,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return quota;
   };
 
-  /** Returns the id of the quota's counter, and registers the quota under it so that `commit` can look it up. */
+  /**
+   * Returns the id of the quota's counter. Also makes a note of which quota has this id, because `commit` looks it up.
+   */
   const counterIdOf = (quota: CounterQuota): number | null => {
     const id = quota.counterId();
     if (id !== null) quotasById.set(id, quota);
@@ -169,8 +175,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 
   /**
-   * Publishes how much quota this process's running calls have reserved, so that other processes can report it. Runs
-   * once per maintenance interval.
+   * Publishes once per maintenance interval how much the running calls of this process have reserved, so that other
+   * processes can report it.
    */
   const publishing = createBackgroundLoop({
     async run() {
@@ -220,8 +226,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     const chosen = onBudgetStoreDown ?? project.onBudgetStoreDown ?? null;
     const policy = chosen ?? onStoreDown();
     if (policy === 'allow') return unmetered.quotaFor(counter);
-    // Only count refusals that the default policy causes. If the key or project has its own `refuse` policy, other
-    // calls of this process may still be admitted.
+    // Don't count refusals if the key or the project has its own `refuse` policy, because calls of other keys may still
+    // be admitted.
     if (chosen === null) refusals += 1;
     return null;
   };
@@ -261,8 +267,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const stopped = [publishing.stop(), polling.stop(), health.stop()];
       await listening?.stop();
       listening = null;
-      // Don't wait for long if the database doesn't respond. Recovery of the journal revokes whatever we haven't
-      // returned.
+      // If the database doesn't respond, don't wait for it for long. Whatever we haven't returned is released when the
+      // journal is recovered.
       const closed = Promise.all([...stopped, ...[...quotas.values()].map((quota) => quota.close())]);
       await withTimeout(closed, stopTimeoutMs, () => undefined);
     },

@@ -1,9 +1,9 @@
 /**
- * Manages this process's quota from one counter. As long as the lease is large enough, reservations are immediate.
- * Otherwise we acquire more quota, with a single statement for all waiting calls. An exhausted lease isn't a reason to
- * deny a call. We only deny it if the database says so.
+ * Manages the quota that this process has from one counter. As long as the lease is large enough, reservations are
+ * immediate. If it isn't, we acquire more quota, with a single statement for all waiting calls. An exhausted lease
+ * isn't a reason to deny a call. Only the database can decide that.
  *
- * This is a state machine (`quota-state.ts`). For each state there's a function below that executes a statement and
+ * This is a state machine (`quota-state.ts`). For each state, there's a function below that executes a statement and
  * returns the next state.
  */
 import type { ConsumedAmount } from '../core/call.ts';
@@ -22,9 +22,9 @@ export type CounterQuota = ReturnType<typeof createCounterQuota>;
 export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'> {
   readonly counter: LimitedCounter;
   readonly health: StoreHealth;
-  /** How long we wait for other processes to return available quota. */
+  /** How long to wait for quota that other processes may return. */
   readonly returnWaitMs: () => number;
-  /** True if another process wanted quota of this counter recently and we couldn't give any. */
+  /** True if another process has recently asked for quota of this counter and we couldn't give it any. */
   readonly isRequested: (counterId: number) => boolean;
   readonly onTransition?: (from: QuotaState, to: QuotaState) => void;
 }
@@ -32,11 +32,11 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
 const unavailable: ReserveResult = { kind: 'unavailable' };
 
 const idleMs = 10_000;
-/** How long we keep a minute's quota after that minute ends, because other processes may have slower clocks. */
+/** After a minute has ended, we keep its quota for this long, because the clocks of other processes may be slower. */
 const keptMs = 5_000;
 /**
- * We lease quota for the next minute when between 2 and 8 seconds of the current one are left. The time varies per key,
- * so that keys don't all do it at once.
+ * When between 2 and 8 seconds of a minute are left, we lease quota for the next one. How many seconds it is depends on
+ * the key, so that keys don't all do it at the same time.
  */
 const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 
@@ -57,40 +57,37 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       removing: () => lease.remove().then(() => 'idle'),
     },
     onFailure() {
-      mustReconcile = true; // already logged by `health`
+      mustReconcile = true; // `health` has already logged the error.
     },
     onIdle: startWork,
     onTransition,
   });
   let { limit, readAt } = counter;
-  /** True if another process may have revoked our lease. We then have to ask the database before we grant anything. */
+  /** True if another process may have revoked our lease. Before we grant anything, we have to ask the database. */
   let mustVerify = false;
-  /** True if a statement failed and we don't know whether the database executed it. */
+  /** True if a statement has failed, so that we don't know if the database has executed it. */
   let mustReconcile = false;
   let mustReturn = false;
   /**
-   * True if we leased our quota under a higher ceiling. It's frozen until the database has granted quota under the
-   * current one.
+   * Set if the ceiling has been lowered since we leased our quota. We don't use this quota until the database has
+   * granted some under the new ceiling.
    */
   let isLeaseTooLarge = false;
-  /** Set once we've asked other processes to return quota for the call at the head of the queue. */
+  /** True if we've already asked other processes to return quota for the first call in the queue. */
   let hasRequestedReturn = false;
   /**
-   * True if the last denial was caused by reservations of running calls, in this process or in others. Such a call can
-   * succeed once they end.
+   * True if the last call was only denied because running calls have reserved quota, in this process or in others. A
+   * retry can succeed once these calls end.
    */
   let wasHeldByCalls = false;
   let usedAt = performance.now();
 
   return {
-    /** Returns the id of the counter's row in `limit_counters`. Null before the first lease. */
+    /** Returns the id of the counter's row in `limit_counters`, or null if we've never had a lease. */
     counterId: (): number | null => lease.counterId,
     reserved: (): number => lease.quota.reserved,
     wasHeldByCalls: (): boolean => wasHeldByCalls,
-    /**
-     * True if this counter can be forgotten without losing anything, because we hold no quota for it here or in the
-     * database.
-     */
+    /** True if we can forget this counter, because we hold no quota of it, neither here nor in the database. */
     isEvictable: (): boolean =>
       lease.quota.leased === 0 &&
       lease.quota.isIdle &&
@@ -99,14 +96,14 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       lease.counterId === null &&
       !mustReconcile,
     /**
-     * Reserves `bound`. If less than that is left in total, this reserves what's left. Only returns a promise if we
-     * have to ask the database.
+     * Reserves `bound`, or whatever is left if nobody can give us more. Only returns a promise if we have to ask the
+     * database.
      */
     reserve(bound: number, current: LimitedCounter): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
-      // A call can carry outdated limits if it was queued, is being extended or arrived slowly. So we only adopt limits
-      // that are newer than ours.
+      // The limits of a call can be outdated, e.g. because it was queued, is being extended or arrived slowly. So we
+      // only adopt limits that are newer than ours.
       if (current.readAt > readAt) {
         readAt = current.readAt;
         if (current.limit !== limit) changeLimit(current.limit);
@@ -123,43 +120,48 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       return result;
     },
     /**
-     * Called when a call ends, with what it has really used. Returns how much to debit from the lease, or null if the
-     * lease was revoked or there's none.
+     * Call this when a call ends, with its actual usage. Returns how much to debit from the lease. If there's no lease,
+     * or it has been revoked, returns null.
      */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      // Without a lease, nothing was reserved here, and we don't know which counter to debit.
+      // Without a lease, we haven't reserved anything here, and don't know which counter to debit.
       if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
       return amount;
     },
-    /** Call this once a call's usage is counted in the database. */
+    /** Call this when the database has counted the usage of a call. */
     commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(amount, owed);
-      // The overdraft is part of the counter now, so it's no longer counted twice. A cached denial may have been caused
-      // by that, so drop it.
+      // Until now, the overdraft has been deducted from the limit, which may have caused the cached denial. It's part
+      // of the counter now, so drop the denial.
       if (owed > 0) queue.clearDenial();
     },
-    /** Call this if the database will never count a call's usage. The call's debit is then undone. */
+    /** Call this if the database is never going to count the usage of a call, so that we undo the debit. */
     revert({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.revert(amount, owed);
       onQuotaChanged();
     },
-    /** Called if our lease may have been revoked. We don't grant anything until the database has confirmed it. */
+    /**
+     * Call this if our lease may have been revoked. We don't grant anything then until the database has confirmed it.
+     */
     markUnverified(): void {
       mustVerify = true;
     },
     /**
-     * Returns available quota to the database because another process needs it. For a while after this, we don't lease
+     * Another process needs quota, so return what's available to the database. For a while after this, we don't lease
      * more than we need.
      */
     returnUnused(): void {
       policy.contend();
       onQuotaChanged();
     },
-    /** Creates the counter of the next minute if this one was used recently and is about to end. Otherwise null. */
+    /**
+     * If this counter is for a minute that's about to end, and was used recently, returns the counter of the next
+     * minute. Otherwise, returns null.
+     */
     nextCounter(now: number): LimitedCounter | null {
       const { window, start, end } = key;
       if (window !== 'minute' || end === null || now < start || now >= end) return null;
@@ -167,13 +169,13 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       if (end - now > leadMs || performance.now() - usedAt > idleMs) return null;
       return counterAt({ ...key, start: end, end: end + minuteMs }, limit, readAt);
     },
-    /** Leases quota in advance for a window that begins in `aheadMs`, unless we already have some. */
+    /** Leases quota for a window that's going to begin in `aheadMs`, unless we already have some. */
     prepare(aheadMs: number): void {
       if (lease.quota.leased > 0 || health.isDown || mustVerify || !policy.mayPrefetch()) return;
       usedAt = performance.now() + aheadMs;
       state.start('prefetching');
     },
-    /** Does the counter's periodic work. Call this once per second with the clock's current time. */
+    /** Call this once per second with the current time. It does whatever has to be done regularly. */
     maintain(now: number): void {
       if (state.current() !== 'idle' || (lease.counterId === null && !mustReconcile)) return;
       const { isIdle } = lease.quota;
@@ -189,7 +191,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
         startWork();
       }
     },
-    /** Returns the available quota to the database. Resolves when that's done. */
+    /** Returns available quota to the database, and resolves when that's done. */
     async close(): Promise<void> {
       mustReturn = true;
       startWork();
@@ -224,11 +226,10 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (queue.first() !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
-    // The last reservation ended while our statement ran. The statement still took it into account and held something
-    // back, so try again.
+    // When our statement was executed, there was still a reservation, so it held something back. The reservation has
+    // ended in the meantime, so try again.
     if (grant.heldByOthers === 0 && reserved === 0 && !takesRemainder) return nextTask();
-    // If no call has a reservation, the first waiting call gets everything that's left, even if it needs more than
-    // that.
+    // If there are no reservations, the first waiting call gets everything that's left, even if it needs more.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
       queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));
     else {
@@ -260,16 +261,16 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   async function reconcile(): Promise<'idle'> {
     mustReconcile = false;
-    // A response to our first acquire statement may have got lost, so we could have a lease that we don't know of. This
-    // one looks for the counter without acquiring anything.
+    // If the response to our first acquire statement got lost, we could have a lease that we don't know of. This
+    // statement finds the counter without acquiring anything.
     if (lease.counterId === null) await lease.acquire({ limit, need: 1, demand: 0, defaultGrant: 0, takesRemainder: false });
     await lease.reconcile();
     return 'idle';
   }
 
   function nextTask(): QuotaTask | 'idle' {
-    // Another process wants our quota and no call is waiting for it here, so return it. This includes quota that we
-    // were granted just before the other process asked.
+    // Another process wants our quota, and none of our own calls is waiting for it. So return it, even if we were
+    // granted it just before the other process asked.
     if (queue.first() === undefined && policy.isContested() && lease.quota.available > 0) mustReturn = true;
     const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;
     if (queue.first() === undefined && !canReturn) return 'idle';
@@ -306,8 +307,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   /**
-   * Grants the available quota to waiting calls in the order in which they arrived. Calls that need more than what's
-   * left keep waiting.
+   * Grants the available quota to waiting calls, first come, first served. If a call needs more than what's left, it
+   * keeps waiting.
    */
   function grantWaiters(): void {
     if (mayGrant()) queue.resolveWhere(({ bound }) => lease.tryGrant(bound));
@@ -327,8 +328,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   /**
-   * Called when somebody has lowered the ceiling. We leased all of our quota under the old ceiling, including the part
-   * that running calls have reserved and may not use.
+   * Call this if somebody has lowered the ceiling. All of our quota was leased under the old one, including what
+   * running calls have reserved and might not use.
    */
   function markTooLarge(): void {
     isLeaseTooLarge = lease.quota.leased > 0;

@@ -1,7 +1,7 @@
 /**
- * Updates counters in the transaction that stores calls, so that a counter's `settled` always equals the sum of the
- * call rows in its window. Each call is counted on all counters of its key, application and project, even if it had no
- * reservation.
+ * Updates counters in the transaction that stores calls. That way, a counter's `settled` is always the sum of the call
+ * rows in its window. Each call is counted on all counters of its key, application and project, even if nothing was
+ * reserved for it.
  */
 import type { SettledCall } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -11,14 +11,14 @@ import { lockCounterCreation, tryLockCounterCreation } from '../db/locks.ts';
 import { toBatches, toColumns } from '../db/row-batches.ts';
 
 /**
- * How often `tryApplyCalls` tries to lock the counters, and how long it waits in between. Processes that acquire leases
- * usually hold a counter for a few milliseconds.
+ * `tryApplyCalls` tries to lock the counters this many times and waits this long in between. Processes that acquire
+ * leases usually lock a counter for a few milliseconds.
  */
 const [lockAttempts, lockPauseSeconds] = [10, 0.01];
 
 /**
- * Adds `calls`, which `tx` has just stored, to the counters, and deducts their usage from the leases. Waits for locked
- * counters, so don't call this while holding the conversations lock (see `db/locks.ts`).
+ * Adds `calls`, which have just been stored by `tx`, to the counters, and deducts their usage from the leases. If
+ * counters are locked, this waits for them, so don't call it while you hold the conversations lock (see `db/locks.ts`).
  */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
@@ -28,8 +28,9 @@ export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Pr
 }
 
 /**
- * Like `applyCalls`, but returns false if counters are still locked after a tenth of a second. Some of the locks may be
- * held by then. Do this last in the transaction, because it locks rows that other processes need to acquire leases.
+ * Like `applyCalls`, but gives up and returns false if counters are still locked after a tenth of a second. `tx` may
+ * hold some of the locks at that point. This should be the last thing that the transaction does, because it locks rows
+ * that other processes need to acquire leases.
  */
 export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<boolean> {
   if (calls.length === 0) return true;
@@ -43,7 +44,7 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
       }
     }
     if (attempt === lockAttempts) return false;
-    // PostgreSQL doesn't count a sleeping transaction as waiting for a lock, so this can't be part of a deadlock.
+    // This can't be part of a deadlock, because PostgreSQL doesn't count a sleeping transaction as waiting for a lock.
     await tx.query('select pg_sleep($1::float8)', [lockPauseSeconds]);
   }
 }
@@ -51,7 +52,7 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
 interface Usage {
   readonly projectIds: readonly string[];
   readonly consumed: readonly ConsumedSum[];
-  /** The ids of the calls, and those of the counters that they have leases of. */
+  /** The ids of the calls, and the ids of the counters from which they have leases. */
   readonly lockParameters: readonly [calls: string, counters: string];
 }
 
@@ -64,16 +65,16 @@ function toUsage(calls: readonly SettledCall[]): Usage {
   };
 }
 
-/** Runs after the locks were acquired, in a statement of its own, so that it sees the current rows. */
+/** This has to be a separate statement that runs after the locks were acquired, so that it sees the current rows. */
 async function countLocked(tx: Queries, { consumed }: Usage, sums: readonly CounterSum[]): Promise<void> {
   if (sums.length === 0) return;
   await tx.query(countCalls, [...toColumns(sums, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
 }
 
 /**
- * Applies up to 500 cost changes of stored calls to the counters. Do this last in the transaction `tx`, because it
- * locks rows that other processes need to acquire leases. Leases don't change, because the reservations of these calls
- * have long ended. Returns the change of each counter by its id.
+ * Adds up to 500 changes of stored costs to the counters. Leases stay the same, because the reservations of these calls
+ * ended long ago. This should be the last thing that `tx` does, because it locks rows that other processes need to
+ * acquire leases. Returns by how much each counter has changed, by its id.
  */
 export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<ReadonlyMap<number, number>> {
   const nonZero = changes.filter(({ nanos }) => nanos !== 0);
@@ -126,15 +127,15 @@ function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);
 }
 
-/** A loop, because `find` would allocate a closure for each amount. */
+/** We use a loop because `find` would allocate a closure for each amount. */
 function sumOf(sums: readonly ConsumedSum[], generation: number, process: string): ConsumedSum | undefined {
   for (const sum of sums) if (sum.generation === generation && sum.process === process) return sum;
   return undefined;
 }
 
 /**
- * Each window starts at a full minute, so it's enough to group the calls by minute. `spent` is a piece of SQL that
- * selects the rows and columns to count.
+ * All windows start at a full minute, so we can group the calls by minute. `spent` is the part of the SQL that selects
+ * the rows and columns to count.
  */
 const affectedCounters = (spent: string): string => `
   spent as (
@@ -161,8 +162,8 @@ const newCalls = affectedCounters(`
      where id = any($1::uuid[])`);
 
 /**
- * Locks the affected counters and returns how much the calls add to each. The amount is 0 if only the leases of a
- * counter change.
+ * Locks the counters that have to change, and returns how much the calls add to each of them. That's 0 if only the
+ * leases of a counter change.
  */
 const lockAffected = (option: '' | 'skip locked'): string => `
   with ${newCalls}, affected as (
@@ -188,7 +189,10 @@ const addToCounters = `
   update limit_counters c set settled = c.settled + changed.amount
     from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 
-/** Updates counters and leases. A lease that was revoked is skipped, because its counter no longer includes it. */
+/**
+ * Updates the counters and leases. We skip leases that have been revoked, because their amounts aren't part of the
+ * counters any more.
+ */
 const countCalls = `
   with lowered as (
     update limit_leases l set amount = l.amount - consumed.amount, debited = l.debited + consumed.amount

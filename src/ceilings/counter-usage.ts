@@ -1,29 +1,29 @@
-/** Reads how much of each counter is in use, by settled calls and by reservations of running ones. */
+/** Reads how much of each counter is in use, which includes both settled calls and the reservations of running ones. */
 import type { CeilingName } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
 import { type CounterKey, countersFor, formatCounterKey, type Limits } from './counters.ts';
 
-/** Usage in calls, tokens or nano-dollars, depending on the ceiling. */
+/** In calls, tokens or nano-dollars, depending on the ceiling. */
 export interface CounterUsage {
   readonly used: number;
-  /** How much running calls have reserved, based on the upper bounds of their usage. */
+  /** The sum of the upper bounds that running calls have reserved. */
   readonly reserved: number;
 }
 
 export interface UsageReaderOptions {
   readonly database: Database;
   /**
-   * Provides the reservations of this process, which are always current. Reservations of other processes can be a
-   * second old, because each process publishes its own once a second.
+   * Knows the current reservations of this process. Those of other processes can be a second old, because that's how
+   * often each process publishes its own.
    */
   readonly admission: Pick<Admission, 'reservedFor'>;
   readonly process: string;
 }
 
 /**
- * Returns the usage of a project's counters. The keys of the map are from `formatCounterKey`. A counter is missing if
- * no call has used it yet.
+ * Returns the usage of counters of a project. The map's keys are those of `formatCounterKey`. A counter that no call
+ * has used yet is missing.
  */
 export type ReadCounters = (projectId: string, keys: readonly CounterKey[]) => Promise<ReadonlyMap<string, CounterUsage>>;
 
@@ -48,8 +48,8 @@ export function createCounterReader({ database, admission, process }: UsageReade
 }
 
 /**
- * Returns a function that reads the usage of a key's ceilings and of its project's monthly cap. A counter is missing if
- * no call has used it yet.
+ * Returns a function that reads how much of a key's ceilings and of its project's monthly cap is in use. A counter that
+ * no call has used yet is missing.
  */
 export function createUsageReader(readCounters: ReadCounters) {
   return async function readUsage(

@@ -6,36 +6,33 @@ import { type Ceiling, type CeilingName, type StoreDownPolicy, type WindowKind, 
 
 export interface ProjectLimits {
   /**
-   * When we read these limits from the database, by `performance.now()`. The time is taken just before the read. If a
-   * counter is given different limits, it uses the newest.
+   * When we read these limits from the database (`performance.now()`, taken just before the read). It tells us which
+   * limits are newer if a counter is given different ones.
    */
   readonly readAt: number;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** Takes precedence over gateway.yaml, unless it's null. */
+  /** Takes precedence over gateway.yaml. Null if the project has no policy. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** The ceilings of each application, by name. Applications that aren't listed have no ceilings. */
+  /** The ceilings of applications by name. If an application isn't listed, it has no ceilings. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
 
 export interface Limits {
   readonly projectId: string;
-  /** The id of the key whose usage we count. For a rotated key, this is the id of the original key. */
+  /** The id of the key whose usage we count. After a rotation, that's the id of the original key. */
   readonly keyId: string;
   readonly source: string;
-  /** The key's own policy. It takes precedence over the project's policy unless it's null. */
+  /** Takes precedence over the project's policy. Null if the key has no policy. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /**
-   * The key's ceilings. `readAt` has the same meaning as in `ProjectLimits`. It's absent if the ceilings can never
-   * change.
-   */
+  /** The key's ceilings. For `readAt`, see `ProjectLimits`. It's absent if the ceilings can't change. */
   readonly key: Readonly<Record<CeilingName, Ceiling>> & { readonly readAt?: number };
   readonly project: ProjectLimits;
 }
 
 export type CounterScope = 'key' | 'source' | 'project';
 
-/** Identifies a row in `limit_counters`. */
+/** The columns that identify a row in `limit_counters`. */
 export interface CounterKey {
   readonly projectId: string;
   readonly scope: CounterScope;
@@ -53,15 +50,13 @@ export interface LimitedCounter {
   readonly readAt: number;
 }
 
-/** Returns true if a cost ceiling applies. With one, we can't send calls whose cost is unknown. */
+/** Returns true if there's a cost ceiling, because we then can't send calls whose cost we don't know. */
 export function hasCostCeiling({ key, source, project }: Limits): boolean {
   const application = project.applications.get(source)?.ceilings;
   return key.cost.limit !== null || (application?.cost.limit ?? null) !== null || project.monthlyCapNanos !== null;
 }
 
-/**
- * Returns the counters for the windows that contain `epochMs`. If a ceiling has no limit, there's no counter for it.
- */
+/** Returns the counters for the windows to which `epochMs` belongs. Ceilings without a limit don't have one. */
 export function countersFor({ projectId, keyId, source, key, project }: Limits, epochMs: number): readonly LimitedCounter[] {
   const counters: LimitedCounter[] = [];
   const add = (scope: CounterScope, scopeId: string, ceiling: CeilingName, { limit, window }: Ceiling): void => {
@@ -87,7 +82,7 @@ export function counterAt(key: CounterKey, limit: number, readAt: number): Limit
   return { key, name: formatCounterKey(key), limit, readAt };
 }
 
-/** Counters that a call used. Until one of their windows ends, other calls with the same limits can use them, too. */
+/** The counters of a call. Other calls with the same limits can use them as well, until one of the windows ends. */
 interface CurrentCounters {
   readonly limits: Limits;
   readonly from: number;
@@ -95,9 +90,9 @@ interface CurrentCounters {
   readonly counters: readonly LimitedCounter[];
 }
 
-/** Like `countersFor`, but caches the counters of each key until one of their windows ends or a ceiling changes. */
+/** Like `countersFor`, but caches the counters of each key until a window ends or a ceiling changes. */
 export function createCounterCache(): typeof countersFor {
-  // A changed key has a new ceilings object, so we can use that as the map key.
+  // If a key changes, it gets a new ceilings object, so the object can serve as the map key.
   const byKey = new WeakMap<Limits['key'], CurrentCounters>();
   return (limits, epochMs) => {
     const current = byKey.get(limits.key);
@@ -120,7 +115,7 @@ export function formatCounterKey({ projectId, scope, scopeId, ceiling, window, s
 }
 
 /**
- * Creates the error for a call that a ceiling denies. If `isLasting` is true, the response tells SDKs not to retry. See
+ * Creates the error for a call that's denied by a ceiling. `isLasting` makes the response tell SDKs not to retry. See
  * docs/api/reference.md#rate-limits-and-ceilings.
  */
 export function ceilingExceeded({ key, limit }: Pick<LimitedCounter, 'key' | 'limit'>, isLasting = false): GatewayError {
@@ -140,9 +135,7 @@ export function ceilingExceeded({ key, limit }: Pick<LimitedCounter, 'key' | 'li
   }
 }
 
-/**
- * Returns true if the window still lasts for at least a minute. That's the longest time that SDKs wait before a retry.
- */
+/** Returns true if the window won't end within a minute, which is the longest time that SDKs wait before a retry. */
 export function isOpenInAMinute({ end }: CounterKey, epochMs: number): boolean {
   return end === null || end - epochMs > minuteMs;
 }

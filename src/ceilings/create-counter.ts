@@ -1,20 +1,20 @@
-/** Creates a counter row, initialized with the usage of its window so far. */
+/** Creates counter rows, and initializes them with the usage of their window so far. */
 import { minIdAt } from '../core/ids.ts';
 import type { Database } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
 import type { CounterKey, CounterScope } from './counters.ts';
 
 /**
- * Limits how long a statement waits for a locked counter, because in the meantime it occupies one of the connections
- * for admission. Other statements only wait two seconds for a connection, so this has to be shorter, no matter how many
- * projects have locked counters. We set it per transaction because connection poolers share connections.
+ * Limits how long a statement waits for a locked counter. While it waits, it occupies one of the connections for
+ * admission, and other statements only wait two seconds for a connection. So this timeout has to be shorter, no matter
+ * how many projects have locked counters. It's set per transaction because connection poolers share connections.
  */
 export const limitLockWait = `select set_config('lock_timeout', '1500ms', true)`;
 
 /**
- * Creates a counter. It's initialized with the usage of its window, so if a ceiling is set in the middle of a month,
- * earlier calls count. We hold a lock so that no journal drain counts calls of the project between computing the sum
- * and inserting the row.
+ * Creates a counter that already includes the usage of its window. If a ceiling is set in the middle of a month,
+ * earlier calls count. We hold a lock from computing the sum to inserting the row, so that no journal drain counts
+ * calls of the project in between.
  */
 export async function createCounter(database: Database, counter: CounterKey): Promise<void> {
   const { projectId, scopeId, scope, start, end } = counter;
@@ -34,14 +34,14 @@ export async function createCounter(database: Database, counter: CounterKey): Pr
   });
 }
 
-/** Returns the parameters that identify a counter. Every statement about counters starts with these. */
+/** Returns the parameters that identify a counter. All statements about counters begin with them. */
 export function counterKeyValues({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): unknown[] {
   return [projectId, scope, scopeId, ceiling, window, new Date(start)];
 }
 
 /**
- * Sums up the usage in a window. For a minute we read the call rows. For longer windows we read the rollups, plus the
- * call rows that aren't in the rollups yet.
+ * Returns SQL that sums up the usage in a window. For a minute, it reads the call rows. For longer windows, it reads
+ * the rollups and adds the call rows that they don't contain yet.
  */
 function usageOf({ scope, ceiling, window }: CounterKey): string {
   const { row, rollup } = usageColumns[scope === 'key' && ceiling === 'calls' ? 'slots' : ceiling];
@@ -64,18 +64,15 @@ const scopeConditions: Readonly<Record<CounterScope, { readonly ofRow: string; r
     ofRow: 'key_id = any(array(select $8::uuid union all select id from virtual_keys where counted_as = $8::uuid))',
     ofRollup: 'name = any(array(select $8::text union all select id::text from virtual_keys where counted_as = $8::uuid))',
   },
-  // Mention `$8`, because PostgreSQL doesn't accept a parameter that isn't used.
+  // PostgreSQL doesn't accept parameters that aren't used, so mention `$8`.
   source: { ofRow: 'source = $3::text and $8::uuid is null', ofRollup: 'name = $3::text' },
   project: { ofRow: '$8::uuid is null', ofRollup: 'true' },
 };
 
-/**
- * SQL expressions for the usage in call rows and in rollups. They have to add up to the same amounts as
- * `core/ceiling-usage.ts`.
- */
+/** SQL for the usage of call rows and of rollups. The results have to agree with `core/ceiling-usage.ts`. */
 const usageColumns = {
   calls: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
-  /** Counts the calls that use up a key's `calls` ceiling. */
+  /** The calls that count against a key's `calls` ceiling. */
   slots: { row: '(vendor_called and takes_slot)::integer', rollup: 'slots' },
   rpm: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
   cost: { row: 'cost_nanos', rollup: 'cost_nanos' },

@@ -1,15 +1,21 @@
 /**
- * Deletes counters whose window has ended, together with their leases. If such a counter is needed again, it's computed
- * from the call rows. We delete in small batches. A thousand keys with `rpm` and `tpm` ceilings leave two thousand
- * counters per minute, and deleting them all at once would block the database.
+ * Deletes counters whose window has ended, together with their leases. If such a counter is needed again, we compute it
+ * from the call rows. A thousand keys with `rpm` and `tpm` ceilings leave behind two thousand counters per minute. If
+ * we deleted them all at once, it would block the database, so we do it in small batches.
  */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 
 const batchSize = 100;
-/** We keep minute and day counters for an hour, so that calls which started in the window can still finish. */
+/**
+ * We keep minute and day counters for an hour after their window, because calls that started in it may still be
+ * running.
+ */
 const shortRetentionMs = 3_600_000;
-/** We keep month counters for a day. No call runs longer than that, so none can still need the old month. */
+/**
+ * We keep month counters for a day after their window. No call runs longer than that, so nobody needs the old month any
+ * more.
+ */
 const monthRetentionMs = 86_400_000;
 
 /** Deletes all minute and day counters that ended more than an hour ago. */
@@ -19,8 +25,8 @@ export async function deleteExpiredCounters(database: Database, clock: Clock): P
 }
 
 /**
- * Deletes one batch of counters whose window ended at least a day ago, whatever its kind. Returns how many were
- * deleted. Used by the daily cleanup.
+ * Used by the daily cleanup. Deletes one batch of counters whose window ended at least a day ago, no matter which kind
+ * of window it was. Returns how many were deleted.
  */
 export function deleteExpiredBatch(database: Database, clock: Clock): Promise<number> {
   return deleteBatch(database, { condition: 'true', clock, retentionMs: monthRetentionMs, maxRows: 500 });
@@ -34,8 +40,8 @@ interface Batch {
 }
 
 /**
- * Only deletes counters whose window has ended by both this host's clock and the database's. Otherwise a host whose
- * clock is ahead could delete counters that others still use.
+ * Only deletes counters whose window has ended according to both clocks, this host's and the database's. If only one
+ * counted, a host whose clock is ahead could delete counters that others are still using.
  */
 async function deleteBatch(database: Database, { condition, clock, retentionMs, maxRows }: Batch): Promise<number> {
   const rows = await database.query(

@@ -2,20 +2,21 @@
 
 export type Forecast =
   | { readonly kind: 'reached' }
-  /** At the current rate, the ceiling will be reached at the time `at`, before the window ends. */
+  /** If usage goes on at the current rate, the ceiling is reached before the window ends, at the time `at`. */
   | { readonly kind: 'at'; readonly at: number }
-  /** The window ends first, if usage continues at this rate. */
+  /** If usage goes on at the current rate, the window ends first. */
   | { readonly kind: 'not_in_window' }
   /**
-   * There's nothing useful to predict. Either there was no usage recently, or it would take more than a year to reach
-   * the ceiling.
+   * We can't make a useful prediction. Either nothing was used recently, or it would take more than a year to reach the
+   * ceiling.
    */
   | { readonly kind: 'none' };
 
 const yearMs = 366 * 86_400_000;
 
 /**
- * Predicts when a ceiling will be reached. `rate` is the usage per millisecond. `end` is null if the window never ends.
+ * Predicts when a ceiling will be reached. `rate` is the usage per millisecond, and `end` is null for a window that
+ * never ends.
  */
 export function forecastCeiling({
   limit,

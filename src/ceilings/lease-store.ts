@@ -12,28 +12,25 @@ export interface AcquireRequest {
   readonly process: string;
   readonly generation: number;
   /**
-   * True if the process thinks it has a lease of this generation. If the database doesn't have such a lease, it was
+   * True if the process believes that it has a lease of this generation. If the database doesn't have it, it has been
    * revoked.
    */
   readonly isLeaseExpected: boolean;
   readonly counter: CounterKey;
   readonly limit: number;
-  /**
-   * The smallest amount that's useful to the process. The database grants less than this only if `takesRemainder` is
-   * set.
-   */
+  /** The least that helps the process. The database only grants less than this if `takesRemainder` is set. */
   readonly need: number;
   /** The sum of what all waiting calls need. */
   readonly demand: number;
   /**
-   * How much to lease at a time. Waiting calls that need more have to wait for the next statement. If no call is
-   * waiting, the database grants at most a tenth of what's left. While another process is requesting quota, it grants
-   * no more than `need`.
+   * How much the process leases at a time. If waiting calls need more than that, some of them have to wait for the next
+   * statement. If no call is waiting, the database grants at most a tenth of what's left. If another process is asking
+   * for quota, it grants no more than `need`.
    */
   readonly defaultGrant: number;
   /**
-   * True if this process has nothing reserved. Unless other processes have quota, the database then hands out all
-   * that's left, even if it's less than `need`.
+   * True if this process hasn't reserved anything. If other processes have no quota either, the database then hands out
+   * everything that's left, even if it's less than `need`.
    */
   readonly takesRemainder: boolean;
 }
@@ -59,39 +56,40 @@ export interface LeaseRow {
 
 export interface LeaseStore {
   /**
-   * Grows the process's lease by what it needs, as far as the ceiling allows. Creates the counter if it's missing.
-   * Returns null if the lease was revoked.
+   * Enlarges the process's lease by what it needs, as far as the ceiling allows. If the counter doesn't exist yet, it's
+   * created. Returns null if the lease has been revoked.
    */
   acquire(request: AcquireRequest): Promise<LeaseGrant | null>;
   release(lease: LeaseKey, amount: number): Promise<void>;
   /**
-   * Adjusts the lease to what the process actually holds. Call this after a statement that may or may not have been
-   * executed. Returns false if the lease doesn't exist. `held` may still include usage that the database has already
-   * debited, because the process didn't learn that the calls were stored. The database knows the total debits, so it
-   * subtracts everything beyond `debited`.
+   * Changes the lease to what the process really holds. Call this after a statement if you don't know whether it was
+   * executed. Returns false if there's no such lease.
+   *
+   * If the process hasn't learned yet that calls have been stored, `held` still includes their usage, although the
+   * database has already debited it. So the database subtracts everything that it has debited beyond `debited`.
    */
   reconcile(lease: LeaseKey, held: number, debited: number): Promise<boolean>;
   remove(lease: LeaseKey): Promise<void>;
-  /** Publishes how much the process's running calls have reserved, by counter id. */
+  /** Publishes how much running calls of the process have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /**
-   * Asks other processes to return available quota of a counter. They get a notification, and for two seconds
-   * `returnRequests` includes the counter.
+   * Asks other processes to return what they have available of a counter. They're notified, and for two seconds they
+   * also find the counter in `returnRequests`.
    */
   requestReturn(lease: LeaseKey): Promise<void>;
-  /** Returns the ids of those counters for which another process has asked for quota within the last two seconds. */
+  /** Returns those counters, by id, for which another process has requested quota within the last two seconds. */
   returnRequests(process: string, counterIds: readonly number[]): Promise<number[]>;
   /** Deletes all leases of a process and returns how many there were. */
   revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
 }
 
-/** The NOTIFY payload is `<requesting process> <counter id>`. */
+/** The payload of a notification is `<requesting process> <counter id>`. */
 export const quotaReturnChannel = 'gateway_limits';
 
 /**
- * How many statements of one project can wait for locks at the same time. If a project's counters are locked, the rest
- * of the connections stay available to other projects.
+ * The number of statements of one project that can wait for locks at the same time. If a project's counters are locked,
+ * this leaves the other connections to other projects.
  */
 const slotsPerProject = 2;
 
@@ -157,7 +155,7 @@ export function createLeaseStore(database: Database): LeaseStore {
         }),
       ),
     async publish(process, reserved) {
-      // Skip locked rows. One could be locked by a journal drain of this process, and waiting for it could deadlock.
+      // Skip locked rows, because we could deadlock with a journal drain of this process.
       await database.query(
         `with requested as (
            select * from unnest($2::bigint[], $3::bigint[]) as requested (id, reserved)
@@ -220,7 +218,8 @@ export async function revokeLeases(tx: Queries, process: string): Promise<number
 }
 
 /**
- * Acquires quota from a counter. Returns undefined if the counter doesn't exist yet, and null if the lease was revoked.
+ * Acquires quota from a counter. Returns undefined if the counter doesn't exist, and null if the lease has been
+ * revoked.
  */
 async function acquireExisting(queries: Queries, request: AcquireRequest): Promise<LeaseGrant | null | undefined> {
   const { process, generation, isLeaseExpected, counter, limit, need, demand, defaultGrant, takesRemainder } = request;
@@ -233,8 +232,8 @@ async function acquireExisting(queries: Queries, request: AcquireRequest): Promi
 }
 
 /**
- * Reads the counter and the lease with `for update`, so that we see their current values after waiting for the locks.
- * While another process is requesting quota, we grant no more than what's needed.
+ * Reads the counter and the lease with `for update`, so that we see their values as of when we got the locks. If
+ * another process is requesting quota, we don't grant more than what's needed.
  */
 const acquireLease = `
   with settings as materialized (${limitLockWait}), counter as (

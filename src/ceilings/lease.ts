@@ -17,9 +17,9 @@ export interface LeaseOptions {
   /** The journal id of this process. */
   readonly process: string;
   readonly leases: LeaseStore;
-  /** Returns a generation that's unique within this process. */
+  /** Returns a number that this process hasn't used as a generation before. */
   readonly nextGeneration: () => number;
-  /** Watches a statement and reports it if it takes too long (see `store-health.ts`). */
+  /** Wraps a statement, in order to report it if it takes too long (see `store-health.ts`). */
   readonly watch: <Result>(statement: Promise<Result>) => Promise<Result>;
 }
 
@@ -32,22 +32,24 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     lease.counterId = null;
   };
 
-  /** This object has no getters, because V8 creates a separate hidden class for each object literal with getters. */
+  /** Don't use getters here. V8 creates a separate hidden class for each object literal that has any. */
   const lease = {
     /** The id of the counter's row in `limit_counters`. Null while there's no lease. */
     counterId: null as number | null,
     generation: nextGeneration(),
     quota: new LocalQuota(),
-    /** Grants `bound` from the available quota. Returns null if there's too little. */
+    /** Grants `bound`, or returns null if there isn't enough available quota. */
     tryGrant: (bound: number): ReserveResult | null =>
       lease.quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation: lease.generation } : null,
-    /** Acquires quota from the database. Returns null if the lease was revoked. The process then has no quota. */
+    /**
+     * Acquires quota from the database. If the lease has been revoked, returns null, and the process has no quota left.
+     */
     async acquire(
       request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
     ): Promise<LeaseGrant | null> {
       const isLeaseExpected = lease.quota.leased > 0;
-      // Clamp the limit. PostgreSQL rejects integers beyond the safe range, and we'd take that error for an outage of
-      // the database.
+      // Clamp the limit to the safe range. PostgreSQL would reject a larger integer, and we'd mistake that for an
+      // outage.
       const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - lease.quota.overdraft);
       const grant = await watch(
         leases.acquire({ process, generation: lease.generation, counter: key, isLeaseExpected, ...request, limit }),
@@ -64,7 +66,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       const amount = lease.quota.takeAvailable();
       if (amount > 0 && lease.counterId !== null) await watch(leases.release(toLeaseKey(lease.counterId), amount));
     },
-    /** Makes the database's lease match what we hold. If there's no such lease any more, we give up our quota. */
+    /** Changes the lease in the database to what we hold. If it no longer exists, we give up our quota. */
     async reconcile(): Promise<void> {
       if (lease.counterId === null) return;
       const exists = await watch(leases.reconcile(toLeaseKey(lease.counterId), lease.quota.leased, lease.quota.debited));
@@ -81,13 +83,13 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       lease.counterId = null;
       try {
         await watch(leases.remove(removed));
-        reset(); // The debits of the next row start at zero.
+        reset(); // The next row starts without any debits.
       } catch (error) {
         lease.counterId ??= removed.counterId;
         throw error;
       }
     },
-    /** Forgets an unused lease after the end of its window. Its row goes away with the counter. */
+    /** Forgets an unused lease whose window has ended. Its row is deleted together with the counter. */
     abandon(): void {
       reset();
     },

@@ -31,24 +31,26 @@ export class LocalQuota {
   }
 
   /**
-   * Usage beyond the lease that the database doesn't know about yet. It's deducted from the limit when we acquire the
-   * next lease.
+   * Usage that the lease didn't cover and that the database doesn't know about yet. When we acquire the next lease, we
+   * deduct it from the limit.
    */
   get overdraft(): number {
     return this.#overdraft;
   }
 
-  /** The total that was debited from the lease in the database, as far as we know. */
+  /** How much has been debited from the lease in the database, as far as we know. */
   get debited(): number {
     return this.#debited;
   }
 
-  /** True if the quota can be dropped: nothing is reserved, and all usage is counted in the database. */
+  /**
+   * True if there's no reason to keep the quota, because nothing is reserved and all usage is counted in the database.
+   */
   get isIdle(): boolean {
     return this.#reserved === 0 && this.#pending === 0 && this.#overdraft === 0;
   }
 
-  /** Takes `bound` out of the available quota. Returns false if that's more than there is. */
+  /** Reserves `bound`. Returns false if there isn't that much available. */
   reserve(bound: number): boolean {
     if (bound > this.available) return false;
     this.#reserved += bound;
@@ -56,8 +58,8 @@ export class LocalQuota {
   }
 
   /**
-   * Ends a reservation. What the call has used is debited from its reservation, and then from the available quota. If
-   * that isn't enough, the rest becomes overdraft. Returns the debited amount.
+   * Ends a reservation and debits what the call has used, first from its own reservation and then from the available
+   * quota. If that's not enough, the rest becomes overdraft. Returns how much was debited.
    */
   settle(bound: number, spent: number): number {
     this.#reserved -= bound;
@@ -67,10 +69,7 @@ export class LocalQuota {
     return amount;
   }
 
-  /**
-   * Call this after the database has counted a debit with its overdraft. The database has also reduced the lease by
-   * `amount`.
-   */
+  /** Call this when the database has counted a debit and its overdraft, and has reduced the lease by `amount`. */
   commit(amount: number, overdraft: number): void {
     this.#pending -= amount;
     this.#leased -= amount;
@@ -78,7 +77,7 @@ export class LocalQuota {
     this.#overdraft -= overdraft;
   }
 
-  /** Takes back a debit that the database will never count. The amount becomes available again. */
+  /** Undoes a debit that the database is never going to count, which makes the amount available again. */
   revert(amount: number, overdraft: number): void {
     this.#pending -= amount;
     this.#overdraft -= overdraft;

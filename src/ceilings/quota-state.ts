@@ -15,22 +15,21 @@ export type QuotaState =
   /** Leases quota in advance. */
   | 'prefetching'
   /**
-   * Adjusts the lease to what this process holds. This is necessary after a statement that may or may not have been
-   * executed.
+   * Changes the lease to what this process holds. That's necessary if we don't know whether a statement was executed.
    */
   | 'reconciling'
   | 'removing'
   /**
-   * Entered when the current statement has failed or is too slow. Waiting calls get `unavailable`. Once the statement
-   * ends, we go back to the previous state.
+   * The current statement has failed or is too slow, so waiting calls get `unavailable`. When it ends, we go back to
+   * the previous state.
    */
   | 'stalled';
 
 export type QuotaTask = Exclude<QuotaState, 'idle' | 'stalled'>;
 
 /**
- * Lists the states that can follow each state. After a failed statement, the quota is `stalled`, then returns to the
- * state that it was in, and then becomes `idle`.
+ * The states to which each state can change. If a statement fails, the quota is `stalled` first, goes back to its
+ * previous state when the statement ends, and then becomes `idle`.
  */
 export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]>> = {
   idle: ['verifying', 'returning', 'acquiring', 'prefetching', 'reconciling', 'removing'],
@@ -76,7 +75,7 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
 
   return {
     current: (): QuotaState => current,
-    /** Starts a task if none is running. Afterwards, follow-up tasks start on their own. */
+    /** Starts a task unless one is already running. Tasks that follow from it start automatically. */
     start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);
     },
@@ -86,11 +85,11 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
       stalledFrom = current;
       enter('stalled');
     },
-    /** Call this when the statement has ended. Switches from `stalled` to the previous state. */
+    /** Call this when the statement has ended. If we're in the state `stalled`, we go back to the previous one. */
     resume(): void {
       if (current === 'stalled') enter(stalledFrom);
     },
-    /** Resolves once the current task, and every task that it leads to, has ended. */
+    /** Resolves when the current task has ended, including all tasks that it leads to. */
     settled: (): Promise<void> => running,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Reserves a call's upper bounds on its counters, one by one, in the order in which they can deny it. We only wait if we
- * have to acquire a lease for one of the counters.
+ * Reserves the upper bounds of a call on its counters, one after another, in the order in which they may deny it. We
+ * only have to wait if the lease from a counter isn't large enough.
  */
 import type { CallResult, ConsumedAmount } from '../core/call.ts';
 import { usageFor } from '../core/ceiling-usage.ts';
@@ -11,7 +11,10 @@ import { ceilingExceeded, isOpenInAMinute, type LimitedCounter, type Limits } fr
 import type { UnmeteredQuota } from './unmetered-quotas.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** How much to reserve for a call. Unless the caller limits the output, the call can still use more than this. */
+/**
+ * What we reserve for a call. It isn't a hard limit, because a call can use more unless the caller has limited the
+ * output.
+ */
 export interface UsageBounds {
   readonly costNanos: number;
   readonly tokens: number;
@@ -20,8 +23,8 @@ export interface UsageBounds {
 /** A call's reservation. You have to call either `settle` or `release`, exactly once. */
 export interface Reservation {
   /**
-   * True if the quota store was unavailable, so that some of the call's ceilings weren't checked. The call's record has
-   * to say so.
+   * True if the quota store was unavailable, so that we couldn't check all ceilings. The record of the call has to
+   * contain this.
    */
   readonly isUnmetered: boolean;
   /**
@@ -39,25 +42,25 @@ export interface Reservation {
 }
 
 /**
- * The reason for refusing a call whose ceilings couldn't be checked. Either the store-down policy is `refuse`, or the
- * calls that we allow without a check have used up their share of the ceiling.
+ * Why we've refused a call without checking its ceilings: because of the store-down policy `refuse`, or because the
+ * calls that we've already allowed without a check have used up their share.
  */
 export type UncheckedRefusal = 'policy' | 'exhausted';
 
 export interface ReservationRequest {
   readonly limits: Limits;
   readonly counters: readonly LimitedCounter[];
-  /** When the call started, in epoch milliseconds. */
+  /** In epoch milliseconds. */
   readonly startedAt: number;
   /** Returns the upper bounds of the call. Only called if a ceiling needs them. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
-  /** Returns the quota to use while we can't check the counter. Null if the policy is `refuse`. */
+  /** Returns the quota that replaces the counter while we can't check it. Null if the policy is `refuse`. */
   readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
   readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
   /** The id of this process's journal. */
   readonly process: string;
-  /** Returns the id of a quota's counter. Null if this process doesn't have a lease from it yet. */
+  /** Returns the id of a quota's counter, or null if this process has never had a lease from it. */
   readonly counterIdOf: (quota: CounterQuota) => number | null;
 }
 
@@ -67,13 +70,13 @@ interface CounterGrant {
 }
 
 /**
- * A call's reservation on one counter. If the call is extended, the grant is enlarged, so that settling the call debits
- * everything at once.
+ * What a call has reserved on one counter. If the call is extended, we enlarge the grant instead of adding a second
+ * one, so that everything can be debited at once.
  */
 interface CounterReservation extends CounterGrant {
   readonly counter: LimitedCounter;
   grant: QuotaGrant;
-  /** What the call has asked for. If too little quota was left, the grant is smaller. */
+  /** What the call has asked for. The grant is smaller if there wasn't enough quota left. */
   bound: number;
 }
 
@@ -91,14 +94,16 @@ export async function reserveAll(request: ReservationRequest): Promise<Reservati
     const quota = quotaFor(counter);
     const bound = boundOf(counter.key.ceiling, bounds);
     const result = quota.reserve(bound, counter);
-    // If the quota is here, don't let other calls run in between. A call that a later ceiling denies would otherwise
-    // take away their quota for a moment.
+    // If there's local quota, don't let other calls run in between. If a later ceiling denied this call, it would have
+    // taken their quota for nothing.
     reservation.add(result instanceof Promise ? await result : result, counter, quota, bound);
   }
   return reservation;
 }
 
-/** This is a class because there's one per call, and an object literal would allocate its methods each time. */
+/**
+ * There's one of these per call. It's a class because an object literal would allocate its methods for each of them.
+ */
 class CallReservation implements Reservation {
   isUnmetered = false;
   readonly #request: ReservationRequest;
@@ -161,8 +166,8 @@ class CallReservation implements Reservation {
       const { generation } = grant;
       amounts.push(spent > amount ? { counter, generation, amount, owed: spent - amount } : { counter, generation, amount });
     }
-    // Filling the array made V8 reserve 17 elements. We hold on to it until the call is stored, so make a copy of the
-    // right size.
+    // `push` made V8 reserve space for 17 elements. The array stays in memory until the call is stored, so copy it to
+    // get one of the right size.
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts: amounts.slice() } };
   }
 
@@ -172,20 +177,21 @@ class CallReservation implements Reservation {
 }
 
 /**
- * Reserves the additional amount on each counter. If one of them doesn't have enough quota, releases the other amounts
- * and returns null.
+ * Reserves the additional amounts on all counters. If one of them doesn't have enough quota, gives back the others and
+ * returns null.
  */
 async function reserveExtensions(reservations: readonly CounterReservation[], bounds: UsageBounds): Promise<Extension[] | null> {
   const extensions: Extension[] = [];
   for (const reservation of reservations) {
     const { counter, quota, grant } = reservation;
     const bound = boundOf(counter.key.ceiling, bounds);
-    // A counter without enough quota for the bound already gave us all it had, so there's nothing more to reserve.
+    // If the counter couldn't give us the full bound the first time, it has given us all it had, so we can't reserve
+    // any more.
     if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
     const result = await quota.reserve(bound - reservation.bound, counter);
     if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
-    // The new grant has a different generation if the original lease was revoked in the meantime. We can't merge the
-    // two.
+    // If the lease has been revoked in the meantime, the new grant belongs to a different generation, so we can't merge
+    // it with the old one.
     if (result.kind !== 'granted' || result.generation !== grant.generation) {
       releaseAll(extensions);
       return null;
@@ -203,15 +209,16 @@ function isBounded({ key: { ceiling } }: LimitedCounter): boolean {
 }
 
 /**
- * Returns true if a retry within a minute would be denied too. Running calls often use less than they have reserved, so
- * a retry can succeed once they've ended. That isn't true for `calls` ceilings, which count each call as one.
+ * Returns true if the ceiling would also deny a retry within a minute. Running calls often use less than they have
+ * reserved, so a retry may succeed when they end. However, that doesn't help with `calls` ceilings, where each call
+ * counts as one.
  */
 function isLasting({ key }: LimitedCounter, quota: CounterQuota, startedAt: number): boolean {
   return isOpenInAMinute(key, startedAt) && (key.ceiling === 'calls' || !quota.wasHeldByCalls());
 }
 
 export function boundOf(ceiling: CeilingName, bounds: UsageBounds | null): number {
-  // At least 1, so that an exhausted cost ceiling also denies calls to free models (`tenant_capped`).
+  // Reserve at least 1. Otherwise an exhausted cost ceiling wouldn't deny calls to free models (`tenant_capped`).
   if (ceiling === 'cost') return Math.max(1, bounds?.costNanos ?? 0);
   return ceiling === 'tpm' ? (bounds?.tokens ?? 0) : 1;
 }

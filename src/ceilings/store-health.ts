@@ -17,8 +17,8 @@ export interface StoreHealthOptions {
   readonly database: Database;
   readonly logger: Logger;
   /**
-   * The timeout is a number of ticks, and each tick has this length. If the process is too busy to handle a response,
-   * its ticks are late too, so we don't mistake that for an outage.
+   * The length of a tick. We count ticks to find out if a statement takes too long. If the process is too busy to
+   * handle a response, its ticks are late as well, so it doesn't mistake that for an outage.
    */
   readonly tickMs?: number;
   readonly ticks?: number;
@@ -53,7 +53,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     backoff: { initialMs: probeMs, maxMs: probeMs },
   });
 
-  /** Calls each callback after its number of ticks. Returns a function that cancels this. */
+  /** Calls each callback after this many ticks. The returned function cancels the remaining ones. */
   const atTicks = (steps: ReadonlyMap<number, () => void>): (() => void) => {
     let elapsed = 0;
     let timeout: NodeJS.Timeout;
@@ -67,8 +67,8 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
   };
 
   /**
-   * Sends a probe halfway through the timeout, and calls `onTimeout` after the last tick. `hasResponded` is true if the
-   * store has responded to the probe.
+   * Sends a probe halfway through the timeout, and calls `onTimeout` at its end. `hasResponded` says if the store has
+   * responded to the probe.
    */
   const watchTime = (onTimeout: (hasResponded: boolean) => void): (() => void) => {
     let hasResponded = false;
@@ -77,7 +77,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         () => {
           hasResponded = true;
         },
-        () => undefined, // left to the timeout
+        () => undefined, // `onTimeout` deals with this.
       );
     };
     return atTicks(
@@ -93,8 +93,8 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
       return isDown;
     },
     /**
-     * Waits for `work`, and calls `onStalled` if it fails or is too slow. If the store doesn't respond to anything, we
-     * consider it down.
+     * Waits for `work`, and calls `onStalled` if it fails or takes too long. If the store doesn't respond to the probe
+     * either, it's down.
      */
     async watch<Result>(work: Promise<Result>, onStalled: () => void): Promise<Result> {
       const onTimeout = (hasResponded: boolean): void => {
@@ -102,7 +102,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         else goDown('no response in time');
         onStalled();
       };
-      // The embedded database runs in this process, so it can be busy but never unreachable.
+      // The embedded database runs in this process, so it may be busy but we can always reach it.
       const cancelTimeout = database.kind === 'embedded' ? () => undefined : watchTime(onTimeout);
       try {
         const result = await work;

@@ -11,22 +11,25 @@ import type { CounterQuota } from './counter-quota.ts';
 import type { LimitedCounter } from './counters.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** What a counter's quota is replaced by while the store is down. `reserve` and `settle` are all it has. */
+/** Takes the place of a counter's quota while the store is down. */
 export interface UnmeteredQuota extends Pick<CounterQuota, 'reserve' | 'settle'> {
   reserve(bound: number, counter: LimitedCounter): ReserveResult;
-  /** Does nothing and returns null. There's no lease to debit, and the usage counts when the call is stored. */
+  /**
+   * Counts the usage towards the share. There's no lease to debit, so this returns null. The ceiling's counter includes
+   * the usage once the call is stored.
+   */
   settle(grant: QuotaGrant, spent: number): null;
 }
 
 interface Entry {
   readonly quota: UnmeteredQuota;
-  /** The end of the window. Null if the window never ends. */
+  /** Null if the window never ends. */
   readonly end: number | null;
 }
 
 /**
- * If the policy is to allow calls while the store is down, each process can admit this share of a ceiling on calls or
- * cost per window.
+ * While the store is down and the policy is to allow calls, this is the share of a ceiling on calls or cost that each
+ * process can admit per window.
  */
 const unmeteredShare = 0.1;
 
@@ -53,8 +56,8 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
   return {
     reserve(bound, { key, limit }) {
       const left = shareOf(limit, key.window === 'minute') - used - reserved;
-      // If nothing else is reserved, let the call have whatever is left, even if it asked for more. Ceilings work the
-      // same way.
+      // If nothing else is reserved, let the call have everything that's left, even if it needs more. That's how
+      // ceilings work, too.
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;

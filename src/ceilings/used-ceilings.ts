@@ -1,18 +1,18 @@
-/** Counts the ceilings on calls and cost that are (almost) used up in their current window, for metrics. */
+/** A metric. Counts ceilings on calls and cost that are used up in their current window, or nearly so. */
 import type { Queries } from '../db/database.ts';
 import type { CounterScope } from './counters.ts';
 
 export interface UsedCeilings {
   readonly scope: CounterScope;
   readonly ceiling: 'calls' | 'cost';
-  /** Ceilings that are at 90 % or more but not reached yet. */
+  /** Ceilings that are at 90 % or more, but not used up yet. */
   readonly near: number;
   readonly reached: number;
 }
 
 /**
- * Returns one row per scope and ceiling that has a counter. Ceilings of 0 and per-minute ceilings are left out, because
- * it's normal to reach those.
+ * Returns one row for each scope and ceiling that has at least one counter at 90 % or more. We leave out ceilings of 0
+ * and ceilings per minute, because it's normal to reach those.
  */
 export function countUsedCeilings(queries: Queries): Promise<UsedCeilings[]> {
   return queries.query<UsedCeilings>(
