@@ -1,6 +1,6 @@
 /**
- * The providers, models with prices, and tiers of the deployment. The catalog is built from the configuration, and a
- * reload replaces it as a whole.
+ * The providers, priced models and tiers of the deployment. The catalog is built from the configuration, and a reload
+ * replaces all of it.
  */
 import { type Dialect, isDialect, type MediaRoute, type Route, type Tiers } from '../core/call.ts';
 import type { ModelProperties, ResponsesSupport } from '../core/candidate.ts';
@@ -17,7 +17,7 @@ export interface CatalogModel extends ModelProperties {
   readonly unitPrices: UnitPrices;
 }
 
-/** A model in the configuration. `kind` defaults to chat. */
+/** `kind` is chat if it isn't set. */
 export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices>, Partial<ModelProperties> {
   readonly maxOutputTokens: number | null;
 }
@@ -32,7 +32,7 @@ export interface PricedRow {
   readonly perToolUseNanos?: Price['perToolUseNanos'];
 }
 
-/** What routing gets from the configuration. `models` and `tiers` keep the order of gateway.yaml. */
+/** The parts of the configuration that routing uses. `models` and `tiers` are in the order of gateway.yaml. */
 export interface CatalogSource {
   readonly providers: Readonly<
     Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string; readonly members?: readonly PoolSource[] }>
@@ -43,7 +43,7 @@ export interface CatalogSource {
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
-  /** The default providers for media calls that don't name a provider. */
+  /** The providers for media calls that don't name one. */
   readonly defaults?: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;
@@ -63,21 +63,20 @@ export interface Canary {
 export interface MediaRouting {
   readonly tiers: ReadonlyMap<string, readonly string[]>;
   readonly defaultProvider: string | null;
-  /** Used for calls that don't name a model. */
+  /** The model for calls that don't name one. */
   readonly defaultModel: string | null;
 }
 
-/** What routing needs to know about a provider. */
 export interface CatalogProvider {
   readonly dialect: Dialect;
   /**
-   * The routes that the provider serves. They never include both `chat` and `messages`, but only the one that is the
-   * provider's dialect.
+   * The routes that the provider serves. A provider has a single dialect, so this never includes both `chat` and
+   * `messages`.
    */
   readonly serves: readonly Route[];
-  /** How the provider serves the responses route. If this is missing, check whether `serves` contains the route. */
+  /** How the provider serves the responses route. If this isn't set, it depends on `serves`. */
   readonly responses?: ResponsesSupport;
-  /** The provider's tags. The local embedder has null here, because it meets every requirement. */
+  /** Null for the local embedder, because it meets every requirement. */
   readonly tags?: readonly string[] | null;
 }
 
@@ -86,16 +85,19 @@ export interface Catalog {
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
-  /** The pools of providers with several members, by provider. */
+  /** The canaries of tiers, by the name of the tier. */
   readonly pools: ReadonlyMap<string, Pool>;
   /** Canaries, keyed by the name of their tier. */
   readonly canaries: ReadonlyMap<string, Canary>;
-  /** The routes of each provider. Unlike `providers`, this includes providers that only serve media routes. */
+  /** The routes of each provider. Unlike `providers`, this also contains providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
-  /** The tags of each provider in `served`. The value is null if the provider meets every requirement. */
+  /** The tags of each provider in `served`. They're null if the provider meets every requirement. */
   readonly tags: ReadonlyMap<string, readonly string[] | null>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
-  /** Catalog ids by model name without the provider, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
+  /**
+   * The catalog's ids for each model name, if you leave out the provider, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`,
+   * …].
+   */
   readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -146,8 +148,8 @@ function mediaRouting(tiers: Tiers, defaultProvider: string | null = null, defau
 const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
 
 /**
- * Returns the price of tokens and searches, or null if we don't know it. Tokens are free for models that charge per
- * search. They're also free for moderations, unless the model has a price (docs/vendors.md).
+ * Returns the price of tokens and searches, or null if we don't know it. If a model charges per search, its tokens are
+ * free. The same is true for moderations, unless the model has a price (docs/vendors.md).
  */
 export function toPrice(row: PricedRow): Price | null {
   const { kind, price, aboveTokens = [], perSearchNanos = null, imageInputNanos = null, tierMillionths, perToolUseNanos } = row;

@@ -1,7 +1,8 @@
 /**
- * Checks a change to routing settings before it's saved. An unknown provider is an error, and everything else is only a
- * warning, because it could be intended. We only report problems that the change causes. Otherwise nobody could edit
- * settings that still contain a provider which was removed from the configuration.
+ * Checks changes to routing settings before they're saved. If there's no provider of a given name, that's an error.
+ * Anything else only causes a warning, because it may be what somebody wants. We only report problems that the change
+ * causes. Otherwise nobody could edit settings that still contain a provider which has been removed from the
+ * configuration.
  */
 import type { Issue } from '../core/error-messages.ts';
 import type { ProjectSettings } from '../projects/project-settings.ts';
@@ -10,29 +11,31 @@ import { splitModelId } from './catalog.ts';
 import { checkModel, configuredTiers, hasUnknownProvider, isUsableTier, type ModelScope, overrideTiers } from './check-models.ts';
 import { findNearestName } from './nearest-name.ts';
 
-/** Settings of a project or application, and what the project allows it to use. */
+/** The settings of a project or application, together with what the project allows it to use. */
 interface RoutingState {
   readonly allowed: ModelScope['project'];
   readonly tiers: TierSets;
   /**
-   * Models and providers that only serve as a last resort. Only projects can set this, so it's empty for applications.
+   * The models and providers that we only use as a last resort. It's empty for applications, because only projects can
+   * set it.
    */
   readonly retired: readonly string[];
 }
 
 interface RoutingChangeRequest {
   readonly catalog: ModelScope['catalog'];
-  /** The tiers that apply if the settings don't define a tier with the same name. */
+  /** The tiers that apply wherever the settings don't have a tier of the same name. */
   readonly inherited: TierSets;
   readonly before: RoutingState;
   readonly after: RoutingState;
-  /** True if calls to a tier without a usable model are sent to other models in the catalog. */
+  /** True if catalog fill sends calls to other models when a tier has no usable one. */
   readonly catalogFill: boolean;
 }
 
 export interface RoutingFindings {
   /**
-   * Errors that reject the change. Their paths name a setting, such as `tiers.standard.0`, `providers` or `retired`.
+   * Errors, because of which we reject the change. The paths name a setting, such as `tiers.standard.0`, `providers` or
+   * `retired`.
    */
   readonly mistakes: readonly Issue[];
   readonly warnings: readonly Issue[];
@@ -50,7 +53,7 @@ function checkRoutingChange(request: RoutingChangeRequest): RoutingFindings {
   };
 }
 
-/** Checks a change to a project's settings. `catalogFill` is the default for projects that don't set it. */
+/** Checks a change to a project's settings. `catalogFill` is used if the project doesn't set it. */
 export function checkProjectChange(
   { catalog, catalogFill }: { readonly catalog: ModelScope['catalog']; readonly catalogFill: boolean },
   before: ProjectRoutingSettings,
@@ -94,7 +97,7 @@ interface AddedModel {
   readonly name: string;
 }
 
-/** Returns the models that the change adds, i.e. those that weren't in any tier of the same kind before. */
+/** Returns the models that weren't in any tier of the same kind before the change. */
 function addedModels({ before, after }: RoutingChangeRequest): AddedModel[] {
   return tierKinds.flatMap((kind) => {
     const known = new Set(Object.values(before.tiers[kind]).flat());
@@ -106,12 +109,12 @@ function addedModels({ before, after }: RoutingChangeRequest): AddedModel[] {
 
 function unknownProvider({ catalog }: RoutingChangeRequest, { kind, path, name }: AddedModel): Issue[] {
   const provider = splitModelId(name)?.provider;
-  // The schema rejects names without a provider, so they don't have to be reported here.
+  // We don't have to report names without a provider, because the schema rejects them.
   if (provider === undefined || !hasUnknownProvider(catalog, kind, name)) return [];
   return [{ path, message: noSuchProvider(catalog, provider) }];
 }
 
-/** Finds provider names that don't exist. */
+/** Finds names for which there's no provider. */
 function unknownNames({ catalog, before, after }: RoutingChangeRequest): Issue[] {
   const issues = (path: string, names: readonly string[], known: readonly string[], prefix: (name: string) => string): Issue[] =>
     names.flatMap((name) => {
@@ -154,7 +157,7 @@ function unlistedModel({ catalog, after }: RoutingChangeRequest, { kind, path, n
   ];
 }
 
-/** Finds tiers that calls could use before the change but can't use after it, and new tiers without a usable model. */
+/** Finds tiers that calls can't use any more because of the change, and new tiers that don't have any usable model. */
 function brokenTiers({ catalog, inherited, before, after, catalogFill }: RoutingChangeRequest, kind: TierKind): Issue[] {
   const tiersOf = ({ tiers }: RoutingState) => new Map(Object.entries(overrideTiers(inherited, tiers)[kind]));
   const [earlier, later] = [tiersOf(before), tiersOf(after)];

@@ -1,6 +1,6 @@
 /**
- * Finds out whether a project can use the models in a chain, without planning a call. The console lists the usable
- * models, and marks models and tiers that can't be used.
+ * Finds out which models of a chain a project can use, without planning a call. The console lists those, and marks all
+ * models and tiers that can't be used.
  */
 import { type MediaRoute, type TextRoute, textRoutes } from '../core/call.ts';
 import type { TierKind, TierSets } from '../projects/tiers.ts';
@@ -13,18 +13,21 @@ export interface ModelScope {
 }
 
 export interface ModelCheck {
-  /** Null if the project can use the model. Otherwise, why its calls skip it (see `findSkipReason`). */
+  /** The reason for which the project's calls skip the model (see `findSkipReason`). Null if they can use it. */
   readonly reason: string | null;
-  /** The tags that the project requires and the provider lacks. */
+  /** The tags that are required by the project and that the provider doesn't have. */
   readonly lacks: readonly string[];
-  /** False if the catalog doesn't contain the model. We then know neither its price nor its limits. */
+  /** False if the model isn't in the catalog, in which case we don't know its price or its limits. */
   readonly isListed: boolean;
 }
 
 const mediaRoutes = { image_tiers: 'images', speech_tiers: 'speech', transcription_tiers: 'transcriptions' } as const;
 const mediaKinds: readonly Kind[] = ['images', 'speech', 'transcriptions', 'video'];
 
-/** Checks whether a project could use a model in one of its tiers. `name` is the model's id or bare name. */
+/**
+ * Checks if a project could use a model in one of its tiers. `name` can be the model's id or its name without a
+ * provider.
+ */
 export function checkModel(scope: ModelScope, kind: TierKind, name: string): ModelCheck {
   const { catalog } = scope;
   const view: ServingView = { ...scope, caller: { requiredTags: [] } };
@@ -38,8 +41,8 @@ export function checkModel(scope: ModelScope, kind: TierKind, name: string): Mod
 }
 
 /**
- * Returns true if no configured provider has this model. A provider counts as configured even if the project may not
- * use it.
+ * Returns true if none of the configured providers has this model. Providers that the project may not use count as
+ * well.
  */
 export function hasUnknownProvider(catalog: Catalog, kind: TierKind, name: string): boolean {
   return !catalog.served.has(providerOf(name)) && (kind !== 'tiers' || findIds(catalog, name).length === 0);
@@ -66,7 +69,7 @@ export function configuredTiers({ tiers, media }: Catalog): TierSets {
   };
 }
 
-/** Merges two sets of tiers. If both have a tier with the same name, the one in `own` is used. */
+/** Merges two sets of tiers. Tiers in `own` replace tiers with the same name. */
 export function overrideTiers(inherited: TierSets, own: TierSets): TierSets {
   return {
     tiers: { ...inherited.tiers, ...own.tiers },
@@ -76,7 +79,10 @@ export function overrideTiers(inherited: TierSets, own: TierSets): TierSets {
   };
 }
 
-/** Only returns a reason if none of the text routes can use the model. One is enough for a text tier. */
+/**
+ * A model in a text tier is usable if at least one of the text routes can use it. Returns a reason only if none of them
+ * can.
+ */
 function findTextReason(view: ServingView, id: string): string | null {
   const reasons = textRoutes.map((route: TextRoute) => findSkipReason(view, route, id));
   if (reasons.includes(null)) return null;

@@ -1,9 +1,7 @@
 /**
- * Chooses the tier for `auto` on chat and messages (setting `auto.classifier`).
- *
- * This never fails, and never delays a call for long. It chooses the route's default tier if there's an error, and on
- * all other routes. If the key isn't permitted to use any model of the chosen tier, the planner falls back to the
- * default tier.
+ * Chooses the tier for `auto` on chat and messages (setting `auto.classifier`). This never fails and never takes long.
+ * In case of an error it chooses the route's default tier, and it does so on all other routes, too. If the key isn't
+ * permitted to use any model of the chosen tier, the planner falls back to the default tier.
  */
 import { isDialect, type TextRoute } from '../core/call.ts';
 import type { BodySpans } from '../core/json/spans.ts';
@@ -25,11 +23,11 @@ export interface CompletionRequest {
   readonly system: string;
   readonly text: string;
   readonly maxOutputTokens: number;
-  /** Cancels the classifier's call when we no longer need its result. */
+  /** Aborted when we no longer need the classifier's result. */
   readonly signal: AbortSignal;
 }
 
-/** Resolves to the text of the response. */
+/** Resolves to the text of the model's response. */
 export type Complete = (request: CompletionRequest) => Promise<string>;
 
 export interface TierRequest {
@@ -39,19 +37,17 @@ export interface TierRequest {
   readonly requestedModel: string;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /**
-   * How much time is left until the deadline that the caller has set with `x-gateway-timeout-ms`. Null if there is no
-   * deadline.
-   */
+  /** The time until the deadline that the caller has set with `x-gateway-timeout-ms`. Null if it hasn't set one. */
   readonly remainingMs: number | null;
-  /** Makes the classifier's call, on the caller's key. */
+  /** Calls the classifier's model, which is charged to the caller's key. */
   readonly complete: Complete;
 }
 
 const maxClassifierMs = 1_500;
 
 /**
- * Returns the tier for a call to `auto`. Returns the default tier for any other call, and if there is no classifier.
+ * Returns the tier that the classifier chooses for a call to `auto`. If there's no classifier or the call isn't to
+ * `auto`, returns the default tier.
  */
 export async function chooseTier(
   deps: { readonly catalog: Catalog; readonly classifier: Classifier },
@@ -64,8 +60,8 @@ export async function chooseTier(
   if (tiers.length === 1) return defaultName;
   const features = detectFeatures(body, spans);
   if (deps.classifier === 'rules') return classify(features, tiers);
-  if (!tiers.includes('trivial')) return defaultName; // We use the `trivial` tier to classify, so there's no model for it.
-  // The classifier may use at most a quarter of the time, so that enough is left for the call itself.
+  if (!tiers.includes('trivial')) return defaultName; // The classifier's own model comes from the `trivial` tier, so we have none.
+  // Leave at least three quarters of the time to the call itself.
   const deadlineMs = Math.min(maxClassifierMs, (remainingMs ?? Number.POSITIVE_INFINITY) / 4);
   return classifyByModel({ complete, features, text: parseLastUserText(route, body, spans), tiers, deadlineMs });
 }
@@ -101,7 +97,7 @@ function fittingTier({ inputBytes, messages, hasTools, hasImages, hasCode }: Req
 export interface ModelClassification {
   readonly complete: Complete;
   readonly features: RequestFeatures;
-  /** Last message of the user, or null if parsing it would take too long. */
+  /** The user's last message. Null if it would take too long to parse it. */
   readonly text: string | null;
   readonly tiers: readonly AutoTier[];
   readonly deadlineMs: number;
@@ -115,12 +111,12 @@ export async function classifyByModel({ complete, features, text, tiers, deadlin
   const waiting = new AbortController();
   try {
     const request = { model: 'trivial', system: instructionsFor(tiers), text: describe(features, text), maxOutputTokens: 16 };
-    // Set a timeout as well, because the call may not react to the abort signal.
+    // Set a timeout in addition to the abort signal, because the call may not react to the signal.
     const response = await withTimeout(complete({ ...request, signal: waiting.signal }), deadlineMs, () => '');
     const name = /[a-z]+/.exec(response.trim().toLowerCase())?.[0];
     return tiers.find((tier) => tier === name) ?? 'standard';
   } catch {
-    // The call goes on without a classification. The error is recorded with the classifier's own call.
+    // We can do without a classification. The classifier's call has a record of its own, which contains the error.
     return 'standard';
   } finally {
     waiting.abort();
@@ -139,7 +135,7 @@ function instructionsFor(tiers: readonly AutoTier[]): string {
 }
 
 /**
- * How much of the user's message the classifier sees. That's enough to classify a request, and a longer excerpt would
+ * How much of the user's message the classifier gets. This is enough to classify a request, and a longer excerpt would
  * cost more than the classification saves.
  */
 const maxTextLength = 2_000;

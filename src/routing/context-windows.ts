@@ -7,7 +7,7 @@ import type { Candidate } from '../core/candidate.ts';
 import { countLeastTokens, leastBytesPerToken } from '../dialects/prompt/least-tokens.ts';
 import { inputWindowOf } from '../failover/context-window.ts';
 
-/** Everything in a call that counts towards the model's context window. */
+/** The parts of a call that have to fit into the model's context window. */
 export interface PromptSize {
   readonly body: Buffer;
   readonly maxOutputTokens: number | null;
@@ -19,9 +19,9 @@ interface FittingModels {
 }
 
 /**
- * Separates the candidates whose window is large enough from the others, without changing their order. If the prompt is
- * too long for all of them, the models with the largest windows count as large enough, because the vendor may count
- * fewer tokens than we do.
+ * Separates the candidates whose window is large enough from the others. Both keep their order. If the prompt is too
+ * long for all of them, we return those with the largest windows as large enough, because the vendor may count fewer
+ * tokens than we do.
  */
 export function splitByWindow(candidates: readonly Candidate[], route: TextRoute, prompt: PromptSize): FittingModels {
   const everything = { fitting: candidates, tooSmall: [] };
@@ -35,7 +35,7 @@ export function splitByWindow(candidates: readonly Candidate[], route: TextRoute
   return { fitting: kept, tooSmall: candidates.filter((candidate) => !kept.includes(candidate)) };
 }
 
-/** Checks whether the window is large enough. If we don't know its size, we assume that it is. */
+/** Returns true if the window is large enough, or if we don't know how large it is. */
 function isLargeEnough({ maxInputTokens = null, contextWindow = null }: Candidate, input: number, output: number): boolean {
   return (maxInputTokens === null || input <= maxInputTokens) && (contextWindow === null || input + output <= contextWindow);
 }

@@ -1,11 +1,13 @@
 /**
- * Catalog fill finds substitutes for a chain if no provider of the project serves any of its models.
+ * Catalog fill finds substitutes for a chain if none of the project's providers serves any of its models.
  *
- * - For a tier, these are models of the route's kind, cheapest first. We don't fill a tier if all its known models are
- *   of another kind. `auto` names no models, so only the route's kind counts.
- * - For a model id, these are models with the same name at other providers, in the order of the file. Their kind has to
- *   be the route's or chat, because rows without a kind default to chat. We don't do this for embeddings, because vectors
- *   of two models can't be compared, and two models with the same name may still be different.
+ * The substitutes for a tier are models of the route's kind, cheapest first. If we know the tier's models and all of
+ * them are of another kind, we don't fill the tier. `auto` doesn't name any models, so only the route's kind matters.
+ *
+ * The substitutes for a model id are models with the same name at other providers, in the order of the file. They have
+ * to be of the route's kind, or of the kind chat, which rows without a kind get by default. There are no substitutes
+ * for embedding models, because vectors of different models can't be compared, and two models may differ even if they
+ * have the same name.
  */
 import { kindOf, type Route } from '../core/call.ts';
 import { type Catalog, type CatalogModel, type Kind, splitModelId } from './catalog.ts';
@@ -15,13 +17,13 @@ export interface FillRequest {
   readonly catalog: Catalog;
   readonly route: Route;
   readonly resolution: Resolution;
-  /** True if the caller requested `auto` and not a tier. */
+  /** True if the caller requested `auto`, and not a tier by its name. */
   readonly isAuto: boolean;
 }
 
 /**
- * Returns the ids of substitutes, best first. They may still have to be skipped, so check that they are served and
- * permitted.
+ * Returns the ids of substitutes, best first. This doesn't check that they're served and permitted, so you may have to
+ * skip some of them.
  */
 export function findFill({ catalog, route, resolution, isAuto }: FillRequest): readonly string[] {
   switch (resolution.kind) {
@@ -47,8 +49,8 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
 }
 
 /**
- * Caches the sorted ids of each catalog. An imported catalog has thousands of rows, so sorting them for each call would
- * take too long.
+ * Caches each catalog's ids in sorted order. An imported catalog has thousands of rows, which would take too long to
+ * sort for each call.
  */
 const orders = new WeakMap<Catalog, Map<Kind, readonly string[]>>();
 
@@ -66,8 +68,8 @@ function cheapestFirst(catalog: Catalog, kind: Kind): readonly string[] {
 }
 
 /**
- * Compares by the sum of the input and output price, and then by the price per search or unit. Models without a price
- * come last.
+ * Compares models by the sum of their input and output price, and if that's equal, by their price per search or unit.
+ * Models without a price come last.
  */
 function comparePrices(left: CatalogModel, right: CatalogModel): number {
   const [a, b] = [pricesOf(left), pricesOf(right)];

@@ -1,6 +1,6 @@
 /**
- * Checks the models and tiers that a key is allowed to use. A misspelled name permits nothing, so without this check
- * the key's calls would fail with `no_route` much later.
+ * Checks the models and tiers that a key may use. If a name is misspelled it doesn't permit anything, and without this
+ * check we'd only find out much later, when the key's calls fail with `no_route`.
  */
 import type { Issue } from '../core/error-messages.ts';
 import { type Catalog, splitModelId } from './catalog.ts';
@@ -13,16 +13,13 @@ interface KeyModelsView {
   readonly project: ProjectRouting;
 }
 
-/** In a large catalog, finding a similar name takes milliseconds, so we only do it for the first unknown names. */
+/** It takes milliseconds to find a similar name in a large catalog, so we only do it for the first unknown names. */
 const maxSuggestions = 10;
 
-/**
- * Names that work even if nobody has configured them, because catalog fill can find models for `auto` and the tiers
- * behind it.
- */
+/** These names always work, because catalog fill can find models for `auto` and for the tiers that it stands for. */
 const builtInNames = ['auto', 'standard', 'embed'] as const;
 
-/** Lists the tiers of the deployment, the project and its applications. */
+/** Lists all tiers: those of the deployment, of the project and of its applications. */
 function listTiers({ catalog, project }: KeyModelsView): string[] {
   const overrides = [project, ...project.applications.values()].flatMap(
     ({ tiers, imageTiers, speechTiers, transcriptionTiers }: MediaTiers & Pick<ProjectRouting, 'tiers'>) =>
@@ -41,7 +38,9 @@ export function findUnknownNames(view: KeyModelsView, names: readonly string[], 
   return findIssues(view, names, accepted, ['unknown']);
 }
 
-/** Like `findUnknownNames`, and also returns an issue for each model whose providers the project may not use. */
+/**
+ * Like `findUnknownNames`, but also returns an issue for each model whose providers are all off limits to the project.
+ */
 export function findUnusableNames(view: KeyModelsView, names: readonly string[], accepted: readonly string[] = []): Issue[] {
   return findIssues(view, names, accepted, ['unknown', 'not_allowed']);
 }
@@ -68,7 +67,7 @@ function findIssues(
 function describeForbidden({ catalog, project: { providers } }: KeyModelsView, name: string): string {
   if (providers?.length === 0) return `no call can use ${quoteName(name)}, because the project may not use any provider`;
   const provider = splitModelId(name)?.provider;
-  // A model without its provider can have a slash in its name too.
+  // The name of a model can contain a slash even without its provider.
   const whose =
     provider === undefined || !catalog.served.has(provider)
       ? `a provider of ${quoteName(name)}`
@@ -88,9 +87,11 @@ function describeUnknown(name: string, usable: Iterable<string>, mayCompare: boo
 }
 
 /**
- * - `uncatalogued` models belong to a configured provider, but the catalog doesn't list them, so they have no price.
- * - `not_allowed` models exist, but the project's settings leave out all of their providers. If they leave out every
- *   provider, this includes the tiers.
+ * `uncatalogued` means that the model belongs to a configured provider but isn't in the catalog, so we don't know its
+ * price.
+ *
+ * `not_allowed` means that the model exists, but the project isn't allowed to use any of its providers. If the project
+ * isn't allowed to use any provider at all, its tiers have this state, too.
  */
 export type KeyModelState = 'known' | 'uncatalogued' | 'not_allowed' | 'unknown';
 

@@ -11,9 +11,9 @@ export interface ModelsRequest {
   readonly project: ProjectRouting;
   readonly source: string;
   readonly caller: Caller;
-  /** Turns on catalog fill for projects that don't have their own setting. */
+  /** The default for projects that haven't set catalog fill themselves. */
   readonly catalogFill: boolean;
-  /** When the catalog last changed. All models get this date. */
+  /** The time of the last change to the catalog, which we return as the date of all models. */
   readonly startedAt: number;
 }
 
@@ -25,7 +25,7 @@ export interface ModelRow {
   readonly owned_by: string;
 }
 
-/** Lists models, then tiers, then `auto`. Omits everything that no route would serve to this key. */
+/** Lists models first, then tiers, then `auto`. Leaves out everything that the key couldn't use on any route. */
 export function listModels(request: ModelsRequest): ModelRow[] {
   const { catalog, caller, startedAt } = request;
   const created = Math.floor(startedAt / 1_000);
@@ -48,8 +48,8 @@ export function listModels(request: ModelsRequest): ModelRow[] {
 
 /**
  * Lists the chat models that `/v1/chat/completions` would serve, and the tiers that contain one of them, including
- * `auto`. Users can choose from these. We leave out embedding models, although we would route a call to them, because
- * the call would fail.
+ * `auto`, so that users can choose from these. We leave out embedding models. We would route a call to them, but the
+ * call would fail.
  */
 export function listChatModels(request: Omit<ModelsRequest, 'startedAt'>): { tiers: string[]; models: string[] } {
   const isChatModel = (id: string) => (request.catalog.models.get(id)?.kind ?? 'chat') === 'chat';
@@ -62,7 +62,7 @@ export function listChatModels(request: Omit<ModelsRequest, 'startedAt'>): { tie
   return { tiers: tiers.map(({ id }) => id), models: models.map(({ id }) => id) };
 }
 
-/** Media tiers can have the same names as text tiers. */
+/** This needs a list of its own, because media tiers can have the same names as text tiers. */
 function openMediaTiers(request: ModelsRequest): string[] {
   return (['images', 'speech', 'transcriptions'] as const).flatMap((route) => {
     const view = { ...request, route };
@@ -75,13 +75,13 @@ function isOpenForMedia(request: MediaPlanRequest): boolean {
     planMedia(request);
     return true;
   } catch {
-    return false; // `no_route`: this key may not use any model of the tier
+    return false; // `no_route` means that the key may not use any model of the tier.
   }
 }
 
 /**
- * Checks whether the project may use the model's provider, the provider has the required tags, and it serves a route
- * for this kind of model.
+ * Returns true if the project may use the model's provider, and the provider has the required tags and a route for this
+ * kind of model.
  */
 function isUsable(request: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
   const { catalog, project } = request;

@@ -1,7 +1,7 @@
 /**
- * Selects the model that serves a media call. The request names a `<provider>/<model>`, a tier or a bare name. We use
- * the first permitted model of a tier, and the default provider for a bare name. Media calls have no failover, so
- * there's only one model.
+ * Selects the model for a media call. The request can name a `<provider>/<model>`, a tier, or a model without its
+ * provider. For a tier we use its first permitted model, and for a model without a provider the default provider.
+ * There's only one model, because media calls have no failover.
  */
 import { randomInt } from 'node:crypto';
 import type { Caller, MediaRoute } from '../core/call.ts';
@@ -20,19 +20,19 @@ export interface MediaPlanRequest {
   readonly source: string;
   readonly caller: Caller;
   readonly route: MediaRoute;
-  /** The model that the caller has requested. If this is null, the route's default model is used. */
+  /** Null if the caller hasn't requested a model. We then use the default model of the route. */
   readonly requestedModel: string | null;
-  /** Turns on catalog fill for projects that don't have their own setting. */
+  /** The default for projects that haven't set catalog fill themselves. */
   readonly catalogFill: boolean;
-  /** True if there's a ceiling on cost, so we need to know the price. */
+  /** True if there's a cost ceiling, because the model then needs a price. */
   readonly requiresPrice?: boolean;
-  /** Absent for a check without a request. */
+  /** Absent if we only check what could be used. */
   readonly breakers?: Breakers;
-  /** Can be missing if the plan isn't for a real request. */
+  /** Absent if we only check what could be used. */
   readonly loads?: MemberLoads;
 }
 
-/** What error messages call these routes (docs/api/reference.md#no-route). */
+/** The names of these routes in error messages (docs/api/reference.md#no-route). */
 const mediaLabels: Readonly<Record<MediaRoute, string>> = {
   images: 'image',
   speech: 'tts',
@@ -78,8 +78,8 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
 }
 
 /**
- * Picks the candidate for a media call. Retired models come last, and models of unhealthy providers just before them,
- * as in the plans of text calls. The probe slot of a breaker is only taken for the model that is picked.
+ * Picks the candidate for a media call. As in the plans of text calls, retired models come last, and models of
+ * unhealthy providers come just before them. We only take the probe slot of the breaker for the model that we pick.
  */
 function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanRequest): MediaCandidate {
   const { project, caller, breakers } = request;
@@ -92,7 +92,7 @@ function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanReques
   return chosen;
 }
 
-/** Media calls don't belong to a conversation, so we choose members by weight alone. */
+/** A media call isn't part of a conversation, so its hash is random and the member depends only on the weights. */
 function withMembers(candidate: MediaCandidate, { catalog, loads }: MediaPlanRequest): MediaCandidate[] {
   const pool = loads && catalog.pools.get(candidate.provider);
   if (!pool) return [candidate];
@@ -106,20 +106,22 @@ function isPriced(catalog: Catalog, id: string): boolean {
 
 const maxNameLength = 256;
 
-/** Checks whether the project may use the provider, and whether the provider serves the route. */
+/** Returns true if the provider serves the route and the project may use it. */
 function isServing({ catalog, project, route }: MediaPlanRequest, name: string): boolean {
   return (catalog.served.get(name)?.includes(route) ?? false) && (project.providers?.includes(name) ?? true);
 }
 
-/** The providers that can serve the route for the project, with and without the required tags. */
+/**
+ * The providers that the project can use for the route, before (`serving`) and after we've checked the required tags.
+ */
 interface MediaProviders {
   readonly serving: ReadonlySet<string>;
   readonly providers: ReadonlySet<string>;
 }
 
 /**
- * Returns the name that was requested and the model ids that it stands for. If a tier and a model share the name, the
- * tier wins.
+ * Returns the requested name and the ids of the models that it stands for. If there's both a tier and a model of that
+ * name, it's the tier.
  */
 function resolve(request: MediaPlanRequest, { serving, providers }: MediaProviders): { requested: string; ids: readonly string[] } {
   const { catalog, route } = request;
@@ -142,8 +144,8 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
 }
 
 /**
- * Looks for the tier in the application, then in the project, and then in the configuration. Returns null if the route
- * has no tier with this name.
+ * Finds a tier by its name. The application's tiers come first, then the project's, then those of the configuration.
+ * Returns null if none of them has this name.
  */
 function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, name: string): readonly string[] | null {
   for (const tiers of [mediaTiers(project.applications.get(source), route), mediaTiers(project, route)])
@@ -170,7 +172,7 @@ function mediaTiers(owner: MediaTiers | undefined, route: MediaRoute) {
   }
 }
 
-/** Returns the chain. If no provider of the project serves any of its models, returns substitutes instead. */
+/** Returns the chain, or substitutes for it if none of the project's providers serves any of its models. */
 function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, ids: readonly string[], providers: ReadonlySet<string>) {
   const isServed = ids.some((id) => providers.has(splitModelId(id)?.provider ?? ''));
   if (isServed || !(project.catalogFill ?? catalogFill)) return ids;

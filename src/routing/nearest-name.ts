@@ -1,16 +1,18 @@
-/** Finds the name that a caller probably meant, which we suggest in the hint of `no_route`. */
+/** Finds the name that a caller probably meant, so that we can suggest it in the hint of `no_route`. */
 import { splitModelId } from './catalog.ts';
 
 /**
- * We don't compare longer names, because the time grows quadratically with the length. Few models have names this long.
+ * The time grows quadratically with the length, so we don't compare names that are longer than this. Few models have
+ * such long names.
  */
 const maxLength = 64;
 
 /**
- * Finds the usable name that is most similar to the requested one. It compares models, with and without their version.
- * If several need the same number of edits, it returns the first one. If more than half of the characters differ, it
- * returns null. This takes 1 to 3 ms for an imported catalog with 3,000 names, and 30 ms if all names are very similar
- * (measured).
+ * Finds the usable name that comes closest to the requested one. We compare the names of models, with and without their
+ * version. If several names need the same number of edits, the first one wins. If more than half of the characters
+ * differ, we return null.
+ *
+ * For an imported catalog with 3,000 names this takes 1 to 3 ms, or 30 ms if all names are very similar (measured).
  */
 export function findNearestName(asked: string, names: Iterable<string>, isUsable: (name: string) => boolean): string | null {
   if (asked.length > maxLength) return null;
@@ -23,7 +25,8 @@ export function findNearestName(asked: string, names: Iterable<string>, isUsable
     const model = withoutProvider(name.toLowerCase());
     const line = withoutVersion(model);
     let edits = countEdits(wantedModel, model, fewest);
-    // The model's own name can have a slash, as in `meta-llama/llama-3.3-70b`, so compare the whole string as well.
+    // The slash may also be part of the model's own name, as in `meta-llama/llama-3.3-70b`, so compare the whole
+    // string, too.
     if (wanted !== wantedModel) edits = Math.min(edits, countEdits(wanted, model, edits));
     if (line !== model || wantedLine !== wantedModel) edits = Math.min(edits, 1 + countEdits(wantedLine, line, edits - 1));
     if (edits >= fewest || !isUsable(name)) continue;
@@ -38,16 +41,16 @@ function withoutProvider(name: string): string {
 }
 
 /**
- * Turns `claude-haiku-4-5-20251001` into `claude-haiku-4-5`, so that another version of the model is closer than
- * another model.
+ * Turns `claude-haiku-4-5-20251001` into `claude-haiku-4-5`. Without this, a different model might seem closer than
+ * another version of the same one.
  */
 function withoutVersion(name: string): string {
   return name.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, '');
 }
 
 /**
- * Returns the number of characters that have to be inserted, deleted or replaced (Levenshtein distance). Returns
- * `limit` if it's at least that many.
+ * Returns the Levenshtein distance, i.e. how many characters have to be inserted, deleted or replaced. We stop counting
+ * at `limit`.
  */
 export function countEdits(left: string, right: string, limit: number): number {
   if (limit <= 0 || Math.abs(left.length - right.length) >= limit) return Math.max(0, limit);
@@ -55,7 +58,7 @@ export function countEdits(left: string, right: string, limit: number): number {
   let current = new Uint8Array(right.length + 1);
   for (let column = 0; column <= right.length; column += 1) above[column] = column;
   for (let row = 1; row <= left.length; row += 1) {
-    // Skip cells that are so far from the diagonal that they can't be below `limit`.
+    // Skip cells far away from the diagonal, because they can't be below `limit`.
     const first = Math.max(1, row - limit);
     const last = Math.min(right.length, row + limit);
     const code = left.charCodeAt(row - 1);

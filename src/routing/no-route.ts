@@ -5,9 +5,9 @@
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Refusal } from '../core/refusal.ts';
 
-/** How much of a requested name we quote, in code points. */
+/** In code points. */
 const maxNameLength = 100;
-/** A name can be as long as the whole body, so we only process this much of it. That's enough to quote it. */
+/** A name can take up the whole body, so we only look at its start, which is enough to quote it. */
 const maxReadLength = 10 * maxNameLength;
 
 const listing = 'GET /v1/models lists what this key may use';
@@ -16,7 +16,7 @@ export function noRoute(message: string | undefined, hint: string, refusal: Refu
   return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` }, refusal });
 }
 
-/** A provider that can't be used, and the required tags that it lacks. */
+/** A provider that lacks some of the required tags. */
 export interface Untagged {
   readonly provider: string;
   readonly lacks: readonly string[];
@@ -25,8 +25,8 @@ export interface Untagged {
 const maxListedProviders = 10;
 
 /**
- * Creates the error for a call that has no route only because these providers lack a tag. `untagged` can contain a
- * provider several times.
+ * Creates the error for a call that would have a route if these providers had the required tags. It doesn't matter if
+ * `untagged` contains a provider several times.
  */
 export function lacksTags(asked: string, untagged: readonly Untagged[]): GatewayError {
   const byProvider = new Map(untagged.map(({ provider, lacks }) => [provider, lacks]));
@@ -40,7 +40,7 @@ export function lacksTags(asked: string, untagged: readonly Untagged[]): Gateway
   });
 }
 
-/** Returns why a call was refused if its model was skipped. See `explainNoRoute` for `reason`. */
+/** Returns the refusal for a call whose model was skipped. For `reason`, see `explainNoRoute`. */
 export function refusalOf(reason: string | null): Refusal {
   switch (reason) {
     case 'unknown':
@@ -58,8 +58,8 @@ export function refusalOf(reason: string | null): Refusal {
 }
 
 /**
- * Explains why no model is available. `reason` is why the model was skipped, or `unknown` if the name is neither a tier
- * nor a model.
+ * Explains why there's no model for a call. `reason` says why the model was skipped. It's `unknown` if the name is
+ * neither a tier nor a model.
  */
 export function explainNoRoute(asked: string, reason: string | null): string {
   const name = quoteName(asked);
@@ -81,7 +81,7 @@ export function explainNoRoute(asked: string, reason: string | null): string {
   }
 }
 
-/** Quotes the start of a requested name. Limits its length and removes control characters. */
+/** Quotes a requested name, without control characters. If it's too long, we only quote its start. */
 export function quoteName(name: string): string {
   const visible = [...name.slice(0, maxReadLength).replace(/\p{C}/gu, '')];
   return `"${visible.length > maxNameLength ? `${visible.slice(0, maxNameLength).join('')}...` : visible.join('')}"`;

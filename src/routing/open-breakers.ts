@@ -3,17 +3,17 @@ import type { Queries } from '../db/database.ts';
 import type { BreakerState } from '../failover/breaker.ts';
 
 export interface OpenBreaker {
-  /** `<provider>`, or `<provider>/<member>` for a member of a pool. */
+  /** Contains the member as well if the breaker is for a member of a pool (`<provider>/<member>`). */
   readonly provider: string;
   readonly state: Exclude<BreakerState, 'closed'>;
-  /** The number of projects whose breaker isn't closed. */
+  /** In how many projects the breaker isn't closed. */
   readonly projects: number;
   readonly openedAt: number;
 }
 
 /**
- * We ignore processes whose last heartbeat is older than `livenessTimeoutMs`. Breakers are stored soon after their
- * state has changed (shared-breakers.ts).
+ * Processes whose last heartbeat is older than `livenessTimeoutMs` don't count. The result can be slightly outdated,
+ * because breakers are stored a moment after they change (shared-breakers.ts).
  */
 export async function readOpenBreakers(queries: Queries, livenessTimeoutMs: number): Promise<OpenBreaker[]> {
   const rows = await queries.query<Omit<OpenBreaker, 'openedAt' | 'state'> & { readonly isOpen: boolean; readonly openedAt: Date }>(

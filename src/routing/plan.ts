@@ -1,4 +1,4 @@
-/** Creates the plan of a call, which consists of the candidates in order, and an entry for each skipped model. */
+/** Creates the plan of a call: the candidates in order, plus an entry for each model that was skipped. */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
 import { type Candidate, connectionKey } from '../core/candidate.ts';
 import type { Breakers } from '../failover/breaker.ts';
@@ -18,63 +18,68 @@ export interface Plan {
 export interface PlanRequest {
   readonly caller: Caller;
   readonly project: ProjectRouting;
-  /** The application that makes the call. Its own tiers take precedence over the project's tiers. */
+  /** The application that makes the call. If it has tiers of its own, they take precedence over the project's. */
   readonly source: string;
   readonly route: TextRoute;
   readonly requestedModel: string;
   /**
-   * The tier that the classifier chose for `auto` (classify.ts). If it's missing or has no permitted model, we use the
-   * route's default tier.
+   * The tier that the classifier has chosen for `auto` (classify.ts). If this isn't set, or if the key isn't permitted
+   * to use any of the tier's models, we use the default tier of the route.
    */
   readonly autoTier?: string | null;
-  /** True if a cost ceiling applies. Models without a price are then skipped with the reason `price_unknown`. */
+  /** True if there's a cost ceiling. We then skip models without a price, with the reason `price_unknown`. */
   readonly requiresPrice?: boolean;
   /**
-   * Returns a number from 0 to 1 that's the same for all calls of a conversation. It decides whether they try a canary.
-   * Null or missing means that they don't.
+   * Returns a number from 0 to 1, which decides if a call tries a canary. It's the same for all calls of a
+   * conversation. If it's null or there's no function, the call doesn't try any.
    */
   readonly conversation?: () => number | null;
-  /** If this is set, we skip models with a smaller window, with the reason `context_too_small`. */
+  /** Set this to skip models whose window is too small for the prompt, with the reason `context_too_small`. */
   readonly prompt?: PromptSize;
 }
 
-/** A planner is for one catalog. After a reload, there's another planner. */
+/** Each planner belongs to one catalog, so a reload creates a new one. */
 export interface PlannerDeps {
   readonly catalog: Catalog;
   readonly breakers: Breakers;
-  /** Turns on catalog fill for projects that don't have their own setting. */
+  /** The default for projects that haven't set catalog fill themselves. */
   readonly catalogFill: boolean;
   readonly loads: MemberLoads;
 }
 
-/** Everything that's needed to order the candidates of an existing plan. */
+/** What we need to order the candidates of an existing plan. */
 export interface OrderRequest extends Pick<PlanRequest, 'caller' | 'project'> {
-  /** Decides which members of a pool the call prefers. We only need this if a provider in the plan has a pool. */
+  /** Says which members of a pool the call prefers. This is only called if a provider in the plan has a pool. */
   readonly affinity: () => Affinity;
 }
 
 export interface Planner {
   /**
-   * Creates the plan, assuming that all vendors are healthy. Throws `no_route` (docs/api/reference.md#no-route) if
-   * there's no candidate.
+   * Creates the plan as if all vendors were healthy. If there's no candidate, throws `no_route`
+   * (docs/api/reference.md#no-route).
    */
   plan(request: PlanRequest): Plan;
   /**
-   * Orders the plan by the current health of the vendors. If a provider has a pool, there will be a candidate for each
-   * of its members. Only call this if you'll send the call, because it can take the probe slot of a breaker.
+   * Reorders the plan according to the vendors' current health, and splits candidates whose provider has a pool into
+   * one per member. This may take the probe slot of a breaker, so only call it if you're going to send the call.
    */
   order(plan: Plan, request: OrderRequest): Plan;
-  /** After `plan` threw `no_route`, returns which models were skipped and why. */
+  /** Call this after `plan` has thrown `no_route`. It returns the models that were skipped, with the reasons. */
   explain(request: PlanRequest): readonly PlanEntry[];
 }
 
 export function createPlanner({ catalog, breakers, catalogFill, loads }: PlannerDeps): Planner {
   const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog, catalogFill });
   const lastPlans = new WeakMap<Caller, LastPlan>();
-  /** Plans with a canary have their own map, so that they don't evict the others. */
+  /**
+   * Calls that try a canary have a different plan. Keep it in a map of its own, so that the two don't evict each other.
+   */
   const lastCanaryPlans = new WeakMap<Caller, LastPlan>();
 
-  /** Replaces each candidate of a pool by its members. Returns the same array if no provider has a pool. */
+  /**
+   * Replaces candidates whose provider has a pool by the members of the pool. If there aren't any, returns the same
+   * array.
+   */
   const expandPools = (candidates: readonly Candidate[], affinity: () => Affinity): readonly Candidate[] => {
     const { pools } = catalog;
     if (pools.size === 0 || !candidates.some(({ provider }) => pools.has(provider))) return candidates;
@@ -85,7 +90,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
     });
   };
 
-  /** Reuses the plan of the key's previous call if this call asks for the same. */
+  /** If this call asks for the same as the key's previous one, reuses its plan. */
   const planAsLast = (request: PlanRequest): Plan => {
     const canaries = chooseCanaries(catalog, request);
     const plans = canaries?.length ? lastCanaryPlans : lastPlans;
@@ -115,7 +120,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
       if (withMembers.length === 1) return withMembers === plan.candidates ? plan : { ...plan, candidates: withMembers };
       const candidates = orderByPriority(withMembers, createPriority(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
-      // Members of a pool have the same model id, so use the position of the first one.
+      // All members of a pool have the same model id, so use the position of the first of them.
       const positions = new Map(candidates.map(({ id }, position) => [id, position] as const).toReversed());
       const positionOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (positions.get(model) ?? 0) : positions.size);
       const entries = plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right));
@@ -144,12 +149,14 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   return { candidates, entries: [...entries, ...skipped] };
 }
 
-/** Removes the canary mark from calls that don't try the canary first, so that they don't count in the comparison. */
+/**
+ * Removes the mark from a canary that isn't the first candidate, because such a call doesn't count in the comparison.
+ */
 function withoutCanary({ canary: _notFirst, ...entry }: PlanEntry): PlanEntry {
   return entry;
 }
 
-/** Returns the tiers that would try their canary for this call. Undefined if none would. */
+/** Returns the tiers whose canary this call would try, or undefined if there are none. */
 function chooseCanaries(
   { canaries }: Catalog,
   { requestedModel, autoTier, route, conversation }: PlanRequest,
@@ -160,7 +167,7 @@ function chooseCanaries(
   return position === null ? undefined : tiers.filter((tier) => position < (canaries.get(tier)?.share ?? 0));
 }
 
-/** Remembers a key's last plan, together with all inputs that the plan depends on. */
+/** The last plan of a key, with everything that it depends on. */
 interface LastPlan {
   readonly canaries: readonly string[] | undefined;
   readonly request: Omit<PlanRequest, 'prompt' | 'conversation'>;
@@ -194,13 +201,13 @@ function noRouteFor(view: SelectRequest, { requestedModel }: PlanRequest, { skip
   return noRoute(undefined, explainNoRoute(requestedModel, reason) + suggestion, refusalOf(reason));
 }
 
-/** Finds the most similar name among the tiers and models that the route would serve to this key. */
+/** Finds the tier or model with the most similar name that the route would serve to this key. */
 function findNearest(view: SelectRequest, asked: string): string | null {
   const names = [...tierNames(view), ...view.catalog.models.keys()];
   return findNearestName(asked, names, (name) => selectModels(view, name, false).open.length > 0);
 }
 
-/** Returns the tier that `auto` stands for if there's no classifier. */
+/** Returns the tier for `auto` if no classifier is used. */
 export function defaultTier(route: TextRoute): string {
   return route === 'embeddings' ? 'embed' : 'standard';
 }
@@ -210,16 +217,16 @@ function selectFor(view: SelectRequest, { requestedModel, autoTier, route }: Pla
   const byDefault = defaultTier(route);
   if (autoTier !== undefined && autoTier !== null && autoTier !== byDefault) {
     const chosen = selectModels(view, autoTier, true);
-    // Don't use a tier that has no permitted model of its own, i.e. only ones from catalog fill or none at all.
+    // Only use the chosen tier if it has a permitted model of its own. Models from catalog fill don't count.
     if (chosen.open.length > 0 && !chosen.isFilled) return chosen;
   }
   return selectModels(view, byDefault, true);
 }
 
 /**
- * Returns a function that returns 0 for a healthy candidate, 1 if the breaker is open or the provider is cooling down,
- * and 2 if the candidate is retired. Candidates with the same priority keep their order in the chain. Only the first
- * healthy candidate takes a probe slot, because only this one will get the request.
+ * Returns a function that rates candidates: 0 if they're healthy, 1 if the breaker is open or the provider is cooling
+ * down, and 2 if they're retired. Within each group, candidates keep the order of the chain. Only the first healthy
+ * candidate gets the request, so it's the only one that takes a probe slot.
  */
 function createPriority(project: ProjectRouting, projectId: string, breakers: Breakers): (candidate: Candidate) => number {
   let hasFirst = false;
@@ -233,8 +240,8 @@ function createPriority(project: ProjectRouting, projectId: string, breakers: Br
 }
 
 /**
- * Sorts candidates by priority. It calls `priorityOf` exactly once for each of them and in the order of the chain,
- * because `priorityOf` can take a probe slot.
+ * Sorts candidates by priority. Since `priorityOf` may take a probe slot, we call it exactly once per candidate, in the
+ * order of the chain.
  */
 function orderByPriority(candidates: readonly Candidate[], priorityOf: (candidate: Candidate) => number): readonly Candidate[] {
   if (candidates.length === 1) return candidates;
@@ -242,7 +249,7 @@ function orderByPriority(candidates: readonly Candidate[], priorityOf: (candidat
   return [...candidates].sort((a, b) => (priorities.get(a) ?? 0) - (priorities.get(b) ?? 0));
 }
 
-/** Null if the catalog doesn't have the provider, which doesn't happen for selected models. */
+/** Null if the provider isn't in the catalog, which can't happen for selected models. */
 function toCandidate(catalog: Catalog, id: string): Candidate | null {
   const parts = splitModelId(id);
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;

@@ -1,10 +1,9 @@
 /**
- * Chooses between the members of a pool, which are keys, deployments or regions of the same provider.
- *
- * All turns of a conversation go to the same member, because cached input is much cheaper. We use weighted rendezvous
- * hashing, so that only the affected share of conversations moves when a member is added or removed. A member that has
- * too many requests in flight comes after the others. Members of one account share a prompt cache, so we first choose
- * an account and then one of its members.
+ * Chooses between the members of a pool, i.e. between keys, deployments or regions of the same provider. All turns of a
+ * conversation go to the same member, because cached input is much cheaper. We use weighted rendezvous hashing, so that
+ * adding or removing a member only moves the conversations that have to move. If a member has too many requests in
+ * flight, the others come first. Members of one account share a prompt cache, so we choose an account first and then
+ * one of its members.
  *
  * @see docs/architecture/routing-and-failover.md#pools
  */
@@ -12,11 +11,11 @@ import { LRUCache } from 'lru-cache';
 import type { PoolMember } from '../core/candidate.ts';
 import { sha256 } from '../core/sha256.ts';
 
-/** An account, or a member of one. We choose among several of them by hash and weight. */
+/** Something that we choose by hash and weight. It's either an account or one of its members. */
 interface Choice {
   readonly hash: number;
   readonly weight: number;
-  /** The keys of all members behind this choice. */
+  /** The keys of the member, or of all members of the account. */
   readonly keys: readonly string[];
 }
 
@@ -30,7 +29,7 @@ interface AccountChoice extends Choice {
 
 export interface Pool {
   readonly members: readonly PoolMember[];
-  /** Accounts that take new calls. Those with a weight of 0 don't, and neither do such members. */
+  /** The accounts that get new calls. We leave out accounts with a weight of 0, and their members likewise. */
   readonly accounts: readonly AccountChoice[];
 }
 
@@ -66,22 +65,25 @@ export function memberKey(provider: string, member: string): string {
   return `${provider}/${member}`;
 }
 
-/** Returns the names of a provider's circuit breakers. If the provider has a pool, each member has its own. */
+/** Returns the keys of a provider's circuit breakers. There's one for each member if the provider has a pool. */
 export function breakerKeys({ pools }: { readonly pools: ReadonlyMap<string, Pool> }, provider: string): readonly string[] {
   return pools.get(provider)?.members.map(({ key }) => key) ?? [provider];
 }
 
-/** Tracks how many requests are in flight per member in this process. Survives a reload. */
+/**
+ * Counts the requests in flight to each member, as far as they come from this process. A reload doesn't reset the
+ * counts.
+ */
 export interface MemberLoads {
   count(key: string): number;
-  /** Counts a request to a member. Returns a function that has to be called once, at the end of the request. */
+  /** Call this when a request to a member begins. When the request ends, call the returned function once. */
   begin(key: string): () => void;
 }
 
-/** State that a process keeps about its pools. A reload of the configuration doesn't reset it. */
+/** What a process remembers about its pools, even after a reload of the configuration. */
 export interface PoolState {
   readonly loads: MemberLoads;
-  /** Maps the id of a stored response (`/v1/responses`) to the key of the member that has it. */
+  /** The member that has a stored response (`/v1/responses`), by the id of the response. */
   readonly responses: LRUCache<string, string>;
 }
 
@@ -109,28 +111,28 @@ export function createMemberLoads(): MemberLoads {
   };
 }
 
-/** `hash` is the same for all calls of a conversation, and random for calls without one. */
+/** `hash` is the same for all calls of a conversation. If a call isn't part of a conversation, it's random. */
 export interface Affinity {
   readonly hash: number;
   /**
-   * Set if the call refers to state that only one member has, e.g. a stored response, and we know which one. This is
-   * the member's key.
+   * The key of a member. It's set if the call refers to state that only one member has, e.g. to a stored response, and
+   * we know which one it is.
    */
   readonly member: string | null;
 }
 
-/** Returns the members of a pool in the order in which the call should try them. */
+/** Returns the members of a pool in the order in which a call should try them. */
 export function orderMembers({ accounts, members }: Pool, { hash, member }: Affinity, loads: MemberLoads): readonly PoolMember[] {
   const ordered = rank(accounts, hash, loads).flatMap((account) => rank(account.members, hash, loads).map((choice) => choice.member));
-  // Stored state only exists in the account of one member, so the call has to go there even if its weight is 0.
+  // Stored state only exists in the account of one member. The call has to go there, even if the member's weight is 0.
   const bound = member === null ? undefined : members.find(({ key }) => key === member);
   return bound ? [bound, ...ordered.filter(({ key, account }) => key !== bound.key && account === bound.account)] : ordered;
 }
 
 const maxLoadFactor = 1.25;
 /**
- * Members may exceed their share by this many requests. Otherwise random variation would keep moving conversations
- * between members while there are only a few requests.
+ * Members can exceed their share by this many requests. If there are only a few requests, small random differences
+ * would otherwise move conversations back and forth between members.
  */
 const extraRequests = 12;
 

@@ -1,5 +1,5 @@
 /**
- * Decides which models a call can use, with pure functions of the catalog, the project and the key. See
+ * Decides which models a call can use. These are pure functions of the catalog, the project and the key. See
  * docs/architecture/routing-and-failover.md.
  */
 import { type Caller, isDialect, type TextRoute, type Tiers } from '../core/call.ts';
@@ -7,7 +7,7 @@ import type { ResponsesSupport } from '../core/candidate.ts';
 import { type Catalog, type CatalogModel, type CatalogProvider, splitModelId } from './catalog.ts';
 
 export interface ApplicationRouting extends MediaTiers {
-  /** The application's own tiers. They replace tiers of the project that have the same name. */
+  /** The application's own tiers. If the project has a tier of the same name, this one replaces it. */
   readonly tiers: Tiers;
 }
 
@@ -18,17 +18,17 @@ export interface MediaTiers {
 }
 
 export interface ProjectRouting extends MediaTiers {
-  /** The providers that the project may use. Null if it can use all of them. */
+  /** Null if the project may use all providers. */
   readonly providers: readonly string[] | null;
-  /** The project's own tiers. They replace tiers of the configuration that have the same name. */
+  /** The project's own tiers. If the configuration has a tier of the same name, this one replaces it. */
   readonly tiers: Tiers;
-  /** The names of models and providers that we only try after all others. */
+  /** The names of models and providers that we try after all others. */
   readonly retired: readonly string[];
-  /** Only providers with all of these tags get the project's calls. */
+  /** Calls of the project only go to providers that have all of these tags. */
   readonly requiredTags: readonly string[];
   /** Turns catalog fill on or off. If this is null, the configuration decides. */
   readonly catalogFill: boolean | null;
-  /** Applications with settings, by name. All others are missing. */
+  /** Applications by name. Those without settings aren't included. */
   readonly applications: ReadonlyMap<string, ApplicationRouting>;
 }
 
@@ -39,16 +39,17 @@ export interface RoutingView {
 }
 
 /**
- * What a requested name refers to. If it's neither a tier nor a model, it's `unknown`. A tier can be empty, but a model
- * always has an id.
+ * What a requested name stands for, which is `unknown` if it's neither a tier nor a model. A tier can be empty, but a
+ * model always has an id.
  */
 export type Resolution =
   | { readonly kind: 'tier' | 'model'; readonly ids: readonly string[] }
   | { readonly kind: 'unknown'; readonly ids: readonly [] };
 
 /**
- * Finds out what a requested name means. If a tier and a model share the name, the tier wins. A tier may contain ids
- * and bare names. Unknown ones are kept, so that we can report them as skipped.
+ * Finds out what a requested name stands for. If there's both a tier and a model of that name, it's the tier. A tier
+ * can list ids as well as names without a provider. We keep those that we don't know, so that they're reported as
+ * skipped.
  */
 export function resolveModel(view: RoutingView, requested: string): Resolution {
   const { catalog } = view;
@@ -66,8 +67,8 @@ export function resolveModel(view: RoutingView, requested: string): Resolution {
 }
 
 /**
- * Looks for the tier in the application, then in the project, and then in the configuration. Returns null if there's no
- * tier with this name.
+ * Finds a tier by its name. The application's tiers come first, then the project's, then those of the configuration.
+ * Returns null if there's no such tier.
  */
 export function findTier({ catalog, project, source }: RoutingView, name: string): readonly string[] | null {
   const application = project.applications.get(source);
@@ -82,27 +83,28 @@ export function tierNames({ catalog, project, source }: RoutingView): string[] {
   return [...new Set([...catalog.tiers.keys(), ...Object.keys(project.tiers), ...Object.keys(ofApplication)])];
 }
 
-/** Resolves a full id or a bare name to catalog ids. Bare names can contain slashes, too (`meta/llama`). */
+/**
+ * Returns the catalog ids for a model's full id, or for its name without the provider, which can contain a slash as
+ * well (`meta/llama`).
+ */
 export function findIds(catalog: Catalog, name: string): readonly string[] {
   const parts = splitModelId(name);
   if (parts && (catalog.models.has(name) || catalog.providers.has(parts.provider))) return [name];
   return catalog.idsByBareName.get(name) ?? [];
 }
 
-/** Checks whether the project may use any of the configured providers. */
+/** Returns true if there's at least one configured provider that the project may use. */
 export function hasProvider({ providers }: ProjectRouting, configured: ReadonlyMap<string, unknown>): boolean {
   return providers === null ? configured.size > 0 : providers.some((name) => configured.has(name));
 }
 
-/**
- * The tags that a provider has to have. They're the ones that the project requires and the ones that the key requires.
- */
+/** Determines which tags a provider needs. The project requires some of them, and the key can require more. */
 interface Requirement extends Pick<RoutingView, 'catalog'> {
   readonly project: Pick<ProjectRouting, 'requiredTags'>;
   readonly caller: Pick<Caller, 'requiredTags'>;
 }
 
-/** The parts of a request that decide whether a project's calls can use a model. */
+/** The parts of a request that determine if a model can be used for calls of the project. */
 export interface ServingView extends Requirement {
   readonly project: Pick<ProjectRouting, 'providers' | 'requiredTags'>;
 }
@@ -124,8 +126,8 @@ export function findMissingTags({ catalog, project, caller }: Requirement, provi
 }
 
 /**
- * Returns the reason why a model can't serve `route`, or null if it can. The reason is recorded with the call. It's
- * only `tags_missing` if there's no other reason.
+ * Returns why a model can't serve `route`, or null if it can. The reason is recorded with the call. `tags_missing`
+ * means that there's no other reason.
  */
 export function findSkipReason(view: ServingView, route: TextRoute, id: string): string | null {
   const { catalog, project } = view;
@@ -133,7 +135,7 @@ export function findSkipReason(view: ServingView, route: TextRoute, id: string):
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';
   if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
-  // A provider with a different dialect serves the call on its own dialect's route.
+  // If the provider has the other dialect, it serves the call on the route of that dialect.
   const isNative = route === 'responses' && findResponsesSupport(provider, catalog.models.get(id)) !== 'translated';
   const vendorRoute = isDialect(route) || (route === 'responses' && !isNative) ? provider.dialect : route;
   if (!provider.serves.includes(vendorRoute)) return 'route_not_served';
@@ -148,9 +150,9 @@ export function findResponsesSupport({ serves, responses }: CatalogProvider, mod
 }
 
 /**
- * Returns true if a key's allow-list permits a model. The list contains model ids, bare names and tiers. A tier permits
- * its models only for calls that request the tier. `requested` are the names that the call used, including the tier
- * that we chose for `auto`.
+ * Returns true if a key's allow-list permits a model. The list can contain model ids, names without a provider, and
+ * tiers. If it contains a tier, that only permits the tier's models for calls that request the tier. `requested` are
+ * the names that the call used, including the tier that we chose for `auto`.
  */
 export function isPermitted(allowed: readonly string[] | null, requested: readonly string[], id: string): boolean {
   if (allowed === null || allowed.includes(id) || requested.some((name) => allowed.includes(name))) return true;

@@ -1,4 +1,7 @@
-/** Selects the models that a call can use for the requested name, and gives a reason for each skipped model. */
+/**
+ * Selects the models that a call can use, based on the name that it requested. If a model is skipped, the result says
+ * why.
+ */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
 import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
@@ -7,37 +10,38 @@ import { findMissingTags, findSkipReason, findTier, isPermitted, type RoutingVie
 export interface SelectRequest extends RoutingView {
   readonly caller: Caller;
   readonly route: TextRoute;
-  /** Turns on catalog fill for projects that don't have their own setting. */
+  /** The default for projects that haven't set catalog fill themselves. */
   readonly catalogFill: boolean;
-  /** Tiers whose canary this call tries. May be absent. */
+  /** The tiers for which this call tries the canary. */
   readonly canaries?: readonly string[];
-  /** True if a cost ceiling applies to the call. Models without a known price are then skipped. */
+  /** True if there's a cost ceiling, in which case we skip models whose price we don't know. */
   readonly requiresPrice?: boolean;
 }
 
 export interface Selection {
   readonly open: readonly string[];
-  /** True if catalog fill chose these models to replace the requested one. */
+  /** True if these models come from catalog fill and replace the requested one. */
   readonly isFilled: boolean;
   readonly skipped: readonly PlanEntry[];
-  /** True if one of the project's providers serves a model that the key doesn't permit. */
+  /** True if a model was skipped that one of the project's providers serves, because the key doesn't permit it. */
   readonly isDeniedByKey: boolean;
   /** True if the name is neither a tier nor a model. */
   readonly isUnknown: boolean;
-  /**
-   * The tier with the canary, if there is one. If `isTried` is true, the canary is the first model of the selection.
-   */
+  /** Set if the tier has a canary. If `isTried` is true, the canary comes first in the selection. */
   readonly canary?: { readonly tier: string; readonly isTried: boolean };
 }
 
-/** There can be thousands of substitutes, so give up after this many have failed. */
+/**
+ * There can be thousands of substitutes. We use no more than this many, and record no more than this many that were
+ * skipped.
+ */
 const maxFill = 20;
 
-/** Selects the models that a requested name stands for. If it was `auto`, pass the tier that was chosen. */
+/** Selects the models for a requested name. For calls to `auto`, pass the tier that was chosen. */
 export function selectModels(request: SelectRequest, requested: string, isAuto: boolean): Selection {
   const { caller, route, catalogFill, catalog, project } = request;
   const resolved = resolveModel(request, requested);
-  // Catalog fill can provide models for `auto`, even if nobody has configured its tier.
+  // For `auto`, catalog fill can find models even if nobody has configured the tier.
   const resolution = isAuto && resolved.kind === 'unknown' ? ({ kind: 'tier', ids: [] } as const) : resolved;
   const names = isAuto ? ['auto', requested] : [requested];
   const isUnknown = resolution.kind === 'unknown';
@@ -58,8 +62,8 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
   if (isServed || !(project.catalogFill ?? catalogFill))
     return withCanary(request, requested, names, { open, skipped, isDeniedByKey, isUnknown, isFilled: false });
 
-  // A key can't permit a substitute by the requested model's name, because the substitute isn't that model. Only names
-  // of tiers permit substitutes.
+  // If a key permits the requested model by its name, that doesn't include substitutes, because they're different
+  // models. Only the name of a tier does.
   const permitting = resolution.kind === 'tier' ? names : [];
   const untagged: PlanEntry[] = [];
   for (const id of findFill({ catalog, route, resolution, isAuto })) {
@@ -71,13 +75,13 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     isDeniedByKey ||= open.length === 0;
     if (open.length === maxFill) break;
   }
-  // Now that there are substitutes, nobody needs to know which models lacked tags.
+  // If there are substitutes, it doesn't matter any more which models lacked tags.
   return { open, skipped: open.length > 0 ? skipped : [...skipped, ...untagged], isDeniedByKey, isUnknown, isFilled: true };
 }
 
 /**
- * Puts a tier's canary first if the call tries it. A key that permits the tier also permits its canary. There's no
- * canary if the project or the application overrides the tier.
+ * Moves a tier's canary to the front if the call tries it. A key that permits the tier also permits its canary. If the
+ * project or the application overrides the tier, there's no canary.
  */
 function withCanary(request: SelectRequest, tier: string, names: readonly string[], selection: Selection): Selection {
   const { catalog, caller, route, canaries } = request;

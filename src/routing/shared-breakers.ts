@@ -1,10 +1,10 @@
 /**
- * Stores the state of circuit breakers, so that the status API and the console can show the breakers of all processes.
- * Routing only uses the breakers of its own process and doesn't depend on the database.
+ * Stores the states of circuit breakers, so that the status API and the console can show those of all processes.
+ * Routing doesn't depend on this, or on the database, because it only uses the breakers of its own process.
  *
- * When a breaker's state changes, we write it to `provider_breakers`. When it closes, we delete the row. We do this in
- * the background, with a single statement for all changes since the last write. If the database is unavailable, changes
- * wait in memory.
+ * When a breaker changes its state, we write it to `provider_breakers`, and when it closes, we delete the row. That
+ * happens in the background, with a single statement for all changes since the last write. As long as the database is
+ * unavailable, changes wait in memory.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { formatTime } from '../core/time.ts';
@@ -16,19 +16,19 @@ interface SharedBreakersOptions {
   readonly database: Database;
   /** The pool for reading states. */
   readonly statusDatabase: Database;
-  /** The id of this process in the `processes` table. */
+  /** The id of this process in `processes`. */
   readonly process: string;
-  /** We treat processes as stopped if their last heartbeat is older than this. */
+  /** If a process's last heartbeat is older than this, we assume that the process has stopped. */
   readonly livenessTimeoutMs: number;
   readonly breakers: Pick<Breakers, 'report'>;
   readonly onWriteFailure: (error: unknown) => void;
 }
 
-/** Returns one breaker per provider, with the worst state that it has in any running process. */
+/** Returns one breaker for each provider. If running processes disagree about its state, it has the worst of them. */
 export type ReadBreakers = (projectId: string, providers: readonly string[]) => Promise<BreakerReport[]>;
 
 export interface SharedBreakers {
-  /** Call this if a breaker's state has changed. It's written soon after. */
+  /** Call this when the state of a breaker has changed. We write it soon after that. */
   changed(projectId: string, provider: string): void;
   readonly read: ReadBreakers;
   stop(): Promise<void>;
@@ -38,7 +38,7 @@ const backoff = { initialMs: 1_000, maxMs: 60_000 };
 
 export function createSharedBreakers(options: SharedBreakersOptions): SharedBreakers {
   const { database, process, breakers, onWriteFailure } = options;
-  /** The providers whose breakers have changed since the last write, by project id. */
+  /** The providers whose breakers have changed since the last write, by project. */
   let changes = new Map<string, Set<string>>();
   const add = (projectId: string, provider: string): void => {
     changes.set(projectId, (changes.get(projectId) ?? new Set()).add(provider));
@@ -67,7 +67,7 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
   return {
     changed(projectId, provider) {
       add(projectId, provider);
-      // If the last write failed, the loop retries after its backoff, so don't wake it.
+      // If the last write failed, the loop is waiting for its backoff, so don't wake it.
       if (!loop.isFailing) loop.wake();
     },
     async read(projectId, providers) {
@@ -84,7 +84,7 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
 
 const severity: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
 
-/** Returns the breaker with the worse state. If the states are equal, returns the one that is probed later. */
+/** Returns the breaker whose state is worse. If both have the same state, it's the one whose next probe is later. */
 function worse(left: BreakerReport, right: BreakerReport): BreakerReport {
   if (right.state !== left.state) return severity[right.state] > severity[left.state] ? right : left;
   return Date.parse(right.retry_at ?? '') > Date.parse(left.retry_at ?? '') ? right : left;
