@@ -31,7 +31,7 @@ test('allows only imports down the levels', () => {
   expect(findViolations(readSources())).toEqual([]);
 });
 
-test('source files that the build and the deployment name exist', () => {
+test('finds every source file that the build and the deployment refer to', () => {
   const files = [
     'Dockerfile',
     'docker-compose.yml',

@@ -55,7 +55,7 @@ test('has a runbook for each alert', () => {
   expect(runbooks).toEqual(alerts);
 });
 
-test('ends each runbook with a sign that it is over', () => {
+test('ends each runbook with how to tell that the problem is over', () => {
   const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
   const [, ...sections] = page.slice(page.indexOf('\n### A process is stopping\n')).split(/^### /m);
   const signs = sections

@@ -13,7 +13,7 @@ const project: fc.Arbitrary<Limits['project']> = fc.record({
 });
 const newYear = Date.parse('2027-01-01T00:00:00Z');
 
-test('caches a counter only for the same limits and window', () => {
+test('reuses cached counters only for calls with the same limits in the same window', () => {
   const twoCeilings = fc.tuple(ceilings, ceilings);
   const twoProjects = fc.tuple(project, project);
   const which = fc.constantFrom(0 as const, 1 as const);
@@ -45,17 +45,20 @@ const limitsWith = (own: { key?: number; application?: number; cap?: number }): 
   },
 });
 
-test.each([{ key: 1 }, { application: 1 }, { cap: 1 }, { key: 1, application: 2, cap: 3 }])('counts the cost against %j', (own) => {
-  const limits = limitsWith(own);
-  expect(hasCostCeiling(limits)).toBe(true);
-  expect(countersFor(limits, newYear).map(({ key, limit: counted }) => [key.scope, key.scopeId, key.ceiling, counted])).toEqual(
-    [
-      ['key', 'k', 'cost', own.key],
-      ['source', 'app', 'cost', own.application],
-      ['project', '', 'cost', own.cap],
-    ].filter(([, , , counted]) => counted !== undefined),
-  );
-});
+test.each([{ key: 1 }, { application: 1 }, { cap: 1 }, { key: 1, application: 2, cap: 3 }])(
+  'counts the cost against each of the ceilings %j',
+  (own) => {
+    const limits = limitsWith(own);
+    expect(hasCostCeiling(limits)).toBe(true);
+    expect(countersFor(limits, newYear).map(({ key, limit: counted }) => [key.scope, key.scopeId, key.ceiling, counted])).toEqual(
+      [
+        ['key', 'k', 'cost', own.key],
+        ['source', 'app', 'cost', own.application],
+        ['project', '', 'cost', own.cap],
+      ].filter(([, , , counted]) => counted !== undefined),
+    );
+  },
+);
 
 test('has no counters without ceilings', () => {
   expect([hasCostCeiling(limitsWith({})), countersFor(limitsWith({}), newYear)]).toEqual([false, []]);

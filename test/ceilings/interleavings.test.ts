@@ -29,7 +29,7 @@ const step = fc.record({
 });
 
 describeDatabases('admission under random interleavings', (database) => {
-  test('overshoots a ceiling only by usage above the estimates', async () => {
+  test('exceeds a ceiling only by what calls use beyond their estimates', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
         const clock = clockAt(noon);

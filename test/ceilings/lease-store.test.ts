@@ -76,7 +76,7 @@ describeDatabases('counters and leases', (database) => {
     ]);
   });
 
-  test('counts an unreserved call from before the first lease once', async () => {
+  test('counts a call once if it ran without a reservation before the first lease', async () => {
     const limits = limitsOf({ tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { tokens: 0 });

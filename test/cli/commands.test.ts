@@ -239,7 +239,7 @@ test('says for every command what is missing or malformed', async () => {
   expect(failures.length).toBeGreaterThan(80);
 });
 
-test('rejects dots as an argument, because the request would go somewhere else', async () => {
+test('rejects `.` and `..` as arguments, because they would lead to a different path', async () => {
   const accepted: string[] = [];
   let tried = 0;
   for (const [name, command] of Object.entries(commands)) {
@@ -523,7 +523,7 @@ test('lists the quarantined files of the host', async () => {
   expect(written).toMatch(/b\.segment +7 +2026-11-20T10:00:00\S* +unreadable/);
 });
 
-test('shows what is wrong and what is waiting', async () => {
+test('shows what is wrong and how much work is waiting', async () => {
   expect(await gateway('status')).toBe(0);
   expect(written).toBe('Version 1.2.3 is ready.\n- durable work is paused\n\noutbox due          2\nprompts to convert  7\n');
   notReady = ['the process is stopping'];

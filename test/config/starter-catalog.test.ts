@@ -159,7 +159,7 @@ models:
     ['gemini/gemini-2.5-pro', 4_128],
     ['gemini/gemini-3.8-flash', 2_240],
     ['gemini/gemini-embedding-001', null],
-  ])('estimates an image for %s at %p tokens or fewer', (id, tokens) => {
+  ])('estimates that an image for %s takes %p tokens or fewer', (id, tokens) => {
     const { models } = load(`providers:
   openai: { base_url: https://api.openai.com/v1, dialect: chat }
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }

@@ -94,7 +94,7 @@ test('names the people in an entry even after they have left', async () => {
   expect(later?.sentence).toBe('Olga removed a person whose account no longer exists, who was an owner, from the project.');
 });
 
-test("doesn't tell an owner who the id of a person belongs to", async () => {
+test("doesn't reveal to an owner whose account an id belongs to", async () => {
   const stranger = await signIn(gateway(), 'stranger', 'Stella');
   for (const action of ['role', 'remove', 'sign-in-link'])
     expect((await owner.post(`${path}/members/${stranger.personId}/${action}`, { role: 'owner' })).status).toBe(404);

@@ -98,7 +98,7 @@ describe('the page of an end user', () => {
     expect(text).toContain('Spend $10.00 of the newest 1,000 calls');
   });
 
-  test('shows the calls of an end user whose id is only stored as a hash', async () => {
+  test('shows the calls of an end user if only the hash is stored', async () => {
     await storeCallsOf('unnamed', 2);
     const text = await textOf(member.get(hashPathOf('unnamed')));
     expect(text).toContain(`End user ${hashSubjectHex('unnamed').slice(0, 16)}…`);
@@ -148,7 +148,7 @@ describe('the page of an end user', () => {
     }
   });
 
-  test('takes an id for an id, even if it looks like a hash', async () => {
+  test('shows the right end user even if their id looks like a hash', async () => {
     await storeCallsOf('victim', 1);
     const lookalike = `sha256:${hashSubjectHex('victim')}`;
     expect(await textOf(member.get(pathOf(lookalike)), 404)).toContain(`End user ${lookalike}`);
@@ -168,7 +168,7 @@ describe('the page of an end user', () => {
     expect(await textOf(member.get(pathOf('many')))).toContain('Closed memories 0+');
   });
 
-  test('has a URL even if browsers would take the id for a folder', async () => {
+  test('finds a page for ids such as `.` and `..`, which browsers would remove from a path', async () => {
     for (const subject of ['.', '..']) {
       await write(`About ${subject}`, subject);
       expect(await listed(`?q=${encodeURIComponent(subject)}`)).toContain(`sha256=${hashSubjectHex(subject)}`);
@@ -176,7 +176,7 @@ describe('the page of an end user', () => {
     }
   });
 
-  test('is linked from calls, memories, conversations and facts', async () => {
+  test('can be opened from calls, memories, conversations and facts', async () => {
     const response = await gateway().call('/v1/chat/completions', {
       ...{ model: 'one/echo', user: 'linked user' },
       messages: [{ role: 'user', content: 'hello' }],
@@ -245,7 +245,7 @@ describe('the list of end users', () => {
     expect(await textOf(member.get(`${base}/end-users?q=nobody`))).toContain('No end user’s id begins like this');
   });
 
-  test('finds an end user who only occurs as a hash in calls', async () => {
+  test('finds an end user whose id only occurs as a hash in calls', async () => {
     await storeCallsOf('hashed-only', 101);
     expect(await listed('?q=hashed-only')).toEqual(['hashed-only']);
     expect(await textOf(member.get(`${base}/end-users?q=hashed-only`))).toMatch(/ hashed-only 100\+ 0 0 /);

@@ -146,18 +146,18 @@ async function findProblems(
 }
 
 describe('hostile text without the Content-Security-Policy', () => {
-  test('never runs on any page', async () => {
+  test("doesn't run hostile text on any page", async () => {
     const paths = pagesOf(planted);
     const mayFail = (path: string): boolean => paths.indexOf(path) >= paths.length - 2 || path.startsWith('/console/sign-in');
     expect(await findProblems(paths, (status, path) => status === 200 || (mayFail(path) && status < 500))).toEqual([]);
   });
 
-  test('never runs on call pages that show their text', async () => {
+  test("doesn't run hostile text on the call pages that show it", async () => {
     const details = planted.callIds.slice(0, 6).map((id) => `/console/p/${planted.slug}/calls/${id}?text=1`);
     expect(await findProblems(details, (status) => status < 500)).toEqual([]);
   });
 
-  test("never runs when it is in a page's parameters", async () => {
+  test("doesn't run hostile text in the parameters of a page", async () => {
     expect(parameters.length).toBeGreaterThan(80);
     const distinct = [...new Set(pagesOf(planted).map((path) => path.split('?')[0] ?? ''))];
     const paths = distinct.map(withHostileQuery);

@@ -132,7 +132,7 @@ test('checks the tiers of an application in the same way', async () => {
   await close();
 });
 
-test('lets only owners rearrange a form', async () => {
+test('lets only owners rearrange a tier in the form', async () => {
   for (const action of ['routing/edit/arrange', 'applications/new/arrange', 'applications/application/arrange']) {
     expect((await member.post(`${path}/${action}`, { arrange: 'add-tier:tiers' })).status).toBe(403);
     expect((await owner.post(`${path}/${action}?name=x`, { csrf: 'wrong' })).status).toBe(403);

@@ -42,7 +42,7 @@ test('fails only the job that throws or crashes the thread', async () => {
   expect(after).toMatchObject({ value: { text: 'after' } });
 });
 
-test("runs at a lower priority than the event loop, like V8's threads, which collect its garbage", async () => {
+test("runs at a lower priority than the event loop, and so do V8's garbage collection threads", async () => {
   const { priority } = await runReadPriority('a', {});
   expect(priority).toBeGreaterThan(getPriority());
   const threads = readdirSync('/proc/self/task').filter((id) => readFileSync(`/proc/self/task/${id}/comm`, 'utf8') === 'V8Worker\n');

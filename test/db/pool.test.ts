@@ -38,7 +38,7 @@ test('times out a query if the server never responds', () =>
   }));
 
 describePostgres('long texts', () => {
-  test('are compressed with lz4 if the server supports it', () =>
+  test('compresses long texts with lz4 if the server supports it', () =>
     withPostgres(async (url) => {
       const database = openServerDatabase({ connectionString: url });
       await database.query('create table texts (content text not null)');

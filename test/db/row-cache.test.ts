@@ -167,7 +167,7 @@ describe('a row cache', () => {
     expect(state.cache.get('a')).toBeNull();
   });
 
-  test('warms many rows with few loads', async () => {
+  test('warms 1,200 rows with three queries', async () => {
     const asked: number[] = [];
     let now = 0;
     const keys = Array.from({ length: 1_200 }, (_, n) => `key ${n}`);

@@ -70,7 +70,7 @@ test('lets the project with fewer waiting requests go first', () => {
   expect(turn().slice(0, 40)).toEqual(Array(40).fill('busy'));
 });
 
-test('starts only a few requests per turn, also if two projects send many', () => {
+test('starts only a few requests per turn, even if two projects send many', () => {
   const { receive, turn } = createStarts(1);
   receive('flood', 2_000);
   receive('other flood', 1_999);
@@ -144,7 +144,7 @@ test('starts requests after five milliseconds, even if connections keep arriving
   expect(started).toEqual([[], [], [], [], [], ['one']]);
 });
 
-test("doesn't start fewer requests because accepting connections took long", () => {
+test("doesn't slow down requests because accepting connections took long", () => {
   const { accept, receive, turn } = createStarts(0.1);
   receive('flood', 1_000);
   expect(turn()).toHaveLength(16);

@@ -189,7 +189,7 @@ describe('the schema of a provisioning request', () => {
   });
 });
 
-test('memory requests may contain null for every optional member', () => {
+test('accepts null for every optional member of a memory request', () => {
   const { MemoryItemBody, MemoryCorrectionBody, MemorySearchBody, MemoryRememberBody, MemoryWakeUpBody, MemoryGraphBody } = memoryRequests;
   const objects = [
     MemoryItemBody,

@@ -30,7 +30,7 @@ test('keeps a call that is being written when memory runs out', async () => {
 });
 
 describeDatabases('a lost call', (database) => {
-  test('gives its reserved quota back', () =>
+  test('gives back its reserved quota', () =>
     withFolder(async (dataDir) => {
       const [clock, disk] = [clockAt(noon), createBrokenDisk()];
       const process = createTestProcess({ database: database(), clock });

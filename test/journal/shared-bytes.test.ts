@@ -82,7 +82,7 @@ async function readCalls(segments: readonly { readonly file: string; readonly by
 }
 
 describe('a segment', () => {
-  test('contains a history only once, and returns every body byte for byte', () =>
+  test('stores a repeated history only once and returns every body byte for byte', () =>
     withFolder(async (folder) => {
       const writer = openWriter(folder);
       const calls = session(50).map(callOf);
@@ -95,7 +95,7 @@ describe('a segment', () => {
       await writer.close();
     }));
 
-  test('never refers to bytes of another segment', () =>
+  test('never refers to bytes in another segment', () =>
     withFolder(async (folder) => {
       const writer = openWriter(folder, { segmentBytes: 25_000 });
       const calls = session(30).map(callOf);
@@ -111,7 +111,7 @@ describe('a segment', () => {
       await writer.close();
     }));
 
-  test('is read in windows that are limited by the size of the whole bodies', () =>
+  test('reads windows that are limited by the size of the expanded bodies', () =>
     withFolder(async (folder) => {
       const writer = openWriter(folder);
       const calls = session(40).map(callOf);
@@ -159,7 +159,7 @@ function nextBody(history: string[], random: Random): Buffer {
   return bodyOf(history, random(5) === 0 ? random(history.length) : history.length);
 }
 
-test('a release without shared bodies reads tokens and cost of the call', () =>
+test('lets a release without shared bodies read the tokens and cost of a call', () =>
   withFolder(async (folder) => {
     const writer = openWriter(folder);
     const calls = session(2).map(callOf);
@@ -171,7 +171,7 @@ test('a release without shared bodies reads tokens and cost of the call', () =>
     await writer.close();
   }));
 
-test('the drain reads shared bodies from disk if they need too much memory', () => {
+test('reads shared bodies from disk if they need too much memory', () => {
   const calls = session(30).map(callOf);
   return withDrain(
     async ({ journal, drain, batches }) => {
@@ -188,7 +188,7 @@ test('the drain reads shared bodies from disk if they need too much memory', () 
   );
 });
 
-test('a call is stored without its text if the record refers to bytes that do not exist', () =>
+test('stores a call without its text if the record refers to missing bytes', () =>
   withFolder(async (dataDir) => {
     const { metadata, result } = settledCall({ metadata: factsOf() });
     const shared = { content: { answer: { text: 'An answer', toolCalls: [] } }, pieces: [3, [0, 900_000]] };

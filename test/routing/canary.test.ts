@@ -28,7 +28,7 @@ const [first = { model: '', skipped: null }, ...others] = chain;
 const canaryPlan = [{ model: 'anthropic/claude', skipped: null, canary: 'standard' }, ...chain];
 const controlPlan = [{ ...first, control: 'standard' }, ...others];
 
-test('puts the canary first for calls below its share', () => {
+test('puts the canary first for conversations within its share', () => {
   expect([planFor(0), planFor(0.24), planFor(0.25), planFor(0.99)]).toEqual([canaryPlan, canaryPlan, controlPlan, controlPlan]);
 });
 
@@ -71,7 +71,7 @@ test("doesn't compare a canary that isn't tried first", () => {
   ]);
 });
 
-test('leaves out the canary if the conversation has no position', () => {
+test("doesn't try the canary if a call can't be assigned to a position", () => {
   expect(planFor(null)).toEqual(chain);
 });
 

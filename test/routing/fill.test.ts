@@ -79,11 +79,11 @@ describe("substitutes for a tier that none of the project's providers serves", (
       chatModels,
     ],
     ['for auto without a configured tier', { catalog: buildCatalog({ ...source, tiers: {} }) }, chatModels],
-  ])('come from the catalog, cheapest first: %s', (_name, asked, ids) => {
+  ])('substitutes models from the catalog, cheapest first: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 
-  test('are limited to twenty models', () => {
+  test('substitutes at most twenty models', () => {
     const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`openai/m${n}`, row('chat', BigInt(n))]));
     const full = buildCatalog({ ...source, models: { ...source.models, ...many } });
     expect(idsOf({ model: 'standard', catalog: full })).toHaveLength(20);
@@ -96,7 +96,7 @@ describe("substitutes for a model that none of the project's providers serves", 
     ['for an unknown provider', { model: 'nobody/mini' }, ['openai/mini']],
     ['and serve the route', { model: 'away/gpt', route: 'moderations' }, ['openai/gpt']],
     ['or no kind, which counts as chat', { model: 'nobody/mini', route: 'moderations' }, ['openai/mini']],
-  ])('have the same model name: %s', (_name, asked, ids) => {
+  ])('substitutes models with the same name: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
@@ -146,7 +146,7 @@ describe("a key's allow-list and substitutes", () => {
     ['by bare name', { model: 'away/gpt', keyModels: ['gpt'] }, ['openai/gpt', 'azure/gpt']],
     ['by their tier', { model: 'standard', keyModels: ['standard'] }, chatModels],
     ['by auto', { model: 'auto', keyModels: ['auto'] }, chatModels],
-  ])('permits them %s', (_name, asked, ids) => {
+  ])('permits substitutes %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });

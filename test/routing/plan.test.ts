@@ -168,7 +168,7 @@ describe('the tier that a classifier chose for auto', () => {
 });
 
 describe('a candidate', () => {
-  test('returns everything that an attempt needs with each candidate', () => {
+  test('returns candidates with everything that an attempt needs', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
       {
         id: 'openai/gpt',

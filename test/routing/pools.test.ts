@@ -205,16 +205,16 @@ describe('a call that refers to a response', () => {
   ]);
   const order = (member: string) => orderMembers(pool, { hash: 1, member }, idle).map(({ name }) => name);
 
-  test('goes to the member that stores the response', () => {
+  test('sends the call to the member that stores the response', () => {
     expect(order('vendor/west')).toEqual(['west']);
     expect(order('vendor/up')).toEqual(['up', 'south']);
   });
 
-  test("goes to the member that stores the response, even if it's draining", () => {
+  test("sends the call to the member that stores the response, even if it's draining", () => {
     expect(order('vendor/east')).toEqual(['east']);
   });
 
-  test('goes to any member if the one that stored the response no longer exists', () => {
+  test('sends the call to any member if the one that stored the response no longer exists', () => {
     expect(order('vendor/gone').toSorted()).toEqual(['north', 'south', 'up', 'west']);
   });
 });

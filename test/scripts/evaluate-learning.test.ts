@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('the learning set', () => {
-  test('covers everything that we judge learning by', () => {
+  test('covers every criterion by which we judge learning', () => {
     expect(set.length).toBeGreaterThanOrEqual(60);
     expect(new Set(set.map(({ category }) => category)).size).toBeGreaterThanOrEqual(15);
     // Each of them says what must or must not be learned.
@@ -117,7 +117,7 @@ describe('an evaluation', () => {
     expect((await readFile(path, 'utf8')).split('\n').filter((line) => line.startsWith('{"key":'))).toHaveLength(3);
   });
 
-  test('replays the recording of a vendor without the vendor', async () => {
+  test('replays a recorded vendor without calling it', async () => {
     const own = await mkdtemp(join(folder, 'recording-'));
     const [config, recording, results] = ['gateway.yaml', 'recording.jsonl', 'results.json'].map((name) => join(own, name)) as [
       string,

@@ -179,7 +179,7 @@ describe('evidence', () => {
     expect([sources, Buffer.byteLength(text) <= 400]).toEqual([[['a'], ['c']], true]);
   });
 
-  test('is reported by method and budget', () => {
+  test('reports evidence by method and budget', () => {
     const evidence = { sources: 0.5, answer: 0.25, tokens: 400.2 };
     const of = (method: string, budget: number) => ({ part: 'LoCoMo', method, budget, kind: 'temporal', evidence });
     const report = formatEvidence([of('gateway', 500), { ...of('gateway', 500), evidence: { ...evidence, sources: 1, answer: null } }]);
@@ -208,7 +208,7 @@ describe('ratings', () => {
     };
   }
 
-  test('by honest keys help, and by lying keys of the same end user do harm', async () => {
+  test('shows that honest ratings help, and that lying keys of the same end user do harm', async () => {
     const question = (source: string) => ({ text: source, kind: 'temporal', sources: [source], answer: '' });
     const stored = { project: 'p', key: 'k', subject: null, sources: new Map<string, string[]>() };
     const of = (half: 'tuned' | 'held-out') => ({ id: half, half, memories: [], questions: [question('b'), question('a')] });

@@ -9,7 +9,7 @@ import { root } from '../../scripts/launch.js';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
 
 describePostgres('seed-scale', () => {
-  test('fills an empty database that can be measured to the end', () =>
+  test('fills an empty database so that the scale benchmark runs to its end', () =>
     withPostgres(async (url) => {
       const seed = () =>
         spawnSync(process.execPath, ['scripts/seed-scale.js', '--calls', '5000', '--memories', '2000'], {

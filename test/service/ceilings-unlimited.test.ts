@@ -121,7 +121,7 @@ test('reserves the higher price of fast mode', async () => {
   expect(recorded).toBeCloseTo(billed, 9);
 });
 
-test('overshoots a tpm ceiling only by usage above the estimates', async () => {
+test('exceeds a tpm ceiling only by what calls use beyond their estimates', async () => {
   const slug = 'tokens-per-minute';
   const { call, admin } = await gateway().withProject(slug);
   const { key } = await jsonOf<{ key: string }>(

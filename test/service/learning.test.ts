@@ -175,7 +175,7 @@ describe('learning with Temporal', () => {
     expect((await gateway.admin('GET', '/provision/teams/parked/batches?state=x')).status).toBe(400);
   });
 
-  it('learns recorded conversations and answers from them', async () => {
+  it('learns from recorded conversations and answers questions about them', async () => {
     const sample = {
       sample_id: 'Tiny-1',
       conversation: {

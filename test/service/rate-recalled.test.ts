@@ -75,7 +75,7 @@ describe('a rating of a call', () => {
     expect(await readItem(gateway, newer.id)).toMatchObject({ ratings: { useful: 2, wrong: 0 } });
   });
 
-  test('leaves a memory out of recall after two keys rate it wrong, and takes it back if one changes its mind', async () => {
+  test('leaves a memory out of recall after two keys rate it wrong, and recalls it again if one changes its mind', async () => {
     const gateway = await lend();
     const { older } = await saveTwo(gateway);
     const other = await addKey(gateway, 'other');
@@ -88,7 +88,7 @@ describe('a rating of a call', () => {
     });
   });
 
-  test('responds with the same 404 to everything that was not recalled in the call, and rates nothing', async () => {
+  test("returns the same 404 for anything that wasn't recalled in the call, and rates nothing", async () => {
     const [gateway, theirs] = [await lend(), await lend()];
     const { older, newer } = await saveTwo(gateway);
     const foreign = await saveItem(theirs, { text: 'Assam tea is served in the morning' });
@@ -130,7 +130,7 @@ describe('a rating of a call', () => {
     ['a call id that is no UUID', { call_id: 'x' }],
     ['an unknown rating of another memory', { call_id: randomUUID(), memories: [{ id: randomUUID(), rating: 'good' }] }],
     ['101 memories', { call_id: randomUUID(), memories: Array.from({ length: 101 }, () => ({ id: randomUUID(), rating: 'wrong' })) }],
-  ])('responds with 400 to %s', async (_title, more) => {
+  ])('returns 400 for %s', async (_title, more) => {
     await expectCode(rate(lent(), randomUUID(), { rating: 'wrong', ...more }), 400, 'bad_request');
   });
 });
@@ -138,7 +138,7 @@ describe('a rating of a call', () => {
 describe('votes', () => {
   const order = async (gateway: TestGateway, subject?: string) => (await search(gateway, { query: question, subject })).memories;
 
-  test('change the score by 5 % for one key, however often it rates, and by at most 10 % for many', async () => {
+  test('changes the score by 5 % for one key, however often it rates, and by at most 10 % for many keys', async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const plain = await order(gateway);
@@ -155,7 +155,7 @@ describe('votes', () => {
     expect(((await order(gateway))[1]?.score ?? 0) / score).toBeCloseTo(0.95, 3);
   });
 
-  test('only count for the end user of the rated call, and are erased with this end user', async () => {
+  test('counts votes only for the end user of the rated call, and erases them with this end user', async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const { callId } = await recallOnce(gateway, 'ada');
@@ -174,7 +174,7 @@ describe('votes', () => {
     await expectCode(rate(gateway, older.id, { rating: 'useful', call_id: callId }), 404, 'not_found');
   });
 
-  test('explain the score in a dry run', async () => {
+  test('explains in a dry run how ratings have changed the score', async () => {
     const gateway = await lend();
     const { older } = await saveTwo(gateway);
     await expectJson(rate(gateway, older.id, { rating: 'wrong' }), 200);
@@ -186,7 +186,7 @@ describe('votes', () => {
     expect((rated?.why.ratings ?? 0) / ((rated?.score ?? 0) - (rated?.why.ratings ?? 0))).toBeCloseTo(-0.05, 2);
   });
 
-  test('disappear if they are against a memory that a person confirms', async () => {
+  test('drops the votes against a memory when a person confirms it', async () => {
     const gateway = await lend();
     const { newer } = await saveTwo(gateway);
     for (let sent = 0; sent < 2; sent += 1) await expectJson(rate(gateway, newer.id, { rating: 'wrong' }), 200);

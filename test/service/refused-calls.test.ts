@@ -75,7 +75,7 @@ async function change({ admin, project }: TestGateway, settings: object): Promis
 }
 
 describe.each(everyRoute)('a refused call of the route $name', ({ route, send }) => {
-  it('has a row under its call id if its model is unknown or its key is revoked', async () => {
+  it('stores a refused call under its call id if the model is unknown or the key is revoked', async () => {
     const gateway = await lend();
     const { key, prefix } = await issueKey(gateway, { name: 'server' });
     const unknown = await send(gateway, key, 'nothing/at-all');
@@ -99,7 +99,7 @@ describe.each(everyRoute)('a refused call of the route $name', ({ route, send })
 });
 
 describe('the reason of a refused call', () => {
-  it('is the ceiling of the key, with its window and limit', async () => {
+  it('names the ceiling of the key, with its window and limit', async () => {
     const gateway = await lend();
     const { key } = await issueKey(gateway, { ceilings: { calls: 1 }, windows: { calls: 'day' } });
     const chat = routeOf('chat');
@@ -112,7 +112,7 @@ describe('the reason of a refused call', () => {
     });
   });
 
-  it('is the ceiling of the application, or the monthly cap in USD', async () => {
+  it('names the ceiling of the application, or the monthly cap in USD', async () => {
     const gateway = await lend();
     const put = await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/bot`, { ceilings: { calls: 0 } });
     expect(put.status).toBe(200);
@@ -124,7 +124,7 @@ describe('the reason of a refused call', () => {
     expect(await findRefused(gateway, capped)).toMatchObject({ reason: 'project_cap', rule: 'cost/month', limit: 0, status: 429 });
   });
 
-  it('is the class of the content rule that matched', async () => {
+  it('names the class of the content rule that matched', async () => {
     const gateway = await lend();
     const rules = [{ class: 'expression', place: 'input', action: 'block', expression: 'fox' }];
     expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules })).status).toBe(200);
@@ -136,7 +136,7 @@ describe('the reason of a refused call', () => {
     expect(row.rule).toBe('expression');
   });
 
-  it('is that calls are off, that the key does not permit the model, or that tags are missing', async () => {
+  it("says if calls are off, the key doesn't permit the model, or tags are missing", async () => {
     const gateway = await lend();
     const { key } = await issueKey(gateway, { models: ['two/echo'] });
     const chat = routeOf('chat');
@@ -151,7 +151,7 @@ describe('the reason of a refused call', () => {
     expect(await findRefused(gateway, off)).toMatchObject({ reason: 'calls_off', code: 'subscription_required' });
   });
 
-  it('leaves no row for an unknown key, or for a wrong secret of a known prefix', async () => {
+  it('stores nothing for an unknown key, or for a known prefix with a wrong secret', async () => {
     const gateway = await lend();
     const chat = routeOf('chat');
     const { key } = await issueKey(gateway, {});
@@ -181,7 +181,7 @@ describe('many refused calls', () => {
     );
   });
 
-  it('lists them page by page, and by reason, key and application', async () => {
+  it('lists refused calls page by page, and by reason, key and application', async () => {
     const gateway = await lend();
     const { key, prefix } = await issueKey(gateway, { models: ['two/echo'] });
     const chat = routeOf('chat');
@@ -199,7 +199,7 @@ describe('many refused calls', () => {
 });
 
 describe('the refused calls of a project', () => {
-  it('do not exist for another project, and the list of all projects has both', async () => {
+  it('hides refused calls from other projects, and lists those of all projects together', async () => {
     const [one, other] = [await lend(), await lend()];
     const refused = await ask(one, routeOf('chat'), 'unknown/model');
     const id = refused.headers.get('x-gateway-call-id');
@@ -228,7 +228,7 @@ describe('gateway calls', () => {
 });
 
 describe('calls that the gateway makes itself', () => {
-  it('are recorded like others if they are refused', async () => {
+  it('records refused calls of the gateway itself like any others', async () => {
     const gateway = await lend();
     await change(gateway, { tiers: { embed: ['one/echo'] } });
     const put = await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/gateway-memory`, { ceilings: { calls: 0 } });

@@ -146,7 +146,7 @@ describe('correlation headers', () => {
     ...{ iteration: -3, distil_saved: 1_200 },
   };
 
-  it.each(routes)('are stored with the call on $name', async (route) => {
+  it.each(routes)('stores correlation headers with the call on $name', async (route) => {
     const gateway = await lendProject();
     expect((await ask(gateway, route, 'first/echo', { headers: sent })).status).toBe(200);
     expect(await callsOf(gateway)).toMatchObject([stored]);

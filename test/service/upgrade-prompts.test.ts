@@ -75,7 +75,7 @@ describePostgres('an upgrade of a service with long prompts', () => {
     return Object.assign(await processes.start(command, { home: folder, env, ...program }), { home: folder });
   };
 
-  it('keeps every prompt readable, also after going back', async () => {
+  it('keeps every prompt readable after an upgrade, and after going back to the old version', async () => {
     const setup = await start('migrate', 'previous');
     expect(await setup.exited).toBe(0);
     const old = await start('serve', 'previous');

@@ -260,7 +260,7 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
-  test('runs two reports for twelve pollers, who all see the calls that were stored before', async () => {
+  test('shares reports among twelve pollers, who all see the calls that were stored before them', async () => {
     const { call, projectId } = newOwner();
     let statements = 0;
     const query: Database['query'] = (text, values) => {

@@ -12,7 +12,7 @@ function createReads() {
   return { ends, read };
 }
 
-test('shares one waiting read between all callers that arrive during a read', async () => {
+test('starts one more read for all callers that arrive during a read', async () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   const first = reads.run('a', read);
@@ -42,7 +42,7 @@ test('never returns the result of a read that started earlier', async () => {
   expect(await third).toBe(3);
 });
 
-test('reads different keys at the same time', () => {
+test("doesn't make a key wait for the read of another key", () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   void reads.run('a', read);
@@ -50,7 +50,7 @@ test('reads different keys at the same time', () => {
   expect(ends).toHaveLength(2);
 });
 
-test('rejects only for the callers who share a failed read', async () => {
+test('rejects only the callers that share a failed read', async () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   const first = reads.run('a', read);

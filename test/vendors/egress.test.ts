@@ -100,12 +100,12 @@ describe('a proxy', () => {
     ]);
   });
 
-  test('gets an IPv6 address in brackets', async () => {
+  test('receives IPv6 addresses in brackets', async () => {
     expect(await request(`http://[::1]:${portOf(plain)}/`, providerOf({ proxy: proxyUrl() }))).toBe('plain');
     expect(asked.map(({ url }) => url)).toEqual([`[::1]:${portOf(plain)}`]);
   });
 
-  test('forwards plain HTTP too', async () => {
+  test('forwards plain HTTP as well', async () => {
     expect(await request(`http://localhost:${portOf(plain)}/`, providerOf({ proxy: proxyUrl() }))).toBe('plain');
     expect(asked).toHaveLength(1);
   });
@@ -137,12 +137,12 @@ describe('a proxy', () => {
       'connect: no connection through the proxy: the connection failed',
     ],
     ['does not respond', () => undefined, 'connect: no connection through the proxy: it did not respond in time'],
-  ])('explains the failure if it %s', async (_name, respond, message) => {
+  ])('explains the failure if the proxy %s', async (_name, respond, message) => {
     refuse = respond;
     expect(await request(secureUrl(), providerOf({ proxy: proxyUrl(), ca_file: caFile }))).toBe(message);
   });
 
-  test("explains the failure if it can't be reached", async () => {
+  test("explains the failure if the proxy can't be reached", async () => {
     expect(await request(secureUrl(), providerOf({ proxy: 'http://127.0.0.1:9' }))).toBe(
       'connect: no connection through the proxy: the connection was refused',
     );
@@ -193,27 +193,27 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     ['https://[fd00::1]:8443/v1', '[fd00::1]:443', env.HTTPS_PROXY],
     ['https://10.1.2.3/v1', '10.1.2.3:443', null],
     ['https://10.1.2.3/v1', '10.1.2.3:80', env.HTTPS_PROXY],
-  ])('resolve %s with NO_PROXY=%s', (address, exceptions, expected) => {
+  ])('finds the proxy for %s with NO_PROXY=%s', (address, exceptions, expected) => {
     expect(proxyOf(address, { NO_PROXY: exceptions })).toBe(expected);
   });
 
-  test('can be written in lower case', () => {
+  test('accepts the variables in lower case', () => {
     const lower = { HTTPS_PROXY: '', https_proxy: 'http://lower.test' };
     expect(proxyOf('https://api.example.com/v1', lower)).toBe('http://lower.test');
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'none' })).toBeNull();
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'http://own.test' })).toBe('http://own.test');
   });
 
-  test('default to http if the proxy URL has no scheme', () => {
+  test('uses http if the proxy URL has no scheme', () => {
     expect(proxyOf('https://api.example.com/v1', { HTTPS_PROXY: 'proxy.corp:3128' })).toBe('http://proxy.corp:3128');
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'me:secret@proxy.corp' })).toBe('http://me:secret@proxy.corp');
   });
 
-  test.each(['10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/1.5', '10.0.0.0/33', 'fd00::/129'])('reject %s as a network', (network) => {
+  test.each(['10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/1.5', '10.0.0.0/33', 'fd00::/129'])('rejects %s as a network', (network) => {
     expect(() => proxyOf('https://api.example.com/v1', { NO_PROXY: network })).toThrow(`NO_PROXY: ${network} is not a network`);
   });
 
-  test('reject values that are not addresses', () => {
+  test("rejects values that aren't addresses", () => {
     expect(() => proxyOf('https://api.example.com/v1', { HTTPS_PROXY: 'socks5://proxy' })).toThrow('HTTPS_PROXY: must be an address');
     expect(() => proxyOf('https://api.example.com/v1', {}, { proxy: 'http://' })).toThrow('proxy: must be an address');
     expect(() => proxyOf('https://api.example.com/v1', {}, { proxy: 'http://u:p%ZZ@proxy' })).toThrow('proxy: must be an address');

@@ -13,7 +13,7 @@ const adapt = (text: string, headers: Record<string, string> = {}): string =>
   adaptBody(Buffer.from(text), format, { hasModelInPath: true, headers }).toString('utf8');
 
 describe('a body for a vendor whose path names the model', () => {
-  test('is changed even if the vendor needs no additional members', () => {
+  test('changes the body even if the vendor needs no additional members', () => {
     expect(changesBodies({ ...standardFormat, membersInPath: ['model'] })).toBe(true);
     expect(changesBodies(standardFormat)).toBe(false);
   });

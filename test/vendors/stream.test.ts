@@ -256,7 +256,7 @@ describe('a cancelled stream', () => {
 });
 
 describe("the vendor's body", () => {
-  test('stays open after a complete response so that the connection is reused', async () => {
+  test('keeps the body open after a complete response, so that the connection can be reused', async () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(whole));
     const stream = relayEvents(body, chat.createStreamReader());

@@ -184,7 +184,7 @@ test("shows a call's parameters, prompt and tools, and a curl command", async ()
   });
 });
 
-test('says which texts of a call are cut, and that its request set no parameters', async () => {
+test('says which texts of a call are truncated, and that its request set no parameters', async () => {
   const open = async (messages: readonly object[]): Promise<string> => {
     const response = await gateway().call('/v1/chat/completions', { model: 'one/echo', messages });
     await response.arrayBuffer();

@@ -112,7 +112,7 @@ describe('the list of refused calls', () => {
     expect([moved.status, moved.headers.get('location')]).toEqual([303, '/console/p/acme/calls/refused?range=24h&source=lonely-bot&key=']);
   });
 
-  test('says how many calls were counted but not recorded', async () => {
+  test('says how many refused calls were counted but not recorded', async () => {
     const { project } = await gateway().app.projects.put('flooded', {});
     const at = Date.now();
     const count = { projectId: project.id, keyPrefix: 'gk_flood', minute: at - (at % minuteMs), reason: 'key_ceiling' as const };

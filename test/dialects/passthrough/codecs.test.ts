@@ -84,7 +84,7 @@ describe('usage', () => {
     }
   });
 
-  it('accepts members that it does not know, because the caller receives the response unchanged', () => {
+  it("accepts members that it doesn't know, because the caller receives the response unchanged", () => {
     for (const rules of [embeddings, moderations, rerank, responses])
       expect(rules.parseResponse(json({ id: 'x', error: null, new_member: 1 }))).not.toBeNull();
   });
@@ -162,18 +162,21 @@ describe('a long list of embeddings', () => {
       Buffer.from(`{"data":[{"embedding" : ${vector},"index":0},{"index":1,"embedding":[1]}],"usage":{"prompt_tokens":5}}`),
     );
 
-  it('is not parsed, apart from its usage', () => {
+  it('parses only the usage of a response with many embeddings', () => {
     expect(read(`[${numbers},1.2.3]`)).toMatchObject({ tokens: { ...none, input: 5 }, isFinal: true });
   });
 
   it.each([`["${numbers}"]`, `[[${numbers}],[${numbers}]]`, `[{"values":[${numbers}]}]`, `"${numbers.replaceAll('.', '')}"`])(
-    'can have any other form',
+    'accepts any kind of embedding without parsing it',
     (vector) => {
       expect(read(vector)).toMatchObject({ tokens: { ...none, input: 5 }, isFinal: true });
     },
   );
 
-  it.each([`[${numbers},NaN]`, `[${numbers},Infinity]`, `[${numbers}`, `[${numbers}]]`])('is refused if it is not JSON', (vector) => {
-    expect(read(vector)).toBeNull();
-  });
+  it.each([`[${numbers},NaN]`, `[${numbers},Infinity]`, `[${numbers}`, `[${numbers}]]`])(
+    "rejects embeddings that aren't valid JSON",
+    (vector) => {
+      expect(read(vector)).toBeNull();
+    },
+  );
 });

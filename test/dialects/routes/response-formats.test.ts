@@ -131,7 +131,7 @@ describe('chat', () => {
     ],
     ['no choices', [{ ...head, choices: [] }]],
     ['what is no JSON', ['{"cut']],
-  ])('does not convert a stream with %s to JSON', (_what, chunks) => {
+  ])("doesn't convert a stream with %s to JSON", (_what, chunks) => {
     expect(plain('chat', eventsOf(...chunks, '[DONE]'))).toBeNull();
   });
 
@@ -145,7 +145,7 @@ describe('chat', () => {
     ['no end', { choices: [{ message, finish_reason: null }] }],
     ['no choices', { choices: [] }],
     ['no JSON in it', 'Hi'],
-  ])('does not convert a response with %s to a stream', (_what, answer) => {
+  ])("doesn't convert a response with %s to a stream", (_what, answer) => {
     expect(stream('chat', answer)).toBeNull();
   });
 });
@@ -228,7 +228,7 @@ describe('messages', () => {
     ['two beginnings', [start, start, end, stop]],
     ['no end', [start, text, end]],
     ['no reason of its end', [start, text, stop]],
-  ])('does not convert a stream with %s to JSON', (_what, events) => {
+  ])("doesn't convert a stream with %s to JSON", (_what, events) => {
     expect(plain('messages', eventsOf(...events))).toBeNull();
   });
 
@@ -238,7 +238,7 @@ describe('messages', () => {
     ['an invalid block', { content: ['Hi'], stop_reason: 'end_turn', usage: {} }],
     ['input that is no object', { content: [{ type: 'tool_use', input: 'x' }], stop_reason: 'tool_use', usage: {} }],
     ['no JSON in it', 'Hi'],
-  ])('does not convert a response with %s to a stream', (_what, answer) => {
+  ])("doesn't convert a response with %s to a stream", (_what, answer) => {
     expect(stream('messages', answer)).toBeNull();
   });
 });

@@ -81,7 +81,7 @@ test("doesn't share known texts between projects", () => {
   expect([knownOf('one'), knownOf('one'), knownOf('two')]).toEqual([0, 1, 0]);
 });
 
-test('counts what a request adds to an earlier one, and marks what the next one may repeat', () => {
+test('counts the bytes that a request adds to an earlier one, and marks the parts that the next one may repeat', () => {
   const knownPrompts = createKnownPrompts();
   const messages = Array.from({ length: 20 }, (_, n) => ({ role: 'user', content: `${n} `.repeat(500) }));
   const tools = [{ type: 'function', function: { name: 'read', description: 'Reads a file. '.repeat(200) } }];

@@ -38,13 +38,13 @@ describeDatabases('mentions', (database) => {
     return mentions && [...mentions.values()];
   };
 
-  test('are words of the response that neither the messages nor the system prompt contain', async () => {
+  test('finds words of a memory that are in the response but not in the messages or the system prompt', async () => {
     expect(await read(chatBody('u where?'), 'In Bergen and Oslo.')).toEqual([['bergen'], ['oslo'], []]);
     expect(await read(chatBody('s Oslo first', 'u where?'), 'In Bergen and Oslo.')).toEqual([['bergen'], [], []]);
     expect(await read(chatBody('u Bergen?', 'a yes', 'u where?'), 'In Bergen and Oslo.')).toEqual([[], ['oslo'], []]);
   });
 
-  test('are unknown if no response is stored', async () => {
+  test('returns no mentions if no response is stored', async () => {
     expect(await read(chatBody('u where?'))).toBeNull();
   });
 });

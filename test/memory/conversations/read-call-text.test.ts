@@ -6,7 +6,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, record, settledCall } from '../calls.ts';
 
 describeDatabases('the text of a call', (database) => {
-  test('contains the newest messages and the response, cut to size', async () => {
+  test('contains the newest messages and the response, truncated to a maximum size', async () => {
     const projectId = await createProject(database());
     const body = chatBody('s be brief', 'u one', 'a two', 'u three');
     const call = settledCall({ projectId, at: 1, body, answer: 'four' });
@@ -29,7 +29,7 @@ describeDatabases('the text of a call', (database) => {
     expect(await readCallMemory(database(), other, id)).toBeNull();
   });
 
-  test('reports which texts are cut, also with characters outside the basic plane', async () => {
+  test('reports which texts are truncated, even with characters outside the basic multilingual plane', async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('s 😀😀😀😀', 'u 😀😀😀😀', 'a 😀😀', 'u 😀'), answer: '😀😀😀😀😀' });
     await record(database(), [call]);
@@ -43,7 +43,7 @@ describeDatabases('the text of a call', (database) => {
     expect(text?.extras).toMatchObject([{ isCut: true }]);
   });
 
-  test('reports which arguments of tool calls are cut', async () => {
+  test('reports which arguments of tool calls are truncated', async () => {
     const projectId = await createProject(database());
     const called = { id: 'c', type: 'function', function: { name: 'f', arguments: '{"city":"Oslo"}' } };
     const messages = [
@@ -69,7 +69,7 @@ describeDatabases('the text of a call', (database) => {
     ]);
   });
 
-  test('reports whether there are more parts than it shows', async () => {
+  test('reports whether there are more parts than it returns', async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('s one', 's two', 's three', 'u hi'), answer: 'hello' });
     await record(database(), [call]);

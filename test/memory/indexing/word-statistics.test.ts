@@ -74,7 +74,7 @@ describeDatabases('word statistics', (database) => {
     ]);
   });
 
-  test('collects the statistics of a project twice at the same time', async () => {
+  test('can collect the statistics of a project twice at the same time', async () => {
     // PGlite runs the transactions one after the other.
     if (database().kind === 'embedded') return;
     const projectId = await fill(database());

@@ -85,7 +85,7 @@ describeDatabases('replay', (database) => {
     await expect(learning.batches.stop(null, randomUUID())).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("finishes a stopped batch on replay, but doesn't retry it before", async () => {
+  test("finishes a stopped batch when it's replayed, but doesn't retry it before that", async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
     learning.respond = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'away' } });
     await learning.runBatches(projectId);

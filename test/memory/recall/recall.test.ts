@@ -206,7 +206,7 @@ test.each<[string, Partial<RecallDeps>, boolean]>([
   ['the settings never load', { readSettings: never }, true],
   ['memory is off', { readSettings: async () => off }, false],
   ['nothing is found', { findMemories: async () => [] }, false],
-])('recalls nothing and does not throw if %s', async (_name, deps, isWarned) => {
+])("recalls nothing and doesn't throw if %s", async (_name, deps, isWarned) => {
   const { ask, warnings } = recallWith(deps);
   expect(await ask(async () => vector)).toBeNull();
   expect(warnings.length > 0).toBe(isWarned);
@@ -269,7 +269,7 @@ test('leaves out injections and duplicates', () => {
   expect(formatRecallBlock(long, tenMemories).block.length).toBeLessThan(5_000);
 });
 
-test.each([100, 500, 4_000])('fills a budget of %s tokens, and counts the frame of the block', (budget) => {
+test.each([100, 500, 4_000])('fills a budget of %s tokens, including the frame of the block', (budget) => {
   const bytes = (text: string) => Buffer.byteLength(text);
   const short = Array.from({ length: 200 }, (_, index) => memory(`Ada's note ${index} ${String(index * 7_919).repeat(12)}`));
   const { block, used } = formatRecallBlock(short, toRecallLimits(budget));
@@ -294,7 +294,7 @@ test('searches for as many memories as the budget holds, and reranks the best of
   expect([ids[0], ids[29], ids[30]]).toEqual([many[29]?.id, many[0]?.id, many[30]?.id]);
 });
 
-test('skips a memory that does not fit, and takes the next one that does', () => {
+test("skips a memory that doesn't fit, and takes the next one that does", () => {
   const long = Array.from({ length: 3 }, (_, index) => memory(`${'abc'[index]} ${`long${index} `.repeat(80)}`));
   const { used, omitted } = formatRecallBlock([...long, memory('Likes tea')], toRecallLimits(250));
   expect(used.map(({ text }) => text.slice(0, 9))).toEqual(['a long0 l', 'Likes tea']);
@@ -308,7 +308,7 @@ describe('a newer version of a memory', () => {
     `The weekly meeting of the whole design team with all of its guests takes place on Monday at ${time} in the large room on the third floor`;
   const block = (...memories: Item[]) => formatRecallBlock(memories, tenMemories);
 
-  test('takes the place of the older one', () => {
+  test('inserts the newer version of a memory instead of the older one', () => {
     const [older, newer, other] = [at(sentence('9'), '10'), at(sentence('10'), '20'), at('Likes tea', '01')];
     const { used, omitted } = block(older, other, newer);
     expect(used.map(({ id }) => id)).toEqual([newer.id, other.id]);
@@ -320,17 +320,17 @@ describe('a newer version of a memory', () => {
     ['has the same words', at(sentence('9'), '10'), at(sentence('9').toUpperCase(), '20')],
     ['would replace what a person wrote', at(sentence('9'), '10', { origin: 'person' }), at(sentence('10'), '20')],
     ['would replace what a person pinned', at(sentence('9'), '10', { pinned: true }), at(sentence('10'), '20', { origin: 'agent' })],
-  ])('is left out if it %s', (_title, older, newer) => {
+  ])('leaves out a newer version if it %s', (_title, older, newer) => {
     const { used, omitted } = block(older, newer);
     expect([used.map(({ id }) => id), [...omitted.keys()]]).toEqual([[older.id], [newer.id]]);
   });
 
-  test('is shown next to the older one if they differ in more than a tenth of their words', () => {
+  test('inserts both versions if more than a tenth of their words differ', () => {
     expect(block(at('Lives in Oslo', '10'), at('Lives in Bergen', '20')).used).toHaveLength(2);
   });
 });
 
-test('with a budget, leaves out memories that match much worse than the best one', async () => {
+test('leaves out memories that match much worse than the best one if there is a budget', async () => {
   const scored = [1, 0.5, 0.2, 0.19].map((score) => ({ ...found(memory(`note ${score * 1_000}`))[0], score }) as FoundMemory);
   const reranked = { ...found(memory('reranked'))[0], score: 0.1, parts: { relevance: 0.3 } } as FoundMemory;
   const findMemories = async () => [...scored, reranked];

@@ -6,7 +6,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
 describeDatabases('an end user', (database) => {
-  test('has live memories that are counted even behind many closed ones', async () => {
+  test('counts live memories even if there are more than 10,000 closed ones', async () => {
     const projectId = await createProject(database());
     const store = (state: string, pinned: boolean, count: number) =>
       database().query(
@@ -26,7 +26,7 @@ describeDatabases('an end user', (database) => {
     expect(closed.isMore).toBe(true);
   });
 
-  test('was first seen when the earliest conversation started, even if it ended last', async () => {
+  test('returns the start of the earliest conversation, even if that one ended last', async () => {
     const projectId = await createProject(database());
     for (const [started, last] of [
       ['2026-01-01', '2026-11-01'],
@@ -44,7 +44,7 @@ describeDatabases('an end user', (database) => {
     expect(await readConversationTimes(database(), projectId, 'nobody')).toBeNull();
   });
 
-  test('has ended facts, of which we read at most the newest 10,000', async () => {
+  test('reads at most the newest 10,000 ended facts', async () => {
     const projectId = await createProject(database());
     await database().query(
       `insert into memory_entities (id, project_id, subject, name, folded_name) values (gen_random_uuid(), $1::uuid, 'ann', 'Ann', 'ann')`,

@@ -41,39 +41,39 @@ describeDatabases('frequent words', (database) => {
     return { memories: found.memories.map(({ item }) => item.text), episodes: found.episodes.length };
   };
 
-  test('find the newest memories if no memory contains the other words', async () => {
+  test('finds the newest memories with a frequent word if no memory contains the other words', async () => {
     const projectId = await fill(database());
     const { memories: texts, episodes } = await find(projectId, { query: 'which tea does zzz like', limit: 3 });
     expect(texts).toEqual(['tea otter', 'tea 1199', 'tea 1198']);
     expect(episodes).toBe(1);
   });
 
-  test('do not crowd out memories with a rare word', async () => {
+  test('finds only the memory with the rare word if the query also has a frequent one', async () => {
     const projectId = await fill(database());
     expect((await find(projectId, { query: 'tea otter' })).memories).toEqual(['tea otter']);
   });
 
-  test('find the memories of the subject, even if others contain the rare word', async () => {
+  test("finds the subject's own memories, even if other memories contain the rare word", async () => {
     const projectId = await fill(database());
     const { memories: texts } = await find(projectId, { query: 'tea otter', subject: 'ada', limit: 50 });
     expect(texts[0]).toBe('tea otter');
     expect(new Set(texts.slice(1))).toEqual(new Set(Array.from({ length: 10 }, (_, index) => `tea ${index + 1}`)));
   });
 
-  test("rank the subject's memories before others that match as well", async () => {
+  test("ranks the subject's own memories before others that match equally well", async () => {
     const projectId = await fill(database());
     const { memories: texts } = await find(projectId, { query: 'tea', subject: 'ada', limit: 12 });
     expect(texts).toEqual([...Array.from({ length: 10 }, (_, index) => `tea ${10 - index}`), 'tea otter', 'tea 1199']);
     expect((await find(projectId, { query: 'tea', limit: 2 })).memories).toEqual(['tea otter', 'tea 1199']);
   });
 
-  test('find a memory with two words, each of which more than a hundred others contain', async () => {
+  test('finds a memory with two frequent words that no other memory combines', async () => {
     const projectId = await fill(database());
     for (const subject of [null, 'ada'])
       expect((await find(projectId, { query: 'plum kiwi', subject })).memories[0]).toBe('tea 1197 plum kiwi');
   });
 
-  test('find memories of the requested kinds', async () => {
+  test('finds only memories of the requested kinds', async () => {
     const projectId = await fill(database());
     expect((await find(projectId, { query: 'tea', subject: 'ada', kinds: ['event'] })).memories).toEqual(['tea 1']);
   });

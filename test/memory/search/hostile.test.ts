@@ -27,7 +27,7 @@ function countRows(value: unknown): number {
 }
 
 describeDatabases('long prompts', (database) => {
-  test('keep the newest of 100,001 messages and insert at most 500 rows at a time', async () => {
+  test('stores the newest of 100,001 messages, at most 500 rows at a time', async () => {
     const projectId = await createProject(database());
     const longest: number[] = [];
     await database().transaction((tx) => {
@@ -45,7 +45,7 @@ describeDatabases('long prompts', (database) => {
     expect([seen?.lines[0], seen?.lines.at(-2), seen?.lines.at(-1)]).toEqual(['u m99000', 'u m100000', 'a end']);
   });
 
-  test('continue the same conversation even if they are too long to be stored', async () => {
+  test('continues the same conversation after its prompts have become too long to be stored', async () => {
     const projectId = await createProject(database());
     const calls = [1_999, 2_001, 2_003, 2_999, 3_001].map((length, at) =>
       settledCall({ projectId, at, body: { messages: historyOf(length) }, answer: `m${length}` }),
@@ -72,13 +72,13 @@ test('tokenizes 300,000 combining marks in linear time', () => {
 });
 
 describe('a trimmed history', () => {
-  test('matches in 200,000 identical messages', () => {
+  test('matches a trimmed history in 200,000 identical messages', () => {
     const many = 'a'.repeat(200_000);
     expect(matchTrimmedHistory(many, `u${many}`, 'ann')).toBe(200_000);
     expect(matchTrimmedHistory(many, `${many}aaaaa`, 'ann')).toBe(null);
   });
 
-  test('matches exactly where a simple quadratic search would', () => {
+  test('matches a trimmed history exactly where a simple quadratic search would', () => {
     const word = fc.array(fc.constantFrom('u', 'a', 'v'), { minLength: 1, maxLength: 9 }).map((letters) => letters.join(''));
     fc.assert(
       fc.property(word, word, fc.constantFrom('ann', null), (request, known, subject) => {

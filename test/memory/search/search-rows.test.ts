@@ -58,16 +58,16 @@ describePostgres('the rows that a search reads', () => {
     return plans[0]?.rows ?? Number.POSITIVE_INFINITY;
   };
 
-  test('are few for a subject, because it reads the own memories and those of the whole project', async () => {
+  test('reads few rows for a subject, which are its own memories and those of the whole project', async () => {
     expect(await readBy({ of: 'memories', dims: null, hasSubject: true }, 'user-40')).toBeLessThan(1_000);
     expect(await readBy({ of: 'memories', dims: 3, hasSubject: true }, 'user-40')).toBeLessThan(1_000);
   });
 
-  test('are few for the whole project, because its size is known', async () => {
+  test('reads few rows for the whole project, because the number of memories is known', async () => {
     expect(await readBy({ of: 'memories', dims: null, hasSubject: false }, null)).toBeLessThan(1_500);
   });
 
-  test('do not include memories if it searches conversations', async () => {
+  test('reads no memories if it searches conversations', async () => {
     expect(await readBy({ of: 'episodes', dims: null, hasSubject: false }, null)).toBeLessThan(300);
   });
 });

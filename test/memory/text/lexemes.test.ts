@@ -15,7 +15,7 @@ const texts = [
 ];
 
 describeDatabases('the lexemes of conversations', (database) => {
-  test('match the same searches as the weighted lexemes of memories', async () => {
+  test('matches the same searches as the weighted lexemes of memories', async () => {
     const random = createRandom(7);
     const letters = 'abcdefghijklmnopqrstuvwxyz0123456789eeee0123456789';
     const words = Array.from({ length: 200 }, () =>

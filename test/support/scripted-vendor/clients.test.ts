@@ -97,14 +97,14 @@ describe('openai client, chat', () => {
 });
 
 describe('anthropic client', () => {
-  test('gets a plain message', () =>
+  test('returns a plain message', () =>
     withVendor(async (vendor) => {
       const response = await anthropic(vendor).messages.create({ model: 'echo', max_tokens: 100, system: 'be kind', messages: hello });
       expect(response.content).toEqual([{ type: 'text', text: 'You said: hello 🌍' }]);
       expect(response).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 4, output_tokens: 5 } });
     }));
 
-  test('gets stream events that add up to the plain message', () =>
+  test('streams events that add up to the plain message', () =>
     withVendor(async (vendor) => {
       const stream = anthropic(vendor).messages.stream({ model: 'echo+cached-7', max_tokens: 100, messages: hello });
       const types: string[] = [];
@@ -139,7 +139,7 @@ describe('anthropic client', () => {
     }),
   );
 
-  test('gets two tool calls in one stream', () =>
+  test('returns two tool calls in one stream', () =>
     withVendor(async (vendor) => {
       const response = await anthropic(vendor)
         .messages.stream({ model: 'tools-parallel', max_tokens: 100, messages: hello })
@@ -150,7 +150,7 @@ describe('anthropic client', () => {
       ]);
     }));
 
-  test("raises the library's errors for 401, 429 and a broken stream", () =>
+  test('makes the library raise its own errors for 401, 429 and a broken stream', () =>
     withVendor(async (vendor) => {
       const client = anthropic(vendor);
       const ask = (model: string) => client.messages.create({ model, max_tokens: 10, messages: hello });
@@ -162,7 +162,7 @@ describe('anthropic client', () => {
 });
 
 describe('openai client, other routes', () => {
-  test('gets similar embeddings for texts with common words', () =>
+  test('returns similar embeddings for texts with common words', () =>
     withVendor(async (vendor) => {
       const { embeddings } = openai(vendor);
       const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
@@ -178,7 +178,7 @@ describe('openai client, other routes', () => {
       expect(short.data[0]?.embedding).toHaveLength(8);
     }));
 
-  test('gets plain and streamed responses', () =>
+  test('returns plain and streamed responses', () =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const plain = await client.responses.create({ model: 'echo+cached-3', input: 'hello 🌍' });
@@ -194,7 +194,7 @@ describe('openai client, other routes', () => {
       expect(sequence).toEqual(sequence.map((_, index) => index));
     }));
 
-  test.each(['thinks', 'thinks+tool'])('gets the reasoning before the text from %s', (model) =>
+  test.each(['thinks', 'thinks+tool'])('returns the reasoning before the text from %s', (model) =>
     withVendor(async (vendor) => {
       const thought = 'The user said: hello 🌍';
       const { chat, responses } = openai(vendor);
@@ -220,7 +220,7 @@ describe('openai client, other routes', () => {
     }),
   );
 
-  test('sends the result of a function call and gets a response', () =>
+  test('responds to the result of a function call', () =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const tools = [{ type: 'function' as const, name: 'get_weather', parameters: weatherSchema, strict: false }];
@@ -236,7 +236,7 @@ describe('openai client, other routes', () => {
       expect(second.output_text).toBe('The tool said: sunny');
     }));
 
-  test('gets moderations that flag the listed words', () =>
+  test('flags the listed words in moderations', () =>
     withVendor(async (vendor) => {
       const { results } = await openai(vendor).moderations.create({ model: 'moderation', input: ['have a nice day', 'I will attack you'] });
       expect(results.map(({ flagged }) => flagged)).toEqual([false, true]);

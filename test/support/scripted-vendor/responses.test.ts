@@ -44,7 +44,7 @@ describe('response content', () => {
 });
 
 describe('requests', () => {
-  test('returns 400 for bodies that the real vendors reject', () =>
+  test('returns 401 without a key, and accepts the authorization header in both dialects', () =>
     withVendor(async (vendor) => {
       const { authorization, ...rest } = keyHeaders;
       const body = { model: 'echo', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] };

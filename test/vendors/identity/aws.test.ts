@@ -129,7 +129,7 @@ describe('the credential chain', () => {
 describe('Bedrock bearer tokens', () => {
   const credentials = { ...staticKey, sessionToken: 'session/+=' };
 
-  test("match the tokens from AWS's own generator", async () => {
+  test("creates the same bearer tokens as AWS's own generator", async () => {
     const expected = await getToken({ credentials, region: 'eu-west-1', expiresInSeconds: 43_200 });
     const address = Buffer.from(expected.replace('bedrock-api-key-', ''), 'base64').toString();
     const [, date = ''] = /X-Amz-Date=(\w+)/.exec(address) ?? [];
@@ -138,7 +138,7 @@ describe('Bedrock bearer tokens', () => {
     expect(await mintBedrockToken(signer, 43_200, signedAt)).toBe(expected);
   });
 
-  test('expire with the credentials that they are derived from', async () => {
+  test('lets bearer tokens expire with the credentials that they are derived from', async () => {
     clouds.lifetimeMs = 900_000;
     const credential = await load({ scheme: 'bearer', roleArn: role }, inEnvironment);
     expect(credential.expiresAtMs).toBeLessThan(Date.now() + 900_000);
@@ -147,7 +147,7 @@ describe('Bedrock bearer tokens', () => {
     expect(credential.secrets).toContain(headers.authorization?.replace('Bearer ', ''));
   });
 
-  test("last twelve hours if the credentials don't expire", async () => {
+  test("creates bearer tokens for twelve hours if the credentials don't expire", async () => {
     const { expiresAtMs } = await load({ scheme: 'bearer' }, inEnvironment);
     expect(Math.round(((expiresAtMs ?? 0) - Date.now()) / 60_000)).toBe(720);
   });

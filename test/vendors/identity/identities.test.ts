@@ -44,7 +44,7 @@ const inAws = <Result>(work: () => Promise<Result>): Promise<Result> =>
   );
 
 describe('providers with the same settings', () => {
-  test('share an identity and keep it after a reload', () =>
+  test('shares one identity between providers with the same settings, even after a reload', () =>
     inAws(async () => {
       const sources = ['one', 'two'].map((name) => ({ name, identity: { ...role } }));
       identities.replace([...sources, { name: 'three', identity: null }]);
@@ -59,7 +59,7 @@ describe('providers with the same settings', () => {
       expect(identities.states()).toMatchObject([{ provider: 'one', type: 'aws', isValid: true, failures: 0 }]);
     }));
 
-  test('get a new identity when the settings change', () =>
+  test('creates a new identity when the settings change', () =>
     inAws(async () => {
       clouds.lifetimeMs = 3_000;
       identities.replace([{ name: 'one', identity: role }]);
