@@ -1,14 +1,15 @@
 /**
  * `npm run benchmark-recall` measures search and recall on a database that was filled by `npm run seed-scale`, like
  * users would see it: through the real service with the local embedder, with a different query each time. It starts the
- * service, measures the first requests, then single requests of each kind, and then 16 clients at once. Prints times and
- * the CPU time of the gateway, the embedder and PostgreSQL.
+ * service, measures the first requests, then single requests of each kind, and then 16 clients at once. Prints times
+ * and the CPU time of the gateway, the embedder and PostgreSQL.
  *
  *   npm run benchmark-recall -- [--data <folder>] [--checkout <folder>] [--requests 120] [--seconds 20] [--cold] [--erased-statistics]
  *     [--json <file>]
  *
- * With `--cold`, PostgreSQL has to read everything from the disk again after the restart. With `--erased-statistics`, the
- * project has no word statistics. The JSON contains the ids that each search found, so that you can compare two versions.
+ * With `--cold`, PostgreSQL has to read everything from the disk again after the restart. With `--erased-statistics`,
+ * the project has no word statistics. The JSON contains the ids that each search found, so that you can compare two
+ * versions.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -71,7 +71,9 @@ export function createWrittenParts() {
       if (sharedBytes < minSharedBytes || pieces.length > maxPieces) return null;
       return { pieces, attachment: added.length === 1 && added[0] ? added[0] : Buffer.concat(added) };
     },
-    /** Remembers the parts of a body that has been written. `offset` is the position of its attachment in the segment. */
+    /**
+     * Remembers the parts of a body that has been written. `offset` is the position of its attachment in the segment.
+     */
     add(body: Buffer, shared: SharedBody | null, offset: number): void {
       const ranges = shared ? toRanges(shared.pieces, offset) : [offset, body.length];
       for (const { start, end, fingerprint } of repeatedPartsOf(body)) {

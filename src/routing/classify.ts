@@ -72,14 +72,16 @@ function availableTiers(view: RoutingView): AutoTier[] {
 }
 
 /**
- * The `rules` classifier, which decides by size, tools, images and code. The size is the number of bytes of the messages
- * with their JSON. English text has about four bytes per token.
+ * The `rules` classifier, which decides by size, tools, images and code. The size is the number of bytes of the
+ * messages with their JSON. English text has about four bytes per token.
  *
  * | Tier | When |
  * | --- | --- |
- * | `strong` | code together with tools, or with 8 KiB and more; tools with 24 KiB and more; 48 KiB and more of anything |
+ * | `strong` | code together with tools, or with 8 KiB and more; tools with 24 KiB and more; 48 KiB and more of
+ * anything |
  * | `trivial` | up to 1 KiB in at most three messages, without tools, images or code |
- * | `standard` | everything else, and images unless there are code and tools, because their bytes don't measure the question |
+ * | `standard` | everything else, and images unless there are code and tools, because their bytes don't measure the
+ * question |
  */
 export function classify(features: RequestFeatures, tiers: readonly AutoTier[]): AutoTier {
   const tier = fittingTier(features);

@@ -31,8 +31,8 @@ function listTiers({ catalog, project }: KeyModelsView): string[] {
 
 /**
  * Returns an issue for each unknown name. A name is known if it's a tier or a model in the catalog. We also accept any
- * model of a configured provider, because the catalog doesn't have to list all of them. Names in `accepted` are skipped,
- * and a name that occurs several times only gets one issue.
+ * model of a configured provider, because the catalog doesn't have to list all of them. Names in `accepted` are
+ * skipped, and a name that occurs several times only gets one issue.
  */
 export function findUnknownNames(view: KeyModelsView, names: readonly string[], accepted: readonly string[] = []): Issue[] {
   return findIssues(view, names, accepted, ['unknown']);

@@ -139,8 +139,8 @@ describePostgres('an upgrade of a service with long prompts', () => {
     }
 
     /**
-     * Waits until every call that was answered so far is in the database. A process that has to stop under load may leave
-     * the rest in its journal, and only a process in the same folder would read that.
+     * Waits until every call that was answered so far is in the database. A process that has to stop under load may
+     * leave the rest in its journal, and only a process in the same folder would read that.
      */
     async function untilStored(): Promise<void> {
       const ids = [...answered.keys()];

@@ -44,8 +44,8 @@ export function createPromptConverter({
    */
   return async (): Promise<number> => {
     if (!(await isDue(database, clock.now()))) return 0;
-    // Look for the project outside of the transaction, so that it doesn't hold a lock on the table while it waits for the
-    // project's lock. Otherwise it could deadlock with the drain if another process changes the table meanwhile.
+    // Look for the project outside of the transaction, so that it doesn't hold a lock on the table while it waits for
+    // the project's lock. Otherwise it could deadlock with the drain if another process changes the table meanwhile.
     const projectId = await findProject(database);
     const count = projectId === null ? 0 : await database.transaction((tx) => convertBatch(tx, projectId));
     if (count > 0 && Math.floor((converted + count) / logEvery) > Math.floor(converted / logEvery)) {

@@ -2,9 +2,9 @@
  * Finds candidates for a search: passages that contain words of the query, and passages near its vector.
  *
  * Text: We use the 8 rarest words of the query, ignoring stop words. Each word contributes at most 100 passages, so a
- * frequent word can't crowd out a rare one. If that isn't all of them, we also look for passages that contain two of the
- * rarest words. The best 200 are ranked. To find a frequent word, we only look at the newest passages, because the index
- * would return all passages that contain it, and most of them are about something else.
+ * frequent word can't crowd out a rare one. If that isn't all of them, we also look for passages that contain two of
+ * the rarest words. The best 200 are ranked. To find a frequent word, we only look at the newest passages, because the
+ * index would return all passages that contain it, and most of them are about something else.
  *
  * Vectors: We use the 100 nearest passages by cosine that have a vector of the query's model. For a small project or
  * subject the planner sorts all of its passages. For a large one it uses the vector index of the project, which

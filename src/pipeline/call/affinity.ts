@@ -1,7 +1,7 @@
 /**
  * Finds out which conversation a call belongs to, so that its turns go to the same member of a pool, and make the same
- * random choices. A conversation is identified by its first user message, because that stays the same from turn to turn,
- * and many conversations may have the same system prompt.
+ * random choices. A conversation is identified by its first user message, because that stays the same from turn to
+ * turn, and many conversations may have the same system prompt.
  */
 import { hash, randomInt } from 'node:crypto';
 import type { Call } from '../../core/call.ts';

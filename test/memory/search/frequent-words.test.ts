@@ -10,8 +10,8 @@ import { createProject, record, settledCall } from '../calls.ts';
 const memories = 1_200;
 
 /**
- * All memories contain `tea`, and ten of them belong to Ada. The last one is about an `otter`. More than a hundred contain
- * `plum`, and as many contain `kiwi`, but only one of the last contains both.
+ * All memories contain `tea`, and ten of them belong to Ada. The last one is about an `otter`. More than a hundred
+ * contain `plum`, and as many contain `kiwi`, but only one of the last contains both.
  */
 async function fill(database: Database): Promise<string> {
   const projectId = await createProject(database);

@@ -1,8 +1,8 @@
 /**
  * Parses the script of a response from the model's name. A name is a list of terms joined by `+`, e.g.
- * `echo+slow-200+crlf`. For images and videos, whose names can't contain `+`, the terms are joined by `:`. Unknown terms
- * are ignored, so any model name works, and `rate-limited-once-1+mine` is a separate model. If a known term has an
- * invalid number, we respond with 400.
+ * `echo+slow-200+crlf`. For images and videos, whose names can't contain `+`, the terms are joined by `:`. Unknown
+ * terms are ignored, so any model name works, and `rate-limited-once-1+mine` is a separate model. If a known term has
+ * an invalid number, we respond with 400.
  *
  * These terms replace the response:
  *   fail-<status>  fail-once-<status>        an error in the dialect's format; with `once`, only the first request of the model fails

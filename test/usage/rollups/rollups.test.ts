@@ -165,7 +165,8 @@ describeDatabases('rollups', (database) => {
         ...{ projectId, from, to, zone: 'Asia/Kolkata', costly: ['failovers'], top: 2, ...request },
         filter: { ...request.filter, ...filter },
       });
-    // The embedded database runs the same statements in several times the CPU time, so it only gets every third request.
+    // The embedded database runs the same statements in several times the CPU time, so it only gets every third
+    // request.
     const sample = <Item>(all: readonly Item[]): readonly Item[] =>
       database().kind === 'embedded' && !isExhaustive ? all.filter((_, index) => index % 3 === 0) : all;
     const check = async (): Promise<void> => {
