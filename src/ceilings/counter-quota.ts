@@ -35,8 +35,8 @@ const idleMs = 10_000;
 /** After a minute has ended, we keep its quota for this long, because the clocks of other processes may be slower. */
 const keptMs = 5_000;
 /**
- * When between 2 and 8 seconds of a minute are left, we lease quota for the next one. How many seconds it is depends on
- * the key, so that keys don't all do it at the same time.
+ * We lease quota for the next minute when 2 to 8 seconds of the current one are left. The exact time depends on the
+ * key, so that keys don't all do it at once.
  */
 const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 

@@ -14,7 +14,7 @@ export interface CounterUsage {
 export interface UsageReaderOptions {
   readonly database: Database;
   /**
-   * Knows the current reservations of this process. Those of other processes can be a second old, because that's how
+   * Provides the current reservations of this process. Those of other processes can be a second old, because that's how
    * often each process publishes its own.
    */
   readonly admission: Pick<Admission, 'reservedFor'>;

@@ -18,7 +18,10 @@ export interface AcquireRequest {
   readonly isLeaseExpected: boolean;
   readonly counter: CounterKey;
   readonly limit: number;
-  /** The least that helps the process. The database only grants less than this if `takesRemainder` is set. */
+  /**
+   * The smallest amount that's of any use to the process. The database only grants less than this if `takesRemainder`
+   * is set.
+   */
   readonly need: number;
   /** The sum of what all waiting calls need. */
   readonly demand: number;

@@ -280,8 +280,8 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
   readonly memory: MemoryOptions;
   readonly plan: readonly PlanEntry[];
   /**
-   * If the process dies before the call settles, we estimate that it used one token per four bytes. On text routes we
-   * don't treat media in the body differently from text.
+   * The size of the request, in bytes. If the process dies before the call settles, we estimate that it used one token
+   * per four bytes. On text routes we don't treat media in the body differently from text.
    */
   readonly bodyBytes: number;
   /** Stores `isExemptFromCallCeiling`. */

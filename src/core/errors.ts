@@ -161,8 +161,8 @@ export type VendorErrorKind =
   | 'aborted'; // the caller disconnected or the deadline passed
 
 /**
- * What a vendor's error response says besides its message. We pass these values on to the caller after truncating them
- * and removing secrets. Null if the vendor doesn't provide them.
+ * The details of a vendor's error response, apart from its message. We pass them on to the caller after truncating them
+ * and removing secrets. A field is null if the vendor doesn't provide it.
  */
 export interface VendorReport {
   /** Each vendor has its own code for prompts that are too long. We always use `context_length_exceeded`. */

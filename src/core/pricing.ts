@@ -60,11 +60,11 @@ export interface Price extends TokenPrice {
   /** Price of image tokens in the input. Absent if they cost the same as text. */
   readonly imageInputNanos?: bigint;
   /**
-   * Higher tiers. If the input has more than `tokens` tokens, `price` applies to the whole call. Sorted by `tokens`,
-   * ascending.
+   * Prices for long inputs, sorted by `tokens` in ascending order. If the input has more than `tokens` tokens, `price`
+   * applies to the whole call.
    */
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
-  /** By how much each service tier multiplies the token prices, in millionths. */
+  /** The factor by which each service tier multiplies the token prices, in millionths. */
   readonly tierMillionths?: Readonly<Record<string, bigint>>;
   /** The price of each use of a tool that the vendor runs, by tool name, in nano-dollars. */
   readonly perToolUseNanos?: Readonly<Record<string, bigint>>;

@@ -19,7 +19,7 @@ export interface LocalTime {
  * Only accepts time zone names. `Intl` also accepts offsets such as `+05:30`, but these ignore daylight saving time.
  */
 export function isTimeZone(name: string): boolean {
-  if (name === 'UTC') return true; // Saves a third of a millisecond for the default.
+  if (name === 'UTC') return true; // This saves a third of a millisecond for the default.
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
     new Intl.DateTimeFormat('en', { timeZone: name });

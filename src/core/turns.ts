@@ -47,7 +47,7 @@ export async function* takeInTurns(parts: readonly Buffer[]): AsyncGenerator<Buf
   }
 }
 
-/** Continues the CRC-32 checksum `crc` with the bytes, in pieces. */
+/** Adds the bytes to the CRC-32 checksum `crc`, piece by piece. */
 export async function crc32InTurns(bytes: Uint8Array, crc = 0): Promise<number> {
   let sum = crc;
   for (let from = 0; from < bytes.length; from += pieceBytes) {

@@ -46,7 +46,7 @@ export interface Breakers {
   /** Pass `isComplete: false` if a stream has only begun. You then have to call `recordStreamEnd` when it ends. */
   recordSuccess(projectId: string, provider: string, isComplete?: boolean): void;
   recordFailure(projectId: string, provider: string): void;
-  /** Call this when a stream ends that had begun before. `isBroken` says if it was the vendor that broke it off. */
+  /** Call this when a stream that had begun has ended. `isBroken` says if it was the vendor that broke it off. */
   recordStreamEnd(projectId: string, provider: string, isBroken: boolean): void;
   /**
    * Call this after a 429. Until `untilMs`, but for five minutes at most, the provider's models move behind all others.

@@ -59,7 +59,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   let turnStartedAt = 0;
   let perTurn = burst;
   let hasAccepted = false;
-  /** When requests began to wait for connections to arrive. Null if no requests are waiting for that. */
+  /** When requests began to wait because connections are being accepted. Null if none are waiting. */
   let acceptingSince: number | null = null;
 
   const schedule = (): void => {

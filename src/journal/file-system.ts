@@ -108,7 +108,7 @@ export const nodeFileSystem: JournalFileSystem = {
   },
   lock: acquireFileLock,
   rename,
-  // Retries help if two recoveries delete the same folder at the same time.
+  // Retry, because two recoveries may be deleting the same folder.
   remove: (path) => rm(path, { recursive: true, force: true, maxRetries: 3 }),
   async freeBytes(folder) {
     const { bavail, bsize } = await statfs(folder);

@@ -83,7 +83,7 @@ export function createFrameBuffer(): FrameBuffer {
   let unsummed: { readonly head: Buffer; readonly attachment: Buffer }[] = [];
   let length = 0;
   let used = 0;
-  /** Where the first frame starts in `memory` that we haven't added to `buffers` yet. */
+  /** Where in `memory` the frames start that we haven't added to `buffers` yet. */
   let start = 0;
 
   const endBuffer = (): void => {

@@ -88,7 +88,7 @@ export function createInFlightCalls() {
       return matching.length;
     },
     /**
-     * Finds the calls because of which we can't delete `segment` yet. Their `opened` record is in this segment or in an
+     * Finds the calls that keep us from deleting `segment`, because their `opened` record is in this segment or in an
      * earlier one.
      */
     callsPinning(segment: number): { toCopy: readonly InFlightCall[]; settling: number } {

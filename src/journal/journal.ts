@@ -153,8 +153,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
   });
   /**
-   * After a full disk, we only accept calls again if there's this much free space besides the ballast file. If there
-   * weren't any reserve, the disk would be full again a few calls later.
+   * After the disk was full, we only accept calls again once this much space is free besides the ballast file. Without
+   * such a reserve, the disk would be full again a few calls later.
    */
   const spareBytes = segmentBytes / 4;
   let obstacle: JournalObstacle | null = null;

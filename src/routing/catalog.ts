@@ -85,9 +85,9 @@ export interface Catalog {
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
-  /** The canaries of tiers, by the name of the tier. */
+  /** The pools of providers with several members, by provider. */
   readonly pools: ReadonlyMap<string, Pool>;
-  /** Canaries, keyed by the name of their tier. */
+  /** The canary of each tier that has one. */
   readonly canaries: ReadonlyMap<string, Canary>;
   /** The routes of each provider. Unlike `providers`, this also contains providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;

@@ -1,8 +1,7 @@
 /**
- * Checks changes to routing settings before they're saved. If there's no provider of a given name, that's an error.
- * Anything else only causes a warning, because it may be what somebody wants. We only report problems that the change
- * causes. Otherwise nobody could edit settings that still contain a provider which has been removed from the
- * configuration.
+ * Checks changes to routing settings before they're saved. A provider that doesn't exist is an error. Anything else
+ * only causes a warning, because it may be intentional. We only report problems that the change causes. Otherwise
+ * nobody could edit settings that still contain a provider which has been removed from the configuration.
  */
 import type { Issue } from '../core/error-messages.ts';
 import type { ProjectSettings } from '../projects/project-settings.ts';
@@ -34,8 +33,8 @@ interface RoutingChangeRequest {
 
 export interface RoutingFindings {
   /**
-   * Errors, because of which we reject the change. The paths name a setting, such as `tiers.standard.0`, `providers` or
-   * `retired`.
+   * If there are any mistakes, the change is rejected. Their paths name a setting, such as `tiers.standard.0`,
+   * `providers` or `retired`.
    */
   readonly mistakes: readonly Issue[];
   readonly warnings: readonly Issue[];

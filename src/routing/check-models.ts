@@ -13,7 +13,7 @@ export interface ModelScope {
 }
 
 export interface ModelCheck {
-  /** The reason for which the project's calls skip the model (see `findSkipReason`). Null if they can use it. */
+  /** Why the project's calls skip the model (see `findSkipReason`), or null if they can use it. */
   readonly reason: string | null;
   /** The tags that are required by the project and that the provider doesn't have. */
   readonly lacks: readonly string[];

@@ -40,7 +40,7 @@ export function lacksTags(asked: string, untagged: readonly Untagged[]): Gateway
   });
 }
 
-/** Returns the refusal for a call whose model was skipped. For `reason`, see `explainNoRoute`. */
+/** Returns the refusal for a call whose model was skipped. `explainNoRoute` says what `reason` can be. */
 export function refusalOf(reason: string | null): Refusal {
   switch (reason) {
     case 'unknown':

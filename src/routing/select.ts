@@ -23,7 +23,7 @@ export interface Selection {
   /** True if these models come from catalog fill and replace the requested one. */
   readonly isFilled: boolean;
   readonly skipped: readonly PlanEntry[];
-  /** True if a model was skipped that one of the project's providers serves, because the key doesn't permit it. */
+  /** True if one of the project's providers serves a requested model, but the key doesn't permit it. */
   readonly isDeniedByKey: boolean;
   /** True if the name is neither a tier nor a model. */
   readonly isUnknown: boolean;

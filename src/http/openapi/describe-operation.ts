@@ -53,7 +53,7 @@ function parametersInPath(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name = '']) => (name === 'id' ? [] : [name]));
 }
 
-/** Returns a JSON body that has the schema with this name. */
+/** Describes a JSON body whose schema has this name. */
 export function jsonContent(name: string): JsonObject {
   return schemaContent({ name });
 }

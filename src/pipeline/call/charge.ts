@@ -13,9 +13,9 @@ const noUnits: CallUnits = {};
 
 interface Charge {
   readonly tokens: Tokens;
-  /** Anything that's billed in addition to tokens, such as searches or uses of hosted tools. */
+  /** Null if the price is unknown. */
   readonly costNanos: number | null;
-  /** What the call is charged for other than tokens, if anything. */
+  /** Anything that's billed in addition to tokens, such as searches or uses of hosted tools. */
   readonly units: CallUnits | null;
   readonly isEstimated: boolean;
 }

@@ -141,8 +141,8 @@ interface TranslationTarget {
   readonly candidate: Candidate;
   readonly requests: RequestFormat;
   /**
-   * The output limit for a messages vendor if the caller didn't set one, which is only possible on other routes because
-   * messages requires a limit.
+   * The output limit that we send to a messages vendor if the caller didn't set one. Only callers of the messages route
+   * always set one.
    */
   readonly maxTokens: number;
   readonly changes: RequestChanges;

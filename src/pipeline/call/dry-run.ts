@@ -84,9 +84,9 @@ export interface DryRunCeiling {
 export interface DryRun {
   /** Null if the name isn't a configured tier. */
   readonly tier: { readonly name: string; readonly origin: TierOrigin } | null;
-  /** How we choose the tier if the caller asks for `auto`. Null if it asks for anything else. */
+  /** The tier's canary, if it has one. `candidates` are then the models for conversations that don't try the canary. */
   readonly canary: Canary | null;
-  /** How the tier of `auto` is chosen. Null for any other name. */
+  /** How we choose the tier if the caller asks for `auto`. Null if it asks for anything else. */
   readonly classifier: Classifier | null;
   /** The candidates in the order of the attempts. */
   readonly candidates: readonly DryRunCandidate[];

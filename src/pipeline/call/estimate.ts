@@ -11,7 +11,7 @@ import { measureInput } from '../../dialects/routes/input-size.ts';
  * count 10 tokens per second of audio.
  */
 const charactersPerAudioToken = 1_000;
-/** Only few large models are faster than 100 tokens per second. */
+/** Few large models generate more than 100 tokens per second. */
 const msPerOutputToken = 10;
 
 /** Returns the most tokens that a model could generate in `durationMs`, e.g. as hidden reasoning. */

@@ -27,7 +27,7 @@ import type { CacheHit } from '../cache/response-cache.ts';
 import { computeCharge } from './charge.ts';
 import { estimateInput } from './estimate.ts';
 
-/** Callers may send model names of several megabytes, so we truncate them for the record. In characters. */
+/** The maximum length of a model name in the record, in characters. Callers may send names of several megabytes. */
 const maxNameLength = 256;
 
 /** The attempt that got a response. It lasts until the response ends. */

@@ -152,8 +152,8 @@ export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
 }
 
 /**
- * We don't know how much of the input is text and how much is images, so this assumes that all of it is whichever costs
- * more.
+ * We don't know how much of the input is text and how much is images, so we assume that all of it is the kind that
+ * costs more.
  */
 function mostTokenCost(tokens: Tokens, price: Price): number {
   return Math.max(tokenCost(tokens, price), tokenCost(tokens, price, { imageTokens: tokens.input }));

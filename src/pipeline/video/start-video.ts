@@ -31,14 +31,14 @@ export type StartVideo = (
   call: MediaCall,
   project: ProjectContext,
   request: VideoRequestSummary,
-  /**
-   * How long we wait between attempts to store the video. The vendor has already accepted the job, and a short database
-   * outage shouldn't cost us the video.
-   */
+  /** If this aborts, we stop checking the content rules. */
   unsentSignal: AbortSignal | undefined,
 ) => Promise<VideoStart>;
 
-/** By now the vendor has accepted the job, and a short database outage shouldn't cost us the video. */
+/**
+ * How long we wait between attempts to store the video. The vendor has already accepted the job, and a short database
+ * outage shouldn't cost us the video.
+ */
 const retryDelaysMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, videos, logger }: VideoDeps): StartVideo {

@@ -19,7 +19,7 @@ interface Header {
   readonly description: string;
 }
 
-/** The headers that we record with a call. All routes that call a model have them. */
+/** The headers that we record with a call. All routes that call a model accept them. */
 const correlation: Readonly<Record<string, Header>> = {
   'x-gateway-task-id': { schema: text, description: 'Recorded with the call. `GET /usage/me` groups the cost by it.' },
   'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },

@@ -12,7 +12,7 @@ export interface EndUserInventory {
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
-  /** The times of the first and the latest conversation. Null if there are none. */
+  /** When the first conversation began, and when the latest one was last continued. Null if there are none. */
   readonly times: SeenTimes | null;
   readonly pageUpdatedAt: Date | null;
 }
