@@ -108,7 +108,7 @@ describe('the order of attempts', () => {
     ['stops at the first response', { plan: 'a1 b1', replies: {} }, 'a1', 'responded'],
     ['tries the next model after a failure', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [unreachable] } }, 'a1 a2 b1', 'responded'],
     ['tries the next model after a refusal', { plan: 'a1 b1', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
-    ['is exhausted if all models refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
+    ['gives up if all models refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
     [
       'tries each model once if all fail',
       { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } },
@@ -121,7 +121,7 @@ describe('the order of attempts', () => {
       'a1 b1',
       'exhausted',
     ],
-    ['is exhausted without candidates', { plan: '', replies: {} }, '', 'exhausted'],
+    ['gives up if there are no candidates', { plan: '', replies: {} }, '', 'exhausted'],
 
     [
       'tries the next larger model if the prompt is too long',
@@ -293,7 +293,7 @@ describe('the members of a pool', () => {
       'responded',
     ],
     [
-      "doesn't try them after another vendor has failed either",
+      "doesn't try members of the same account after another vendor has failed either",
       { plan: 'a1:e=x a1:n=x b1', replies: { 'a1:e': [limited], b1: [fails] } },
       'a1:e b1',
       'exhausted',

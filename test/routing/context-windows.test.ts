@@ -20,18 +20,28 @@ function split(windows: readonly Windows[], asked: { tokens: number; output?: nu
 const of = (maxInputTokens: number): Windows => ({ maxInputTokens });
 const together = (contextWindow: number): Windows => ({ maxInputTokens: contextWindow, contextWindow });
 
-describe('models that are too small for the prompt', () => {
+describe('context windows', () => {
   test.each<[string, Windows[], { tokens: number; output?: number; route?: TextRoute }, [string, string]]>([
-    ['are left out', [of(99), of(100), of(500)], { tokens: 100 }, ['bc', 'a']],
-    ['are kept if they are just large enough', [of(99), of(100)], { tokens: 99 }, ['ab', '']],
-    ['are kept if their size is unknown', [of(10), {}, of(20)], { tokens: 100 }, ['b', 'ac']],
-    ['are kept if they are the largest', [of(10), of(40), of(20), of(40)], { tokens: 100 }, ['bd', 'ac']],
-    ['are kept if there is no other model', [of(10)], { tokens: 100 }, ['a', '']],
-    ['are left out for messages', [of(10), of(200)], { tokens: 100, route: 'messages' }, ['b', 'a']],
-    ['are kept on routes with a window per text', [of(10), of(200)], { tokens: 100, route: 'embeddings' }, ['ab', '']],
-    ["are left out if the vendor counts the output and it doesn't fit", [together(150), of(120)], { tokens: 100, output: 60 }, ['b', 'a']],
-    ['are kept if the output fits', [together(160), of(120)], { tokens: 100, output: 60 }, ['ab', '']],
-    ['are left out if the output alone is too long', [together(150), of(120)], { tokens: 1, output: 200 }, ['b', 'a']],
+    ['leaves out models whose window is smaller than the prompt', [of(99), of(100), of(500)], { tokens: 100 }, ['bc', 'a']],
+    ['keeps a model whose window is just large enough', [of(99), of(100)], { tokens: 99 }, ['ab', '']],
+    ['keeps a model whose window is unknown', [of(10), {}, of(20)], { tokens: 100 }, ['b', 'ac']],
+    ['keeps the models with the largest window if all are too small', [of(10), of(40), of(20), of(40)], { tokens: 100 }, ['bd', 'ac']],
+    ['keeps the only model even if its window is too small', [of(10)], { tokens: 100 }, ['a', '']],
+    ['leaves out models on the messages route too', [of(10), of(200)], { tokens: 100, route: 'messages' }, ['b', 'a']],
+    [
+      'keeps all models on routes where the window applies to each text',
+      [of(10), of(200)],
+      { tokens: 100, route: 'embeddings' },
+      ['ab', ''],
+    ],
+    [
+      "leaves out a model if the vendor counts the output and it doesn't fit",
+      [together(150), of(120)],
+      { tokens: 100, output: 60 },
+      ['b', 'a'],
+    ],
+    ['keeps a model if the output fits as well', [together(160), of(120)], { tokens: 100, output: 60 }, ['ab', '']],
+    ['leaves out a model if the output alone is too long', [together(150), of(120)], { tokens: 1, output: 200 }, ['b', 'a']],
   ])('%s', (_what, windows, asked, expected) => {
     expect(split(windows, asked)).toEqual(expected);
   });

@@ -56,7 +56,7 @@ describe('an application', () => {
     ['inherits other tiers from the configuration', 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
     ["uses the project's tiers if it has none", 'odd', 'standard', ['openai/mini']],
     ["uses the project's tiers if it's unknown", 'nobody', 'standard', ['openai/mini']],
-    ["is unknown even if it's named like a JavaScript property", 'constructor', 'standard', ['openai/mini']],
+    ["uses the project's tiers if its name is that of a JavaScript property", 'constructor', 'standard', ['openai/mini']],
   ])('%s', (_name, application, model, ids) => {
     expect(idsOf({ source: application, model, project: { tiers, applications } })).toEqual(ids);
   });
@@ -149,19 +149,23 @@ describe('the tier that a classifier chose for auto', () => {
   const chosen = { autoTier: 'strong' };
 
   test.each<[string, Asked, string[]]>([
-    ['is used', chosen, ['openai/mini']],
-    ['is ignored for a call that names its model', { ...chosen, model: 'azure/mini' }, ['azure/mini']],
-    ["is replaced by standard if it doesn't exist", { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
-    ["is replaced if the project's providers don't serve it", { ...chosen, project: { providers: ['azure'] } }, ['azure/mini']],
-    ["is replaced if the key doesn't permit it", { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
+    ['uses the chosen tier', chosen, ['openai/mini']],
+    ['ignores the chosen tier for a call that names its model', { ...chosen, model: 'azure/mini' }, ['azure/mini']],
+    ["uses standard if the chosen tier doesn't exist", { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
     [
-      'is replaced rather than filled from the catalog',
+      "uses standard if the project's providers don't serve the chosen tier",
+      { ...chosen, project: { providers: ['azure'] } },
+      ['azure/mini'],
+    ],
+    ["uses standard if the key doesn't permit the chosen tier", { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
+    [
+      'uses standard rather than fill the chosen tier from the catalog',
       { ...chosen, catalogFill: true, project: { providers: ['azure'] } },
       ['azure/mini'],
     ],
-    ['is permitted if the key permits auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
-    ['is permitted if the key permits it by name', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
-    ['can be missing', { autoTier: null }, ['openai/gpt', 'azure/mini']],
+    ['permits the chosen tier if the key permits auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
+    ['permits the chosen tier if the key permits it by name', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
+    ['uses standard if no tier was chosen', { autoTier: null }, ['openai/gpt', 'azure/mini']],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
