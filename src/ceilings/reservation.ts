@@ -55,7 +55,7 @@ export interface ReservationRequest {
   /** Returns the upper bounds of the call. Only called if a ceiling needs them. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
-  /** Returns the quota that replaces the counter while we can't check it. Null if the policy is `refuse`. */
+  /** Returns the quota that replaces the counter while we can't check it, or null if the policy is `refuse`. */
   readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
   readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
   /** The id of this process's journal. */

@@ -63,7 +63,7 @@ export interface Caller {
    */
   readonly quotaKeyId: string;
   readonly projectId: string;
-  /** The ids and tier names that the key may use as models. Null for all. */
+  /** The models that the key may use, as ids or names of tiers. If this is null, it may use all of them. */
   readonly models: readonly string[] | null;
   readonly expiresAt: number | null;
   /** Takes precedence over the project's policy, unless it's null. */
@@ -89,8 +89,8 @@ export interface MemoryOptions {
    */
   readonly explicitWrite: boolean;
   /**
-   * The end user that the call is about, from the header or the body. Null if unknown. This is private and must never
-   * be logged.
+   * The end user that the call is about, if we know it from the header or the body. This is private and must never be
+   * logged.
    */
   readonly subject: string | null;
   /** Set if the caller sent an invalid subject. In this case, recall ignores all memories of end users. */
@@ -167,13 +167,13 @@ export interface Call extends RequestedCall {
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** The output limit that the caller set, or the key's default limit. Null if there's neither. */
+  /** The output limit that the caller set, or else the key's default limit, if there is one. */
   readonly maxOutputTokens: number | null;
   /** Set if `maxOutputTokens` is the key's default, so we have to add the limit to the request body. */
   readonly addsOutputLimit?: true;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;
-  /** The deadline for all attempts, which the caller sets with `x-gateway-timeout-ms`. Null if there is none. */
+  /** The deadline for all attempts, if the caller has set one with `x-gateway-timeout-ms`. */
   readonly deadlineAt: number | null;
   /**
    * How long an attempt may take to deliver its first content, if the caller limits this with
@@ -245,10 +245,9 @@ export interface Attempt {
   readonly model: string;
   /** Absent if the provider has no pool. */
   readonly member?: string;
-  /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
   readonly outcome: Outcome;
-  /** The vendor's own id for the request. Its support team asks for this id. Absent if the vendor didn't send one. */
+  /** The vendor's own id for the request, which its support team asks for. Not all vendors send one. */
   readonly requestId?: string;
   /** How long we waited before this attempt because the vendor sent `Retry-After`. */
   readonly waitMs: number;
@@ -300,7 +299,7 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
 export interface CallResult {
   readonly outcome: Outcome;
   readonly status: number;
-  /** The error code. Null if the call succeeded. */
+  /** Null if the call succeeded. */
   readonly code: string | null;
   /** `<provider>/<model>`, or null if no model served the call. */
   readonly model: string | null;
@@ -315,8 +314,8 @@ export interface CallResult {
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
   /**
-   * The usage to deduct from leases. `process` is the journal id of the process that holds them. Absent if the call
-   * isn't subject to any ceiling.
+   * The usage to deduct from leases, if any ceiling applies to the call. `process` is the journal id of the process
+   * that holds the leases.
    */
   readonly consumed?: {
     readonly process: string;
@@ -344,10 +343,7 @@ export interface AssistantTurn {
 export interface CallContent {
   readonly request: Buffer;
   readonly response: AssistantTurn | null;
-  /**
-   * The ids of the memory items that we inserted into the prompt. `request` doesn't include their text. Absent if we
-   * didn't insert any.
-   */
+  /** The ids of the memory items that we inserted into the prompt, if any. `request` doesn't include their text. */
   readonly recalled?: readonly string[];
   /**
    * Our estimate of how many tokens the inserted memory items added to the prompt. Absent if we didn't insert any, and

@@ -17,7 +17,7 @@ interface CandidateModel {
    * has a price.
    */
   readonly price: Price | null;
-  /** Which member of the pool to call. Absent if there's no pool. */
+  /** The member to call, if the provider has a pool. */
   readonly member?: PoolMember;
 }
 
@@ -43,7 +43,7 @@ export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
   /** The most tokens that the vendor counts for an image of up to 1024x1536. Null if we don't know. */
   readonly imageTokens?: number | null;
-  /** The optional request fields that the model accepts. Null if unknown. */
+  /** The optional request fields that the model accepts, or null if we don't know them. */
   readonly takes: readonly SupportedParam[] | null;
 }
 
@@ -85,7 +85,7 @@ export interface ModelLimits {
 /** The entry of a model in the catalog, without its prices. */
 export interface ModelProperties extends ModelLimits {
   readonly traits: ModelTraits;
-  /** The routes on which a chat model can be used. Null if these are all routes of its provider. */
+  /** The routes on which a chat model can be used. If this is null, it can be used on all routes of its provider. */
   readonly serves: readonly Route[] | null;
   /** The optional request fields that the model accepts, for images and speech. Null if we don't know. */
   readonly takes: readonly SupportedParam[] | null;

@@ -7,12 +7,12 @@ export type CloudIdentitySettings = AwsIdentitySettings | GoogleIdentitySettings
 export interface AwsIdentitySettings {
   readonly type: 'aws';
   readonly region: string;
-  /** A profile in the shared AWS config files. Null for the default credential chain. */
+  /** A profile in the shared AWS config files. If this is null, we use the default credential chain. */
   readonly profile: string | null;
   /** A role to assume, using the credentials of the chain. */
   readonly roleArn: string | null;
   readonly externalId: string | null;
-  /** Our session name in CloudTrail. Null for the default. */
+  /** The name under which our session shows up in CloudTrail. If this is null, we use the default. */
   readonly sessionName: string | null;
   /**
    * How we authenticate requests: `bearer` sends a token derived from the credentials, and `sigv4` signs each request.

@@ -196,7 +196,7 @@ const noReport: VendorReport = { code: null, type: null, param: null, windowToke
  */
 export class VendorError extends Error {
   readonly kind: VendorErrorKind;
-  /** The vendor's HTTP status. Null if there was no response. */
+  /** Null if there was no response. */
   readonly status: number | null;
   readonly vendorMessage: string | null;
   /**

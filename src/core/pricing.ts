@@ -57,7 +57,7 @@ export interface TokenPrice {
 export interface Price extends TokenPrice {
   /** Nano-dollars per search unit (rerank). */
   readonly perSearchNanos?: bigint;
-  /** Price of image tokens in the input. Absent if they cost the same as text. */
+  /** The price of image tokens in the input, if it differs from the price of text. */
   readonly imageInputNanos?: bigint;
   /**
    * Prices for long inputs, sorted by `tokens` in ascending order. If the input has more than `tokens` tokens, `price`

@@ -54,14 +54,14 @@ export const standardFormat: RequestFormat = {
 export interface MediaFormat {
   readonly imageShape: 'openai' | 'artifacts';
   /**
-   * The origin at which we poll the vendor's jobs, for images in the `artifacts` format. Absent if it's the origin of
+   * The origin at which we poll the vendor's jobs, for images in the `artifacts` format. By default, it's the origin of
    * the base URL.
    */
   readonly imageJobsOrigin?: string;
   /** True if we have to set `response_format: b64_json` to get base64 images. Not all models accept this field. */
   readonly imageResponseFormat: boolean;
   readonly speechShape: 'openai' | 'voice';
-  /** The media type of the speech. Null if we use the one of the response. */
+  /** The media type of the speech. If this is null, we use the one of the response. */
   readonly speechMediaType: string | null;
   /** Describes the requests of the `voice` format, which has the voice in the URL. */
   readonly speech: {

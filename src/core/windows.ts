@@ -38,7 +38,7 @@ export function windowAt(kind: WindowKind, epochMs: number): Window {
   }
 }
 
-/** Returns when the window ends, as RFC 3339. Null if it never ends. */
+/** Returns when the window ends, as RFC 3339, or null if it never ends. */
 export function windowResetAt({ end }: Window): string | null {
   return formatTimeOrNull(end);
 }

@@ -48,7 +48,7 @@ export interface Chain<Success> {
    * ceiling has no quota left, the chain ends.
    */
   reserveNext(): Promise<boolean>;
-  /** Returns the time until the call's deadline. Null if there's no deadline. */
+  /** Returns the time until the call's deadline, or null if there isn't one. */
   remainingMs(): number | null;
   /** Waits for `waitMs`. If the call is cancelled in the meantime, this throws a VendorError of kind `aborted`. */
   pause(waitMs: number): Promise<void>;

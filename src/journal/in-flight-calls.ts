@@ -18,7 +18,7 @@ interface Entry extends InFlightCall {
   readonly attempts: AttemptStart[];
   /** The metadata of the call when it was opened, as JSON. */
   readonly facts: string;
-  /** The number of the segment that contains the `opened` record. Null until we've written it. */
+  /** The number of the segment that contains the `opened` record, or null until we've written it. */
   segment: number | null;
   /**
    * Set while the `settled` record is being written. We don't copy the `opened` record during that time, because the

@@ -90,7 +90,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   let spareFrames: FrameBuffer | null = null;
   let current: OpenSegment | null = null;
   let nextNumber = 1;
-  /** The file operation in progress. Null if there's none, or if it's synchronous. */
+  /** The file operation in progress, unless it's a synchronous one. */
   let working: Promise<void> | null = null;
   let isScheduled = false;
   const syncWrites = createSyncWrites();

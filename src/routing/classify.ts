@@ -37,7 +37,7 @@ export interface TierRequest {
   readonly requestedModel: string;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** The time until the deadline that the caller has set with `x-gateway-timeout-ms`. Null if it hasn't set one. */
+  /** The time until the deadline, if the caller has set one with `x-gateway-timeout-ms`. */
   readonly remainingMs: number | null;
   /** Calls the classifier's model, which is charged to the caller's key. */
   readonly complete: Complete;
@@ -99,7 +99,7 @@ function fittingTier({ inputBytes, messages, hasTools, hasImages, hasCode }: Req
 export interface ModelClassification {
   readonly complete: Complete;
   readonly features: RequestFeatures;
-  /** The user's last message. Null if it would take too long to parse it. */
+  /** The user's last message, or null if it would take too long to parse it. */
   readonly text: string | null;
   readonly tiers: readonly AutoTier[];
   readonly deadlineMs: number;

@@ -233,7 +233,7 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
-  /** The end user that the body names. Null if it doesn't name one. */
+  /** The end user that the body names, if there is one. */
   readonly user: string | null;
 }
 

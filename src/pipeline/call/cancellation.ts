@@ -15,7 +15,7 @@ export interface CallCancellation {
    */
   readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
-  /** Returns the time until the deadline. Null if there is no deadline. */
+  /** Returns the time until the deadline, or null if there is none. */
   remainingMs(): number | null;
   /**
    * Stops the deadline. Call this when the chain has ended, because the deadline limits the attempts but not the

@@ -44,7 +44,7 @@ export interface CountTokensDeps {
 export interface TokenCount {
   /** JSON with `input_tokens`. If a vendor did the count, this is its unchanged response. */
   readonly bytes: Buffer;
-  /** The model that did the count, as `<provider>/<model>`. Null for an estimate. */
+  /** The model that did the count, as `<provider>/<model>`. It's null if this is our own estimate. */
   readonly countedBy: string | null;
 }
 

@@ -61,7 +61,7 @@ export type TierOrigin = 'application' | 'project' | 'configuration';
 
 export interface DryRunCandidate {
   readonly id: string;
-  /** The pool member that would get the call. Null if the provider has no pool. */
+  /** The member that would get the call, if the provider has a pool. */
   readonly member: string | null;
   readonly isFilled: boolean;
   readonly isRetired: boolean;

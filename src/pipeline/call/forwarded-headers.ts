@@ -9,7 +9,10 @@ type Headers = Readonly<Record<string, string>>;
 
 export interface ForwardedHeaders {
   readonly headers: Headers;
-  /** Flags of `anthropic-beta` that the vendor doesn't know, so we dropped them. Null if it gets all flags. */
+  /**
+   * The flags of `anthropic-beta` that we dropped because the vendor doesn't know them, or null if it knows all of
+   * them.
+   */
   readonly droppedFlags: readonly string[] | null;
 }
 

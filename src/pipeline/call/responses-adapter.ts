@@ -27,7 +27,7 @@ export interface ResponsesTarget {
   readonly maxTokens: number;
   /** True if we can leave out tools that OpenAI runs. */
   readonly mayOmitTools: boolean;
-  /** The output limit that we add for a chat vendor if the caller didn't set one. Null if we don't add any. */
+  /** If the caller didn't set an output limit, we send this one to a chat vendor, unless it's null. */
   readonly addedLimit: number | null;
 }
 

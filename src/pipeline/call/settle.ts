@@ -37,7 +37,7 @@ export interface WinningAttempt {
   readonly waitMs: number;
   readonly startedAt: number;
   readonly status: number;
-  /** The id that the vendor gave the request. Null if the vendor didn't send one. */
+  /** The vendor's own id for the request, unless it didn't send one. */
   readonly requestId: string | null;
   readonly firstByteMs: number;
   /** The time until the first content. Null as long as there is no content. */

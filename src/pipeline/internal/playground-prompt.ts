@@ -27,7 +27,7 @@ export interface PlaygroundPrompt {
   readonly maxTokens: number | null;
   /** Tool definitions in OpenAI's format. */
   readonly tools: readonly object[];
-  /** The `json_schema` of the response format. Null for free text. */
+  /** The `json_schema` of the response format, or null for free text. */
   readonly schema: object | null;
 }
 

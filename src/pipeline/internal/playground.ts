@@ -27,7 +27,7 @@ export interface PlaygroundRequest {
   readonly prompt: PlaygroundPrompt;
   /** True if memories are inserted into the prompt. */
   readonly recalls: boolean;
-  /** The end user whose memories are recalled in addition to the project's. Null for nobody. */
+  /** The end user whose memories are recalled in addition to the project's, if there is one. */
   readonly subject: string | null;
   readonly signal: AbortSignal;
 }

@@ -20,7 +20,7 @@ export interface UploadCall {
   /** The fields that have arrived so far. If the project has content rules, these are all fields. */
   readonly fields: UploadFields;
   readonly countImages: () => number;
-  /** The strings that content rules have to check. Empty if the project has no rules. */
+  /** The strings that content rules have to check. There are none if the project has no rules. */
   readonly texts: readonly string[];
   readonly readAll: () => Promise<void>;
   /** Returns the body, with the caller's model replaced by the vendor's. */

@@ -113,8 +113,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   }
 
   /**
-   * Returns the video if it belongs to the project, even if the project isn't allowed to use its provider any more.
-   * Null if `name` isn't a video that was started through this gateway.
+   * Returns the video if it belongs to the project, even if the project isn't allowed to use its provider any more. If
+   * `name` isn't a video that was started through this gateway, returns null.
    */
   function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
     if (video?.projectId === requester.projectId) return video;
