@@ -45,7 +45,8 @@ export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath
     return `${JSON.stringify(key)}:${own ?? JSON.stringify(value)}`;
   });
   // Added fields go to the start of the object. When we remove a field, we also remove the comma before it. The first
-  // field has no comma there, so if we remove that one, we don't need a comma after the added fields either.
+  // field has no comma there, so if we remove that one, the next field brings its own, and we don't need one after the
+  // added fields.
   const cuts = [...members.values()].map((member) => cutWithComma(bytes, member));
   const start = object.start + 1;
   const isFirstCut = cuts.some(({ span }) => bytes[span.start] !== comma);

@@ -1,8 +1,8 @@
 /**
- * Builds SQL for rows that add up to the calls of one or more projects. Most of these rows are rollups. There are also
- * increments that transactions have appended but nobody has merged yet. And if a period begins or ends in the middle of
- * a span, or the rollups don't go back that far, we need call rows. A single statement reads all of this, so it counts
- * each call exactly once.
+ * Builds SQL for rows that add up to the calls of one or more projects. These are rollups, and increments that
+ * transactions have appended but that haven't been merged yet. If a period begins or ends in the middle of a span, or
+ * the rollups don't go back that far, we also need call rows. A single statement reads all of this, so it counts each
+ * call exactly once.
  *
  * Each rollup is by a single attribute (`Scope`). If a request combines several, e.g. a key and a model, we can only
  * use call rows.
