@@ -12,6 +12,7 @@
  *   npm run bench -- agents                                   runs all scenarios with agent sessions
  *
  *   --rounds 5
+ *   --starts 1     how often to start all programs. The result is calculated from the rounds of all starts
  *   --calls N      calls per round; default: 10,000, or fewer in scenarios with large or slow calls
  *   --warm-up 60   seconds of warm-up for each program before a scenario
  *   --streams N    streams in the open-streams scenario; default: 10,000, or fewer if the open-file limit is too low

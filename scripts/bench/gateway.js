@@ -3,6 +3,7 @@
  * that the scenarios need.
  */
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -12,8 +13,16 @@ import { gatewayConfig } from './scenarios.js';
 const adminToken = 'token-for-measurements';
 const ceilings = { calls: 1_000_000_000, cost: 1_000_000, rpm: 100_000_000, tpm: 1_000_000_000_000 };
 const memories = 1_000;
-/** The same flags as in the Dockerfile. The floor uses them too, to make the comparison fair. */
-export const nodeFlags = ['--min-semi-space-size=16', '--external-memory-accounted-in-global-limit'];
+
+/**
+ * Returns the flags that a checkout's image passes to Node, so that each checkout runs as it would in production.
+ * @param {string} checkout
+ * @returns {string[]}
+ */
+export function imageFlags(checkout) {
+  const entrypoint = /^ENTRYPOINT (\[.*\])$/m.exec(readFileSync(join(checkout, 'Dockerfile'), 'utf8'))?.[1] ?? '[]';
+  return JSON.parse(entrypoint).filter((/** @type {string} */ argument) => argument.startsWith('--'));
+}
 
 const projects = {
   plain: { settings: { cache: { enabled: false } }, memory: false, ceilings },
@@ -81,7 +90,7 @@ export async function startGateway({
   };
   const main = join(checkout, 'src', 'main.ts');
   await promisify(execFile)(process.execPath, [main, 'migrate'], { cwd: checkout, env: { ...process.env, ...env } });
-  const command = [...prefix, process.execPath, ...nodeFlags, ...flags, main, 'serve'];
+  const command = [...prefix, process.execPath, ...imageFlags(checkout), ...flags, main, 'serve'];
   const program = await processes.start(name, command, { cwd: checkout, env });
 
   /** @type {(method: string, path: string, token: string, body: object) => Promise<any>} */

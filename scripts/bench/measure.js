@@ -47,9 +47,10 @@ const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
  * @param {{ ask: (message?: object) => Promise<any> }} options.vendor
  * @param {() => number} options.nextNumber returns the first number for the calls of this round
  * @param {number} [options.idleMs] CPU time in 200 ms below which the target counts as idle
+ * @param {boolean} [options.waits] false if the round ends with the last response, even if calls aren't stored yet
  * @returns {Promise<Round>}
  */
-export async function measureRound({ target, scenario, calls, callers, vendor, nextNumber, idleMs = usualIdleMs }) {
+export async function measureRound({ target, scenario, calls, callers, vendor, nextNumber, idleMs = usualIdleMs, waits = true }) {
   const request = requestOf(scenario, target.keys?.[scenario.project ?? 'plain'] ?? null);
   const stored = await target.database?.countCalls();
   const vendorBefore = (await vendor.ask({})).requests;
@@ -70,8 +71,8 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   const vendorCalls = ((await vendor.ask({})).requests - vendorBefore) / result.calls;
   const expected = target.keys === null ? 1 : (scenario.vendorCalls ?? 1);
   if (vendorCalls !== expected) throw new Error(`${target.label}: ${vendorCalls} instead of ${expected} vendor calls for each call`);
-  if (target.database && stored !== undefined) await untilStored(target, stored + result.calls);
-  const threads = await untilIdle(target, idleMs);
+  if (waits && target.database && stored !== undefined) await untilStored(target, stored + result.calls);
+  const threads = waits ? await untilIdle(target, idleMs) : threadMs(target.pid);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>
     [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
   // Without /proc, we don't know the CPU time of threads.

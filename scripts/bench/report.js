@@ -3,6 +3,12 @@
 /** @typedef {import('./measure.js').Round} Round */
 
 /**
+ * @typedef {object} Measurement
+ * @property {Map<string, Round[]>} roundsOf the rounds of each target, in the order in which they ran
+ * @property {Map<string, number>} storedOf bytes that the rounds added to the database of each target
+ */
+
+/**
  * @typedef {object} Row
  * @property {string} scenario
  * @property {string} target
@@ -14,6 +20,9 @@
  * @property {number} databaseMicros
  * @property {number} toFloor median of the ratios to the floor within the same round
  * @property {number} toFirst median of the ratios to the first gateway within the same round
+ * @property {number[]} toFirstOfRounds
+ * @property {[number, number] | null} toFirstInterval 95 % confidence interval of `toFirst`
+ * @property {number[]} toFirstOfStarts median of each start, if there was more than one
  * @property {number} perSecond
  * @property {number} perSecondToFirst ratio to the first gateway
  * @property {number} p50 milliseconds, over the calls of all rounds
@@ -40,7 +49,8 @@ export function summarize(scenario, roundsOf, storedOf = new Map()) {
     const isVendor = target === 'vendor';
     const middle = (/** @type {(round: Round) => number} */ pick) => median(rounds.map(pick));
     /** @param {Round[]} base @param {(round: Round) => number} pick */
-    const ratio = (base, pick) => median(rounds.flatMap((round, index) => (base[index] ? [pick(round) / pick(base[index])] : [])));
+    const ratios = (base, pick) => rounds.flatMap((round, index) => (base[index] ? [pick(round) / pick(base[index])] : []));
+    const ratio = (/** @type {Round[]} */ base, /** @type {(round: Round) => number} */ pick) => median(ratios(base, pick));
     const cpu = (/** @type {Round} */ round) => (isVendor ? Number.NaN : round.cpuMicros);
     const perSecond = (/** @type {Round} */ round) => round.perSecond;
     const sum = (/** @type {(round: Round) => number} */ pick) => rounds.reduce((total, round) => total + pick(round), 0);
@@ -59,6 +69,9 @@ export function summarize(scenario, roundsOf, storedOf = new Map()) {
       databaseMicros: middle((round) => round.databaseMicros),
       toFloor: ratio(floor, cpu),
       toFirst: target === 'floor' ? Number.NaN : ratio(first, cpu),
+      toFirstOfRounds: target === 'floor' || isVendor ? [] : ratios(first, cpu),
+      toFirstInterval: target === 'floor' || isVendor ? null : medianInterval(ratios(first, cpu)),
+      toFirstOfStarts: [],
       totalMicros: middle((round) => round.cpuMicros + round.databaseMicros),
       storedPerCall: stored / sum((round) => round.calls),
       storedPerNewByte: newBytes === 0 ? Number.NaN : stored / newBytes,
@@ -74,7 +87,66 @@ export function summarize(scenario, roundsOf, storedOf = new Map()) {
   });
 }
 
-/** @type {[Exclude<keyof Row, 'cpuMicrosOfRounds'>, string, number][]} property, heading and number of digits */
+/**
+ * Summarizes the rounds of several starts as if they had been a single one.
+ * @param {string} scenario
+ * @param {readonly Measurement[]} starts
+ * @returns {Row[]}
+ */
+export function summarizeStarts(scenario, starts) {
+  /** @type {Map<string, Round[]>} */
+  const roundsOf = new Map();
+  /** @type {Map<string, number>} */
+  const storedOf = new Map();
+  for (const start of starts) {
+    for (const [target, rounds] of start.roundsOf) roundsOf.set(target, [...(roundsOf.get(target) ?? []), ...rounds]);
+    for (const [target, bytes] of start.storedOf) storedOf.set(target, (storedOf.get(target) ?? 0) + bytes);
+  }
+  const rows = summarize(scenario, roundsOf, storedOf);
+  if (starts.length === 1) return rows;
+  const each = starts.map((start) => summarize(scenario, start.roundsOf));
+  return rows.map((row, index) => ({ ...row, toFirstOfStarts: each.map((ofStart) => ofStart[index]?.toFirst ?? Number.NaN) }));
+}
+
+/**
+ * Returns a 95 % confidence interval for the median, or null if there are too few values. It consists of two of the
+ * values, so it makes no assumption about their distribution, but it does assume that they are independent.
+ * @param {readonly number[]} values
+ * @returns {[number, number] | null}
+ */
+export function medianInterval(values) {
+  const ordered = Float64Array.from(values).sort();
+  // The number of values below the median has a binomial distribution. We leave out as many at each end as there are
+  // with a probability of at most 2.5 %.
+  let probability = 0.5 ** ordered.length;
+  let [omitted, sum] = [0, probability];
+  while (sum <= 0.025) {
+    omitted += 1;
+    probability *= (ordered.length - omitted + 1) / omitted;
+    sum += probability;
+  }
+  const [low, high] = [ordered[omitted - 1], ordered[ordered.length - omitted]];
+  return low === undefined || high === undefined ? null : [low, high];
+}
+
+/**
+ * Returns a line for each comparison of two gateways, with the interval of its ratio.
+ * @param {readonly Row[]} rows
+ */
+export function describeIntervals(rows) {
+  return rows.flatMap(({ scenario, target, toFirst, toFirstInterval, toFirstOfStarts, toFirstOfRounds }) => {
+    if (toFirstInterval === null || toFirst === 1) return [];
+    const [low, high] = toFirstInterval.map((bound) => format(bound, 3));
+    const starts = toFirstOfStarts.length === 0 ? '' : `; by start ${toFirstOfStarts.map((ratio) => format(ratio, 3)).join(', ')}`;
+    return [
+      `${scenario}: ${target} ÷ first ${format(toFirst, 3)}, 95 % interval ${low} to ${high} (${toFirstOfRounds.length} rounds${starts})`,
+    ];
+  });
+}
+
+/** @typedef {'cpuMicrosOfRounds' | 'toFirstOfRounds' | 'toFirstInterval' | 'toFirstOfStarts'} ListName */
+
+/** @type {[Exclude<keyof Row, ListName>, string, number][]} property, heading and number of digits */
 const columns = [
   ['cpuMicros', 'CPU µs', 0],
   ['mainMicros', 'main', 0],

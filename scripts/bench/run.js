@@ -6,7 +6,7 @@ import { root } from '../launch.js';
 import { BootstrapError } from '../npm.js';
 import { withBench } from './environment.js';
 import { measureOpenStreams } from './open-streams.js';
-import { formatSummary, formatTable, summarize } from './report.js';
+import { describeIntervals, formatSummary, formatTable, summarize, summarizeStarts } from './report.js';
 import { parseOther, startRivals, suitsRivals } from './rivals.js';
 import { agentScenarios, callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
@@ -26,14 +26,22 @@ export async function runBenchmark(args) {
   try {
     await withBench(options, async (bench) => {
       const { names } = options;
-      const targets = names.some((name) => name !== 'processes') ? await startTargets(bench, options) : [];
+      let targets = names.some((name) => name !== 'processes') ? await startTargets(bench, options) : [];
       const rivals = [...(options.rivals ? await startRivals(bench) : []), ...options.others];
-      for (const name of names) {
-        const scenario = scenarios[name];
-        if (!scenario) continue;
-        const all = suitsRivals(scenario) ? [...targets, ...rivals] : targets;
-        rows.push(...(await runScenario(bench, { name, scenario, targets: all, ...options })));
+      /** @type {Map<string, import('./report.js').Measurement[]>} */
+      const startsOf = new Map();
+      for (let start = 1; start <= options.starts; start += 1) {
+        if (start > 1) targets = await restartTargets(bench, targets, options);
+        for (const name of names) {
+          const scenario = scenarios[name];
+          if (!scenario) continue;
+          const all = suitsRivals(scenario) ? [...targets, ...rivals] : targets;
+          const starts = [...(startsOf.get(name) ?? []), await runScenario(bench, { name, scenario, targets: all, ...options })];
+          startsOf.set(name, starts);
+          if (start === options.starts) rows.push(...summarizeStarts(name, starts));
+        }
       }
+      for (const line of describeIntervals(rows)) console.log(line);
       if (names.includes('open-streams')) openStreams.push(...(await measureOpenStreams(bench, { targets, streams: options.streams })));
       if (!names.includes('processes')) return;
       // This scenario starts its own gateways, so stop the ones that are running. They would compete for the cores.
@@ -45,6 +53,17 @@ export async function runBenchmark(args) {
     if (rows.length > 0) console.log(formatSummary(rows, (name) => scenarios[name]?.title ?? name));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify([...rows, ...openStreams], null, 2)}\n`);
   }
+}
+
+/**
+ * Replaces the programs by new ones, because two processes of the same commit can differ by 10 %.
+ * @param {import('./environment.js').Bench} bench
+ * @param {import('./environment.js').RunningTarget[]} targets
+ * @param {Options} options
+ */
+async function restartTargets(bench, targets, options) {
+  await Promise.all(targets.map(({ stop }) => stop?.()));
+  return startTargets(bench, options);
 }
 
 /** @param {import('./environment.js').Bench} bench @param {Options} options */
@@ -62,6 +81,7 @@ async function startTargets(bench, { checkouts, traces, localEmbedder }) {
 }
 
 /**
+ * Runs all rounds of a scenario, and prints their medians.
  * @param {import('./environment.js').Bench} bench
  * @param {object} options
  * @param {string} options.name
@@ -70,6 +90,7 @@ async function startTargets(bench, { checkouts, traces, localEmbedder }) {
  * @param {number} options.rounds
  * @param {number} options.warmUp in seconds
  * @param {number | null} options.calls
+ * @returns {Promise<import('./report.js').Measurement>}
  */
 async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp, calls }) {
   const targets = scenario.direct ? [...all, bench.direct] : all;
@@ -95,10 +116,9 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
       results.get(target.label)?.push(await bench.measure(target, scenario, perRound));
   }
   await addStored(1);
-  const rows = summarize(name, results, storedOf);
   const extra = [...(scenario.streams ? ['firstByteP50', 'firstByteP99'] : []), ...(all.length > 2 ? ['toFirst'] : [])];
-  console.log(formatTable(rows, scenario.title, extra));
-  return rows;
+  console.log(formatTable(summarize(name, results, storedOf), scenario.title, extra));
+  return { roundsOf: results, storedOf };
 }
 
 /** @param {string[]} args */
@@ -109,6 +129,7 @@ function parseOptions(args) {
     options: {
       checkout: { type: 'string', multiple: true, default: [root] },
       rounds: { type: 'string', default: '5' },
+      starts: { type: 'string', default: '1' },
       // V8 keeps compiling the gateway's functions for about 200,000 calls (according to --trace-opt).
       'warm-up': { type: 'string', default: '60' },
       calls: { type: 'string' },
@@ -129,6 +150,7 @@ function parseOptions(args) {
     names,
     checkouts: values.checkout.map((path) => resolve(path)),
     rounds: wholeNumber('--rounds', values.rounds, 1),
+    starts: wholeNumber('--starts', values.starts, 1),
     warmUp: wholeNumber('--warm-up', values['warm-up'], 0),
     calls: values.calls === undefined ? null : wholeNumber('--calls', values.calls, 1),
     streams: wholeNumber('--streams', values.streams, 1),

@@ -6,8 +6,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { nodeFlags } from '../../scripts/bench/gateway.js';
+import { imageFlags } from '../../scripts/bench/gateway.js';
 import { createMessageReader, createNumbered } from '../../scripts/bench/http-messages.js';
+import { medianInterval } from '../../scripts/bench/report.js';
 import { heapFlags } from '../../src/service/cluster.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { root } from '../support/gateway-process.ts';
@@ -18,7 +19,7 @@ const limitMs = 900_000;
 
 it('uses the same Node flag in the image, in cluster processes and in benchmarks', () => {
   expect(readDockerfile().entrypoint).toEqual(['node', ...heapFlags, 'src/main.ts']);
-  expect(nodeFlags).toEqual(heapFlags);
+  expect(imageFlags(root)).toEqual(heapFlags);
 });
 
 describePostgres('the benchmark', () => {
@@ -28,7 +29,7 @@ describePostgres('the benchmark', () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-test-'));
       try {
         const json = join(folder, 'rows.json');
-        const options = ['--calls', '20', '--rounds', '1', '--warm-up', '0', '--json', json];
+        const options = ['--calls', '20', '--starts', '2', '--rounds', '1', '--warm-up', '0', '--json', json];
         const env = { ...process.env, DATABASE_URL: process.env.GATEWAY_TEST_POSTGRES_URL ?? '' };
         const said = await run(process.execPath, [join(root, 'scripts', 'bench.js'), 'stream', 'failover', ...options], {
           cwd: root,
@@ -40,7 +41,7 @@ describePostgres('the benchmark', () => {
           await readFile(json, 'utf8'),
         );
         expect(rows.map(({ scenario, calls }) => [scenario, calls])).toEqual(
-          ['stream', 'stream', 'failover', 'failover'].map((scenario) => [scenario, 20]),
+          ['stream', 'stream', 'failover', 'failover'].map((scenario) => [scenario, 40]),
         );
         const gateway = rows.filter(({ target }) => target !== 'floor');
         expect(gateway.map(({ vendorCalls }) => vendorCalls)).toEqual([1, 2]);
@@ -51,6 +52,15 @@ describePostgres('the benchmark', () => {
     },
     limitMs,
   );
+});
+
+it.each([
+  [5, null],
+  [9, [2, 8]],
+  [27, [8, 20]],
+])('gives the interval of the median of %d values', (count, interval) => {
+  const values = Array.from({ length: count }, (_, index) => count - index);
+  expect(medianInterval(values)).toEqual(interval);
 });
 
 it.each([
