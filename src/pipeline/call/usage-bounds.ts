@@ -161,7 +161,10 @@ function largestUsage(call: Call, { candidate, price, input: scanned }: PricedCa
   const serviceTier = surchargedTiers(call, price);
   const kind = dearestInput(price, () => scanned.mayHide() || mentionsCacheControl(body));
   const units = uses.length === 0 && serviceTier === '' ? {} : { toolUses, ...(serviceTier !== '' && { serviceTier }) };
-  return { tokens: { ...noTokens, [kind]: input, output }, units };
+  const tokens = { ...noTokens, output };
+  // Not as a computed key in the literal, which takes three times as long.
+  tokens[kind] = input;
+  return { tokens, units };
 }
 
 /**
