@@ -5,6 +5,7 @@ import type { createUsageReader } from '../ceilings/counter-usage.ts';
 import { getHost } from '../config/starter-models.ts';
 import type { Caller } from '../core/call.ts';
 import type { ErrorCode } from '../core/errors.ts';
+import type { TurnBatch } from '../core/turn-batch.ts';
 import { readVersion } from '../core/version.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
@@ -47,6 +48,7 @@ interface ApiDeps extends Omit<ConsoleDeps, 'eraseSubject' | 'readStored' | 'get
   readonly bodyMemory: BodyMemory;
   readonly countError: (code: ErrorCode) => void;
   readonly readMetrics: ReadMetrics;
+  readonly turnBatch: TurnBatch;
 }
 
 export interface Api {
@@ -58,7 +60,7 @@ export interface Api {
 export function createApi(deps: ApiDeps): Api {
   const { snapshot, activeModels, keyring, projects, readBreakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
   const { database, handleCall, knownPrompts, countTokens, reprice, media, health, bodyMemory, people, audit, clock, logger } = deps;
-  const { countError, readMetrics } = deps;
+  const { countError, readMetrics, turnBatch } = deps;
   const adminTokens = (): readonly string[] => snapshot().config.adminTokens;
   const startedAt = clock.now();
   const findCaller = keyring.find;
@@ -105,7 +107,7 @@ export function createApi(deps: ApiDeps): Api {
   const recordRefusal = callRecording.refusals.record;
   const callDeps = { findCaller, findProject: projects.get, bodyMemory, recordRefusal, clock, logger, countError };
   const server = createHttpServer({
-    ...{ logger, countError, readMetrics, adminTokens },
+    ...{ logger, countError, readMetrics, adminTokens, turnBatch },
     traceSampling: snapshot().config.tracing?.sampler ?? null,
     mcp,
     findCachedCaller: keyring.findCached,

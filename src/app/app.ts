@@ -8,6 +8,7 @@ import { createCounterReader, createUsageReader } from '../ceilings/counter-usag
 import type { Config } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
 import { type Clock, systemClock } from '../core/time.ts';
+import { createTurnBatch } from '../core/turn-batch.ts';
 import type { Database } from '../db/database.ts';
 import { createBreakers } from '../failover/breaker.ts';
 import { createContentWaits } from '../failover/content-waits.ts';
@@ -153,7 +154,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     logger.warn({ projectId, provider: breakerKey }, 'attempt slow');
     breakers.recordFailure(projectId, breakerKey);
   }, contentWaitTickMs);
-  const httpClient = createVendorHttpClient();
+  const turnBatch = createTurnBatch();
+  const httpClient = createVendorHttpClient(turnBatch);
   const admissionDatabase = separateConnections(database, 'admission');
   const statusDatabase = separateConnections(database, 'status');
   const reports = createUsageReports({ database: statusDatabase, clock });
@@ -166,6 +168,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     knownPrompts,
     dataDir,
     journalFiles,
+    turnBatch,
     clock,
     logger,
   });
@@ -275,6 +278,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           health,
           bodyMemory,
           readMetrics,
+          turnBatch,
           clock,
           ...errorReports,
         });

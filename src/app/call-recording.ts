@@ -9,6 +9,7 @@ import { revokeLeases } from '../ceilings/lease-store.ts';
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { tokenCost, unitsCost } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
+import type { TurnBatch } from '../core/turn-batch.ts';
 import type { Database } from '../db/database.ts';
 import type { LeaseRouteDeps } from '../http/routes/provision/lease-routes.ts';
 import { createDrain } from '../journal/drain.ts';
@@ -46,12 +47,13 @@ interface CallRecordingDeps {
   readonly dataDir: string;
   /** Only set by tests. */
   readonly journalFiles: JournalFileSystem | undefined;
+  readonly turnBatch: TurnBatch;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 export async function createCallRecording(deps: CallRecordingDeps) {
-  const { snapshot, database, admissionDatabase, knownPrompts, dataDir, journalFiles, clock, logger } = deps;
+  const { snapshot, database, admissionDatabase, knownPrompts, dataDir, journalFiles, turnBatch, clock, logger } = deps;
   const store = createStoreBatch(createCredentialMasker(), knownPrompts);
   const journal = await createJournal({
     dataDir,
@@ -59,6 +61,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     logger,
     sync: snapshot().config.journalSync,
     onLost: (call) => admission.revert(call),
+    turnBatch,
     ...(journalFiles && { files: journalFiles }),
   });
   const admission = createAdmission({

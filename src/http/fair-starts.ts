@@ -36,7 +36,7 @@ export interface FairStartsOptions {
    */
   readonly ownerOf: (request: IncomingMessage) => string;
   readonly now?: () => number;
-  readonly nextTurn?: (run: () => void) => void;
+  readonly nextTurn?: ((run: () => void) => void) | undefined;
 }
 
 export interface FairStarts {

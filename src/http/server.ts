@@ -4,6 +4,7 @@ import type { Express, NextFunction, Request, RequestHandler, Response, Router }
 import express from 'express';
 import type { Caller } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
+import type { TurnBatch } from '../core/turn-batch.ts';
 import { requireToken } from './admin.ts';
 import { allowOrigins } from './cors.ts';
 import { createErrorHandler, type ErrorReports, invalidUrl, sendError, sendJson } from './error-handler.ts';
@@ -28,6 +29,8 @@ export interface HealthServerDeps extends ErrorReports {
   readonly health: HealthDeps;
   readonly readMetrics: ReadMetrics;
   readonly adminTokens: () => readonly string[];
+  /** Requests start with the rest of this batch. */
+  readonly turnBatch?: TurnBatch;
 }
 
 export interface ServerDeps extends HealthServerDeps {
@@ -174,7 +177,7 @@ function serve(
     handle(request, response);
   });
   app.use(createErrorHandler(deps));
-  const { listener, connectionAccepted } = startFairly(wrap(handle), { ownerOf });
+  const { listener, connectionAccepted } = startFairly(wrap(handle), { ownerOf, nextTurn: deps.turnBatch?.run });
   const server = createServer(expressMessageClasses(app), listener).on('connection', connectionAccepted);
   allowHalfOpen(server);
   continueInOrder(server);

@@ -17,6 +17,7 @@ import type { CallMetadata, SettledCall } from '../core/call.ts';
 import type { FileLock } from '../core/file-lock.ts';
 import { newId } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
+import type { TurnBatch } from '../core/turn-batch.ts';
 import type { Logger } from '../observability/logger.ts';
 import { spanNames } from '../observability/trace-names.ts';
 import { markFailed, startStep } from '../observability/tracing.ts';
@@ -106,6 +107,8 @@ export interface JournalOptions {
   readonly onLost?: (call: SettledCall) => void;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
+  /** The records of a turn are written after this batch. */
+  readonly turnBatch?: TurnBatch;
 }
 
 const mebibyte = 1024 * 1024;
@@ -141,6 +144,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     segmentBytes,
     sync,
     failpoint,
+    turnBatch: options.turnBatch,
     onWritten(record, segment) {
       if (record.kind === 'opened') inFlight.setSegment(record.metadata.id, segment);
       else if (record.kind === 'settled') {

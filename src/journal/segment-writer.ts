@@ -13,6 +13,7 @@ import { largeBytes } from '../core/low-priority-thread.ts';
 import { repeatedPartsOf } from '../core/repeated-parts.ts';
 import { createSyncWrites } from '../core/sync-writes.ts';
 import type { Clock } from '../core/time.ts';
+import { createTurnBatch, type TurnBatch } from '../core/turn-batch.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem, OpenFile } from './file-system.ts';
 import { createFrameBuffer, type FrameBuffer } from './frame.ts';
@@ -42,6 +43,8 @@ export interface SegmentWriterOptions {
   /** Called after each write to a segment. */
   readonly onAppended: (range: WrittenRange) => void;
   readonly failpoint: HitFailpoint;
+  /** We write the records of a turn after this batch. */
+  readonly turnBatch?: TurnBatch | undefined;
 }
 
 interface WriteGroup {
@@ -81,7 +84,7 @@ function encode(record: JournalRecord, open: OpenSegment | null): EncodedRecord 
 }
 
 export function createSegmentWriter(options: SegmentWriterOptions) {
-  const { folder, files, clock, segmentBytes, sync, onWritten, onAppended, failpoint } = options;
+  const { folder, files, clock, segmentBytes, sync, onWritten, onAppended, failpoint, turnBatch = createTurnBatch() } = options;
   const allSegments: MutableSegment[] = [];
   // This list stays short, because each call waits for its own record, and the number of parked calls is limited
   // (`parked-calls.ts`).
@@ -99,7 +102,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   const schedule = (): void => {
     if (isScheduled || working) return;
     isScheduled = true;
-    setImmediate(writeScheduled);
+    turnBatch.runAfter(writeScheduled);
   };
 
   const writeScheduled = (): void => {

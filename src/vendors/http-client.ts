@@ -8,6 +8,7 @@ import type { Egress } from '../core/egress.ts';
 import { errorCode } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
 import { asObject, asString, isObject } from '../core/json/narrow.ts';
+import { createTurnBatch, type TurnBatch } from '../core/turn-batch.ts';
 import { describeConnectionError } from './connection-error.ts';
 import { createConnector } from './connector.ts';
 import { createDecodedBody, parseContentEncoding } from './decode-body.ts';
@@ -64,7 +65,8 @@ export interface VendorConnections {
   readonly waitingRequests: number;
 }
 
-export function createVendorHttpClient(): VendorHttpClient {
+/** Responses are passed on with the rest of `turnBatch`. */
+export function createVendorHttpClient(turnBatch: TurnBatch = createTurnBatch()): VendorHttpClient {
   /** The pools for each origin and key. */
   const pools = new Map<string, Map<PoolKey, PartialPool[]>>();
   /** We don't start requests in these pools anymore, but they still have some running. */
@@ -127,7 +129,7 @@ export function createVendorHttpClient(): VendorHttpClient {
           reject(error);
         };
         partial.requests += 1;
-        partial.pool.dispatch(options, createExchange({ partial, upload, firstByteTimeoutMs, signal, resolve, reject: fail }));
+        partial.pool.dispatch(options, createExchange({ partial, upload, firstByteTimeoutMs, signal, turnBatch, resolve, reject: fail }));
       });
     },
     abort() {
@@ -172,6 +174,7 @@ interface ExchangeOptions {
   readonly upload: Buffer | readonly Buffer[] | Readable | null;
   readonly firstByteTimeoutMs: number;
   readonly signal: AbortSignal | undefined;
+  readonly turnBatch: TurnBatch;
   readonly resolve: (response: HttpResponse) => void;
   readonly reject: (error: VendorError) => void;
 }
@@ -181,7 +184,7 @@ interface ExchangeOptions {
  * (measured).
  */
 function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
-  const { partial, upload, firstByteTimeoutMs, signal } = options;
+  const { partial, upload, firstByteTimeoutMs, signal, turnBatch } = options;
   let isRunning = true;
   /**
    * We drop this as soon as there's a response. Otherwise, the promise would keep the headers in memory until the body
@@ -235,8 +238,11 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
       body = encoding === null ? createResponseBody(started) : createDecodedBody(started, encoding);
       // We decode the body, so these headers aren't true anymore.
       const decoded = encoding === null ? headers : { ...headers, 'content-length': undefined, 'content-encoding': undefined };
-      waiting?.resolve({ status, headers: decoded, body });
+      if (waiting === null) return;
+      const { resolve } = waiting;
+      const response = { status, headers: decoded, body };
       waiting = null;
+      turnBatch.run(() => resolve(response));
     },
     onResponseData(_started, chunk) {
       body?.add(chunk);

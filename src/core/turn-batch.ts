@@ -1,0 +1,55 @@
+/**
+ * Does the work of one turn of the event loop together. Requests and responses that arrive in the same turn are handled
+ * after all of them have been read, because reading and handling evict each other's code from the CPU caches. What they
+ * have to write is then written at once.
+ */
+export interface TurnBatch {
+  /** Runs the callback at the end of this turn, together with all others from this turn. */
+  run(callback: () => void): void;
+  /**
+   * Runs the callback after this turn's batch, when everything in the batch is either done or waits for something other
+   * than settled promises.
+   */
+  runAfter(callback: () => void): void;
+}
+
+export function createTurnBatch(): TurnBatch {
+  let batch: (() => void)[] = [];
+  let following: (() => void)[] = [];
+  let isScheduled = false;
+  let isRunning = false;
+
+  const schedule = (): void => {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(runBatch);
+  };
+
+  const runBatch = (): void => {
+    isScheduled = false;
+    isRunning = true;
+    // Called from a microtask, `nextTick` runs its callback when there are no microtasks left.
+    queueMicrotask(() => process.nextTick(runFollowing));
+    const callbacks = batch;
+    batch = [];
+    for (const callback of callbacks) callback();
+  };
+
+  const runFollowing = (): void => {
+    isRunning = false;
+    const callbacks = following;
+    following = [];
+    for (const callback of callbacks) callback();
+  };
+
+  return {
+    run(callback) {
+      batch.push(callback);
+      schedule();
+    },
+    runAfter(callback) {
+      following.push(callback);
+      if (!isRunning) schedule();
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+import { createTurnBatch } from '../../src/core/turn-batch.ts';
+
+/** Waits like the handling of a call, which consists of several steps. */
+async function waitSteps(steps: number): Promise<void> {
+  for (let step = 0; step < steps; step += 1) await null;
+}
+
+test('runs everything from one turn of the event loop together, in order', async () => {
+  const batch = createTurnBatch();
+  const ran: string[] = [];
+  for (const name of ['first', 'second', 'third']) {
+    batch.run(() => {
+      ran.push(name);
+      queueMicrotask(() => ran.push(`after ${name}`));
+    });
+  }
+  await waitSteps(10);
+  expect(ran).toEqual([]);
+  await nextTurn();
+  expect(ran).toEqual(['first', 'second', 'third', 'after first', 'after second', 'after third']);
+});
+
+test('runs what follows once, in the same turn, when all steps of the batch are done', async () => {
+  const batch = createTurnBatch();
+  const ran: string[] = [];
+  const handle = async (name: string, steps: number): Promise<void> => {
+    await waitSteps(steps);
+    ran.push(name);
+    if (ran.length === 1) batch.runAfter(() => ran.push('written'));
+  };
+  batch.run(() => void handle('short', 1));
+  batch.run(() => void handle('long', 50));
+  await nextTurn();
+  expect(ran).toEqual(['short', 'long', 'written']);
+});
+
+test('runs what follows even if there is nothing in the batch', async () => {
+  const batch = createTurnBatch();
+  const ran: string[] = [];
+  batch.runAfter(() => ran.push('written'));
+  expect(ran).toEqual([]);
+  await nextTurn();
+  expect(ran).toEqual(['written']);
+});
+
+test('runs callbacks that were added by the batch in the next turn', async () => {
+  const batch = createTurnBatch();
+  const ran: string[] = [];
+  batch.run(() => {
+    ran.push('first');
+    batch.run(() => ran.push('second'));
+  });
+  await nextTurn();
+  expect(ran).toEqual(['first']);
+  await nextTurn();
+  expect(ran).toEqual(['first', 'second']);
+});
