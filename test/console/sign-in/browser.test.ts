@@ -52,11 +52,13 @@ test('lets a person create the first account and sign in with the keyboard alone
     await page.keyboard.press('Enter');
     await page.waitForURL('**/console/sign-in');
     await page.goto(`${url}/console/account`);
-    // The first field has the focus.
+    // The browser may only focus the first field after `goto` has resolved. Keys before that would be lost.
+    await page.locator('input[type=email]:focus').waitFor();
     await typeAndTab(page, 'ann@example.com', 'wrong password');
     await page.keyboard.press('Enter');
     await page.getByText('The e-mail address or the password is not right.').waitFor();
     await expectAccessible(page);
+    expect(await page.getByLabel('E-mail address').inputValue()).toBe('ann@example.com');
     await page.locator('input[type=password]:focus').waitFor();
     await page.keyboard.type('correct horse battery');
     await page.keyboard.press('Enter');
