@@ -13,7 +13,7 @@
  *
  * There's at most one load in flight per key.
  */
-import { LRUCache } from 'lru-cache';
+import { createLruCache } from '../core/lru-cache.ts';
 import type { Clock } from '../core/time.ts';
 
 export interface RowCache<Row> {
@@ -71,9 +71,9 @@ const warmChunk = 500;
 
 export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row> {
   const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
-  const entries = new LRUCache<string, Entry<Row>>({ max: maxRows });
+  const entries = createLruCache<Entry<Row>>(maxRows);
   /** Keys for which there's no row, with the time when we looked. */
-  const missing = new LRUCache<string, number>({ max: maxRows });
+  const missing = createLruCache<number>(maxRows);
   const loads = new Map<string, Load<Row>>();
   /**
    * The keys that each running `warm` is loading. If a row changes in the meantime, we remove its key from the set, and

@@ -8,8 +8,8 @@
  *
  * @see docs/architecture/routing-and-failover.md#slow-attempts
  */
-import { LRUCache } from 'lru-cache';
 import { type Candidate, connectionKey } from '../core/candidate.ts';
+import { createLruCache } from '../core/lru-cache.ts';
 
 export interface ContentWait {
   readonly projectId: string;
@@ -75,8 +75,8 @@ const maxModels = 10_000;
 
 /** `onSlow` is called once for each slow attempt, while it's still waiting. */
 export function createContentWaits(onSlow: (wait: ContentWait) => void, tickMs = defaultTickMs): ContentWaits {
-  const streams = new LRUCache<string, UsualWait>({ max: maxModels });
-  const plain = new LRUCache<string, UsualWait>({ max: maxModels });
+  const streams = createLruCache<UsualWait>(maxModels);
+  const plain = createLruCache<UsualWait>(maxModels);
   const waiting = new Set<ContentWait>();
   const slowAttempts = new Map<string, number>();
   let now = 0;

@@ -3,7 +3,7 @@
  * that the projects share (`rule-queue.ts`).
  */
 import { hash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import { createLruCache } from '../core/lru-cache.ts';
 import type { ContentRule, RuleClass } from './content-rule.ts';
 import { compilingCost, createMatcher, firstPosition, matchingCost } from './match-rules.ts';
 import { createRuleQueue, type RuleOutcome } from './rule-queue.ts';
@@ -89,7 +89,7 @@ export function compileRules(rules: readonly ContentRule[]): CompiledRules {
  * of the text, the project and the revision of its rules. If a rule has matched, we don't remember the text, because
  * the match should be reported for every call.
  */
-const passed = new LRUCache<string, true>({ max: 100_000 });
+const passed = createLruCache<true>(100_000);
 /** For shorter texts, it's as fast to evaluate them again as to look them up. */
 const minRememberedLength = 64;
 

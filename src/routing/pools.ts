@@ -7,8 +7,9 @@
  *
  * @see docs/architecture/routing-and-failover.md#pools
  */
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import type { PoolMember } from '../core/candidate.ts';
+import { createLruCache } from '../core/lru-cache.ts';
 import { sha256 } from '../core/sha256.ts';
 
 /** Something that we choose by hash and weight. It's either an account or one of its members. */
@@ -90,7 +91,7 @@ export interface PoolState {
 const maxResponses = 50_000;
 
 export function createPoolState(): PoolState {
-  return { loads: createMemberLoads(), responses: new LRUCache({ max: maxResponses }) };
+  return { loads: createMemberLoads(), responses: createLruCache(maxResponses) };
 }
 
 export function createMemberLoads(): MemberLoads {

@@ -6,7 +6,7 @@
  * avoid doing that again for a repeated history, we cache the SHA-256 of long texts without credentials.
  */
 import { hash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
+import { createLruCache } from '../../core/lru-cache.ts';
 import type { NormalMessage, PromptExtra } from '../../dialects/prompt/prompt.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 
@@ -17,7 +17,7 @@ const minHashedLength = 4_096;
 const maxCleanTexts = 20_000;
 
 export function createCredentialMasker(mask: (text: string) => string = maskCredentials) {
-  const cleanTexts = new LRUCache<string, true>({ max: maxCleanTexts });
+  const cleanTexts = createLruCache<true>(maxCleanTexts);
 
   const maskText = (text: string): string => {
     if (text.length < minHashedLength) return mask(text);
