@@ -4,7 +4,8 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, cp, readdir } from 'node:fs/promises';
+import { appendFile, cp, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
@@ -16,6 +17,7 @@ import { storeCalls } from '../../src/usage/store-calls.ts';
 import { eachCallIsStoredOnce } from '../simulation/invariants.ts';
 import { gatewayFlags } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
+import { unusedPort } from '../support/unused-port.ts';
 import { keepingLogger, withFolder } from './calls.ts';
 
 const crashTimeoutMs = 200_000;
@@ -27,25 +29,38 @@ interface Death {
   readonly settled: readonly string[];
 }
 
+interface RunOptions {
+  readonly killAfter?: number;
+  readonly url?: string;
+}
+
 describePostgres('kill -9', () => {
   let database: Database;
   let url = '';
   let takeBack = async (): Promise<void> => {};
+  let template: { readonly dataDir: string; readonly death: Death };
   beforeAll(async () => {
     const lent = await createTestDatabase();
     url = lent.url;
     database = openTestDatabase(url, 2);
     await migrate(database);
+    const dataDir = await mkdtemp(join(tmpdir(), 'gateway-journal-'));
     takeBack = async () => {
       await database.close();
       await lent.drop();
+      await rm(dataDir, { recursive: true });
     };
+    // This process never reaches its database, so all of its calls are still in the journal.
+    const death = await runProcess('serve', dataDir, 'after write', 60, { url: `postgres://127.0.0.1:${await unusedPort()}/none` });
+    expect(death.signal).toBe('SIGKILL');
+    template = { dataDir, death };
   });
   afterAll(() => takeBack());
 
   /** Runs the program until it kills itself, or kills it after `killAfter` lines of output. */
-  const runProcess = async (task: string, dataDir: string, point: string, passes: number, killAfter = Number.POSITIVE_INFINITY) => {
-    const child = spawn(process.execPath, [...gatewayFlags, program, task, dataDir, url, point, String(passes)], {
+  const runProcess = async (task: string, dataDir: string, point: string, passes: number, options: RunOptions = {}) => {
+    const { killAfter = Number.POSITIVE_INFINITY, url: databaseUrl = url } = options;
+    const child = spawn(process.execPath, [...gatewayFlags, program, task, dataDir, databaseUrl, point, String(passes)], {
       stdio: ['ignore', 'pipe', 'inherit'],
       // A process that misses its failpoint would fill the disk.
       timeout: crashTimeoutMs,
@@ -62,6 +77,15 @@ describePostgres('kill -9', () => {
     expect(idsAfter('damaged')).toEqual([]);
     return { code, signal, opened: idsAfter('opened'), settled: idsAfter('settled') };
   };
+
+  /** Runs `work` with a copy of a journal whose process died. It's for tests of what happens after the death. */
+  const withDeath = (work: (dataDir: string) => Promise<void>): Promise<void> =>
+    withFolder(async (dataDir) => {
+      await cp(template.dataDir, dataDir, { recursive: true });
+      await work(dataDir);
+      await recoverHere(dataDir);
+      await expectExactlyOnce(template.death);
+    });
 
   const recoverHere = async (dataDir: string): Promise<void> => {
     const recovery = createRecovery({
@@ -130,7 +154,7 @@ describePostgres('kill -9', () => {
 
   test.each([10, 300, 1_500])('keeps each call exactly once if killed after %i confirmations', (killAfter) =>
     withFolder(async (dataDir) => {
-      const death = await runProcess('serve', dataDir, 'never', 0, killAfter);
+      const death = await runProcess('serve', dataDir, 'never', 0, { killAfter });
       expect(death.signal).toBe('SIGKILL');
       expect(death.opened.length).toBeGreaterThan(1);
       await recoverHere(dataDir);
@@ -139,17 +163,13 @@ describePostgres('kill -9', () => {
   );
 
   test.each(recoveryFailpoints)('completes a recovery that was killed at %s', (point) =>
-    withFolder(async (dataDir) => {
-      const death = await runProcess('serve', dataDir, 'after write', 60);
+    withDeath(async (dataDir) => {
       expect((await runProcess('recover', dataDir, point, 0)).signal).toBe('SIGKILL');
-      await recoverHere(dataDir);
-      await expectExactlyOnce(death);
     }),
   );
 
   test('keeps every confirmed call if the last record is truncated', () =>
-    withFolder(async (dataDir) => {
-      const death = await runProcess('serve', dataDir, 'after write', 60);
+    withDeath(async (dataDir) => {
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
       const names = await readdir(join(dataDir, 'journal', folder));
       const last = join(
@@ -163,8 +183,6 @@ describePostgres('kill -9', () => {
       );
       const [whole = Buffer.alloc(0)] = encodeFrame(JSON.stringify({ kind: 'settled' }), null);
       await appendFile(last, whole.subarray(0, whole.length - 1));
-      await recoverHere(dataDir);
-      await expectExactlyOnce(death);
     }));
 
   test('stores each call once if two folders contain the same segments', () =>
