@@ -1,12 +1,17 @@
 /** Tests how the service starts, and which errors it prints if it can't. */
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { compareVersions } from '../../scripts/versions.js';
+import type { Role } from '../../src/app/app.ts';
 import { findAddress } from '../../src/cli/addresses.ts';
+import { ConfigError } from '../../src/config/config.ts';
 import { lockGlobal } from '../../src/db/locks.ts';
+import { runService } from '../../src/service/service.ts';
+import type { ServiceHost } from '../../src/service/service-host.ts';
+import { StartError } from '../../src/service/start-error.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
-import { eventually, jsonOf } from '../support/gateway.ts';
+import { adminToken, eventually, jsonOf } from '../support/gateway.ts';
 import {
   activeModel,
   createProcesses,
@@ -139,45 +144,45 @@ describe('start errors', () => {
   const asUser: readonly string[] = process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
   const main = join(root, 'src', 'main.ts');
 
-  it.each<[string, string, Record<string, string>, RegExp]>([
+  it.each<[string, Record<string, string>, RegExp]>([
+    ['a data directory without read permission', { GATEWAY_DATA_DIR: 'closed' }, /^gateway: cannot use the data directory \S+\/closed: /],
+    ['an unreadable database folder', { GATEWAY_DATA_DIR: 'not-mine' }, /^gateway: cannot write to the data directory \S+\/not-mine\/db: /],
+    ['a missing configuration file', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^gateway: nowhere\.yaml: cannot be read: /],
+  ])('prints one line and exits with 1 for %s', async (_title, env, complaint) => {
+    const program = [...asUser, process.execPath, ...shortLived, main, 'start'];
+    await expectComplaint(await processes.start('start', { home, env, program }), complaint);
+  });
+
+  // These run in our process, because a new one would spend a second on loading.
+  it.each<[string, Role, Record<string, string>, RegExp]>([
     [
       'a data directory that is a file',
       'start',
       { GATEWAY_DATA_DIR: 'file' },
-      /^gateway: cannot use the data directory \S+\/file: it is not a directory$/,
+      /^cannot use the data directory \S+\/file: it is not a directory$/,
     ],
     [
       'a data directory that nobody can create',
       'start',
       { GATEWAY_DATA_DIR: '/proc/x/data' },
-      /^gateway: cannot use the data directory \/proc\/x\/data: ENOENT/,
+      /^cannot use the data directory \/proc\/x\/data: ENOENT/,
     ],
-    [
-      'a data directory below a file',
-      'start',
-      { GATEWAY_DATA_DIR: 'file/data' },
-      /^gateway: cannot use the data directory \S+\/file\/data: /,
-    ],
-    [
-      'a data directory without read permission',
-      'start',
-      { GATEWAY_DATA_DIR: 'closed' },
-      /^gateway: cannot use the data directory \S+\/closed: /,
-    ],
-    [
-      'an unreadable database folder',
-      'start',
-      { GATEWAY_DATA_DIR: 'not-mine' },
-      /^gateway: cannot write to the data directory \S+\/not-mine\/db: /,
-    ],
-    ['a missing configuration file', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^gateway: nowhere\.yaml: cannot be read: /],
-    ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^gateway: DATABASE_URL: is required for gateway serve; /],
-    ['worker without DATABASE_URL', 'worker', {}, /^gateway: DATABASE_URL: is required for gateway worker; /],
-  ])('prints one line and exits with 1 for %s', async (_title, command, env, complaint) => {
-    await expectComplaint(
-      await processes.start(command, { home, env, program: [...asUser, process.execPath, ...shortLived, main, command] }),
-      complaint,
-    );
+    ['a data directory below a file', 'start', { GATEWAY_DATA_DIR: 'file/data' }, /^cannot use the data directory \S+\/file\/data: /],
+    ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^DATABASE_URL: is required for gateway serve; /],
+    ['worker without DATABASE_URL', 'worker', {}, /^DATABASE_URL: is required for gateway worker; /],
+  ])('rejects %s with one line', async (_title, role, { GATEWAY_DATA_DIR: dataDir = 'data', ...env }, complaint) => {
+    const host: ServiceHost = {
+      env: { GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: adminToken, ...env, GATEWAY_DATA_DIR: resolve(home, dataDir) },
+      write: () => undefined,
+      writeError: () => undefined,
+      isTerminal: false,
+      stopping: new AbortController().signal,
+      onReload: () => undefined,
+      clusterWorker: null,
+    };
+    const error: unknown = await runService(role, host).catch((reason: unknown) => reason);
+    const lines = error instanceof ConfigError ? error.errors : error instanceof StartError ? [error.message] : [error];
+    expect(lines).toEqual([expect.stringMatching(complaint)]);
   });
 
   it.each([
