@@ -40,11 +40,12 @@ tiers:
 
 describe('a running gateway', () => {
   let home = '';
+  let env: Readonly<Record<string, string>> = {};
   let gateway: GatewayProcess;
   let key = '';
   beforeAll(async () => {
-    home = await processes.home('migrated');
-    gateway = await processes.start('start', { home });
+    ({ home, env } = await processes.homeWithAnyDatabase());
+    gateway = await processes.start('start', { home, env });
     key = firstKeyOf(gateway) ?? '';
   });
 
@@ -91,7 +92,7 @@ describe('a running gateway', () => {
     expect(await processesOf(home)).toEqual([]);
 
     const stopped = gateway;
-    gateway = await processes.start('start', { home });
+    gateway = await processes.start('start', { home, env });
     const { data } = await jsonOf<{ data: unknown[] }>(gateway.admin('GET', '/provision/teams/default/calls?task_id=last'));
     expect(data).toEqual([expect.objectContaining({ id, outcome: 'ok', estimated: false, stream: true })]);
     expect(await gateway.end('SIGTERM')).toBe(0);
@@ -103,9 +104,9 @@ describe('a running gateway', () => {
 describe('GATEWAY_STOP_TIMEOUT_SECONDS', () => {
   /** Returns what a caller receives from a stream if the process is asked to stop meanwhile. */
   const streamDuringStop = async (seconds: string, model: string): Promise<{ text: string; isCut: boolean }> => {
-    const home = await processes.home('migrated');
+    const { home, env } = await processes.homeWithAnyDatabase();
     await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
-    const gateway = await processes.start('start', { home, env: { GATEWAY_STOP_TIMEOUT_SECONDS: seconds } });
+    const gateway = await processes.start('start', { home, env: { ...env, GATEWAY_STOP_TIMEOUT_SECONDS: seconds } });
     const response = await gateway.call(firstKeyOf(gateway) ?? '', chatPath, bodyOf(model, true));
     const ended = gateway.end('SIGTERM');
     const received = await readUntilCut(response);
@@ -185,7 +186,7 @@ it('records the estimated usage of calls that outlast the grace period', async (
 
 it('waits for running responses on stop, but not for idle connections', () =>
   // With this grace period, a stop that waits for the client never ends.
-  withGateway({ graceMs: 3_600_000 }, async (gateway) => {
+  withGateway({ database: 'any', graceMs: 3_600_000 }, async (gateway) => {
     const agent = new Agent({ keepAlive: true });
     const unused = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     try {

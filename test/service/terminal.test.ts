@@ -18,20 +18,20 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
 
 (process.platform === 'linux' ? describe : describe.skip)('npm start on a terminal', () => {
   it('writes JSON lines with LOG_FORMAT=json', async () => {
-    const home = await processes.home('migrated');
-    const readable = await onTerminal(home, `exec ${start}`);
+    const { home, env } = await processes.homeWithAnyDatabase();
+    const readable = await onTerminal(home, `exec ${start}`, env);
     expect(readable.stdout()).toMatch(/^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ role=start version=\S+$/m);
     expect(readable.logs()).toEqual([]);
     await readable.end('SIGTERM');
     await eventually(async () => expect(await processesOf(home)).toEqual([]));
-    const json = await onTerminal(home, `exec ${start}`, { LOG_FORMAT: 'json' });
+    const json = await onTerminal(home, `exec ${start}`, { ...env, LOG_FORMAT: 'json' });
     expect(json.logs()).toContainEqual(expect.objectContaining({ msg: 'listening', role: 'start' }));
     await json.end('SIGTERM');
   });
 
   it('exits with all of its processes when the terminal closes', async () => {
-    const home = await processes.home('migrated');
-    const gateway = await onTerminal(home, start, { GATEWAY_TEMPORAL: '' });
+    const { home, env } = await processes.homeWithAnyDatabase();
+    const gateway = await onTerminal(home, start, { ...env, GATEWAY_TEMPORAL: '' });
     await eventually(async () =>
       expect(await jsonOf(fetch(`${gateway.url}/readyz`))).toEqual({ status: 'ready', reasons: [], degraded: [] }),
     );
@@ -42,8 +42,8 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
   });
 
   it('keeps running in the background under nohup', async () => {
-    const home = await processes.home('migrated');
-    const gateway = await onTerminal(home, `nohup ${start} > nohup.log 2>&1 & tail -F nohup.log`);
+    const { home, env } = await processes.homeWithAnyDatabase();
+    const gateway = await onTerminal(home, `nohup ${start} > nohup.log 2>&1 & tail -F nohup.log`, env);
     await gateway.end('SIGKILL');
     await eventually(async () => expect(await readFile(join(home, 'nohup.log'), 'utf8')).toContain('"msg":"configuration reloaded"'));
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);

@@ -19,8 +19,7 @@ const filePath = '/v1beta/files/big:download?alt=media';
 const processes = createProcesses();
 afterAll(() => processes.stopAll());
 
-async function newHome(vendor: VideoVendor): Promise<string> {
-  const home = await processes.home('migrated');
+async function writeConfig(vendor: VideoVendor, home: string): Promise<void> {
   await writeFile(
     join(home, 'gateway.yaml'),
     `
@@ -30,7 +29,6 @@ models: { film/clip: { per_second: 0.05 }, film/poor-clip: { per_second: 0.05 } 
 defaults: { video_model: clip }
 `,
   );
-  return home;
 }
 
 /** Returns the resident memory of the process. */
@@ -45,7 +43,9 @@ describe('a file of 200 MiB', () => {
   let gateway: GatewayProcess;
   beforeAll(async () => {
     vendor = await createVideoVendor();
-    gateway = await processes.start('start', { home: await newHome(vendor) });
+    const { home, env } = await processes.homeWithAnyDatabase();
+    await writeConfig(vendor, home);
+    gateway = await processes.start('start', { home, env });
   });
   afterAll(async () => {
     const status = await gateway.end('SIGTERM');
@@ -142,7 +142,8 @@ describe('a gateway that is killed with running videos', () => {
   afterEach(() => vendor.close());
 
   test('charges each video once without any caller polling', async () => {
-    const home = await newHome(vendor);
+    const home = await processes.home('migrated');
+    await writeConfig(vendor, home);
     await copyTestBundle(join(home, 'data'));
     const env = { GATEWAY_TEMPORAL: 'on' };
     const samples = [{ video: { uri: 'https://film.example/v1/files/a' } }];
@@ -178,13 +179,14 @@ describe('a gateway that is killed with running videos', () => {
   });
 
   test('records an unknown outcome if the gateway dies during the vendor request', async () => {
-    const home = await newHome(vendor);
-    const first = await processes.start('start', { home });
+    const { home, env } = await processes.homeWithAnyDatabase();
+    await writeConfig(vendor, home);
+    const first = await processes.start('start', { home, env });
     const key = firstKeyOf(first) ?? '';
     vendor.files.set('/v1beta/models/clip:predictLongRunning', () => first.child.kill('SIGKILL'));
     await expect(first.call(key, '/v1/video/generations', { prompt: 'a cat', duration_seconds: 4 })).rejects.toThrow();
     await first.exited;
-    const second = await processes.start('start', { home });
+    const second = await processes.start('start', { home, env });
     await eventually(async () => expect(await rowsOf(second)).toEqual([{ outcome: 'unknown', cost: 0.2, estimated: true }]));
     expect(await second.end('SIGTERM')).toBe(0);
   });
