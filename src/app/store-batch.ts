@@ -1,5 +1,5 @@
 /** Stores a batch of settled calls in one transaction. */
-import { applyCalls, tryApplyCalls } from '../ceilings/counter-updates.ts';
+import { applyCalls, tryApplyCalls, waitForCounters } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
 import type { KnownPrompts } from '../memory/conversations/known-prompts.ts';
@@ -51,12 +51,14 @@ async function recordAndCount(tx: Queries, calls: readonly SettledCall[], reader
     return;
   }
   await tx.query('savepoint before_conversations');
-  for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
+  for (let attempt = 1; ; attempt += 1) {
     await recordCalls(tx, calls, reader);
     if (await tryApplyCalls(tx, calls)) return;
     await tx.query('rollback to savepoint before_conversations');
-    await applyCalls(tx, calls);
-    if (attempt < maxAttempts) await tx.query('rollback to savepoint before_conversations');
+    await waitForCounters(tx, calls);
+    if (attempt === maxAttempts) break;
+    await tx.query('rollback to savepoint before_conversations');
   }
   await recordCalls(tx, calls, reader);
+  await applyCalls(tx, calls);
 }

@@ -23,8 +23,17 @@ const [lockAttempts, lockPauseSeconds] = [10, 0.01];
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
   const usage = toUsage(calls);
-  await lockCounterCreation(tx, usage.projectIds, 'shared');
-  await countLocked(tx, usage, await tx.query<LockedSum>(lockCounters, usage.lockParameters));
+  await countLocked(tx, usage, await lockAll(tx, usage));
+}
+
+/** Locks the counters that `applyCalls` will update. Like `applyCalls`, it waits for whoever has them. */
+export async function waitForCounters(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
+  await lockAll(tx, toUsage(calls));
+}
+
+async function lockAll(tx: Queries, { projectIds, lockParameters }: Usage): Promise<LockedSum[]> {
+  await lockCounterCreation(tx, projectIds, 'shared');
+  return tx.query<LockedSum>(lockCounters, lockParameters);
 }
 
 /**
