@@ -263,13 +263,13 @@ export function createKnownPrompts() {
     },
   };
 
-  function remember(body: Buffer, scanned: ScannedList | null): MessageList | null {
-    if (scanned === null) return null;
-    const { key, ends } = scanned;
+  function remember(body: Buffer, list: ScannedList | null): MessageList | null {
+    if (list === null) return null;
+    const { key, ends, scanned } = list;
     lists.set(key, ends);
-    const list = { key, ends, scanned: scanned.scanned };
-    listOf.set(body, list);
-    return list;
+    const remembered = { key, ends, scanned };
+    listOf.set(body, remembered);
+    return remembered;
   }
 }
 
