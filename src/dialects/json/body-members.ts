@@ -3,7 +3,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { type BodySpans, decodeString, type Member, type SkipMember, scanObject } from '../../core/json/spans.ts';
 import { JsonSyntaxError } from '../../core/json/syntax.ts';
 import { factsOf } from './body-facts.ts';
-import { knownRegionsOf, unknownBytes } from './known-regions.ts';
+import { knownRegionsOf, unknownPieces } from './known-regions.ts';
 
 /** Returns the positions of the fields `keys` in a JSON body. Throws `bad_json` if the body isn't valid JSON. */
 export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMember): BodySpans {
@@ -175,7 +175,7 @@ const zero = 0x30;
 export function hidesAscii(body: Buffer): boolean {
   const known = factsOf(body)?.hidesAscii;
   if (known !== undefined) return known;
-  return knownRegionsOf(body).some((region) => region.hidesAscii) || hasEscapedLetter(unknownBytes(body));
+  return knownRegionsOf(body).some((region) => region.hidesAscii) || unknownPieces(body).some(hasEscapedLetter);
 }
 
 function hasEscapedLetter(body: Buffer): boolean {

@@ -59,10 +59,16 @@ export function knownRegionsOf(body: Buffer): readonly KnownRegion[] {
   return known.get(body) ?? [];
 }
 
-/** Returns the bytes outside of the known regions, which we still have to search. */
-export function unknownBytes(body: Buffer): Buffer {
+/** Returns the pieces outside of the known regions, which we still have to search. */
+export function unknownPieces(body: Buffer): readonly Buffer[] {
   const regions = knownRegionsOf(body);
-  if (regions.length === 0) return body;
-  const starts = [0, ...regions.map(({ end }) => end)];
-  return Buffer.concat(starts.map((start, index) => body.subarray(start, regions[index]?.start ?? body.length)));
+  if (regions.length === 0) return [body];
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (const { start, end } of regions) {
+    if (start > at) pieces.push(body.subarray(at, start));
+    at = end;
+  }
+  if (at < body.length) pieces.push(body.subarray(at));
+  return pieces;
 }

@@ -1,7 +1,7 @@
 /** Searches a body for things that can make the call more expensive than the length of its prompt suggests. */
 import type { TextRoute } from '../../core/call.ts';
 import { factsOf } from '../json/body-facts.ts';
-import { knownRegionsOf, type References, unknownBytes } from '../json/known-regions.ts';
+import { knownRegionsOf, type References, unknownPieces } from '../json/known-regions.ts';
 
 /** These are buffers, because searching for a buffer is faster than searching for a string. */
 const cacheMark = Buffer.from('"cache_control"');
@@ -43,7 +43,7 @@ export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   const regions = knownRegionsOf(body);
   // The body has no `type` fields if all of its messages are plain strings, so there's nothing to find.
   if (regions.length === 0 && route !== 'responses' && !body.includes(typeMark)) return false;
-  const found = [...regions.map(({ references }) => references), findReferences(unknownBytes(body))];
+  const found = [...regions.map(({ references }) => references), ...unknownPieces(body).map(findReferences)];
   const has = (name: keyof References): boolean => found.some((references) => references[name]);
   if (route === 'responses') return has('hasReference') || has('hasItemById') || (has('hasDocument') && has('hasDocumentSource'));
   return has('hasTypes') && (has('hasReference') || (has('hasDocument') && has('hasDocumentSource')));
@@ -53,5 +53,7 @@ export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
 export function mentionsCacheControl(body: Buffer): boolean {
   const known = factsOf(body)?.mentionsCacheControl;
   if (known !== undefined) return known;
-  return knownRegionsOf(body).some(({ references }) => references.hasCacheMark) || unknownBytes(body).includes(cacheMark);
+  return (
+    knownRegionsOf(body).some(({ references }) => references.hasCacheMark) || unknownPieces(body).some((piece) => piece.includes(cacheMark))
+  );
 }

@@ -6,7 +6,7 @@
  * JSON strings are escaped, so `"image"` with its quotes can't occur in the text of a message.
  */
 import type { BodySpans, Member } from '../../core/json/spans.ts';
-import { knownRegionsOf, unknownBytes } from '../json/known-regions.ts';
+import { knownRegionsOf, unknownPieces } from '../json/known-regions.ts';
 
 export interface RequestFeatures {
   /** The size of the messages and the system prompt, including JSON syntax and the base64 of images. */
@@ -48,7 +48,8 @@ export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFea
 
 /** Counts the image parts anywhere in the body. */
 export function countImages(body: Buffer): number {
-  return knownRegionsOf(body).reduce((sum, { images }) => sum + images, countImageParts(unknownBytes(body)));
+  const inRegions = knownRegionsOf(body).reduce((sum, { images }) => sum + images, 0);
+  return unknownPieces(body).reduce((sum, piece) => sum + countImageParts(piece), inRegions);
 }
 
 /** Counts the image parts in these bytes, up to 1,000 per type. */
