@@ -9,7 +9,7 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { parseJson } from '../core/json/narrow.ts';
-import { repeatedPartsOf } from '../core/repeated-parts.ts';
+import { type RepeatedPart, repeatedPartsOf } from '../core/repeated-parts.ts';
 import { encodeFrame, type Frame, headerBytes } from './frame.ts';
 
 /**
@@ -22,6 +22,8 @@ export interface SharedBody {
   readonly pieces: readonly BodyPiece[];
   /** The bytes that we couldn't find in the segment. */
   readonly attachment: Buffer;
+  /** Parts of the body that we didn't find in the segment. */
+  readonly missing: readonly RepeatedPart[];
 }
 
 /** Ranges of bytes in a segment. Offsets and lengths alternate. */
@@ -48,9 +50,7 @@ export function createWrittenParts() {
     share(body: Buffer): SharedBody | null {
       const parts = repeatedPartsOf(body);
       if (parts.length === 0) return null;
-      const known = parts
-        .map(({ start, end, fingerprint }) => ({ start, end, ranges: written.get(keyOf(end - start, fingerprint)) }))
-        .toSorted((one, other) => one.start - other.start || other.end - one.end);
+      const missing: RepeatedPart[] = [];
       const pieces: BodyPiece[] = [];
       const added: Buffer[] = [];
       let at = 0;
@@ -60,8 +60,15 @@ export function createWrittenParts() {
         pieces.push(end - at);
         added.push(body.subarray(at, end));
       };
-      for (const { start, end, ranges } of known) {
-        if (ranges === undefined || start < at) continue;
+      for (const part of parts.toSorted((one, other) => one.start - other.start || other.end - one.end)) {
+        const { start, end } = part;
+        // It's inside of a longer part that we've found.
+        if (start < at) continue;
+        const ranges = written.get(keyOf(part));
+        if (ranges === undefined) {
+          missing.push(part);
+          continue;
+        }
         addUntil(start);
         for (let index = 0; index < ranges.length; index += 2) pieces.push([ranges[index] ?? 0, ranges[index + 1] ?? 0]);
         sharedBytes += end - start;
@@ -69,24 +76,22 @@ export function createWrittenParts() {
       }
       addUntil(body.length);
       if (sharedBytes < minSharedBytes || pieces.length > maxPieces) return null;
-      return { pieces, attachment: added.length === 1 && added[0] ? added[0] : Buffer.concat(added) };
+      return { pieces, attachment: added.length === 1 && added[0] ? added[0] : Buffer.concat(added), missing };
     },
     /**
      * Remembers the parts of a body that has been written. `offset` is the position of its attachment in the segment.
      */
     add(body: Buffer, shared: SharedBody | null, offset: number): void {
       const ranges = shared ? toRanges(shared.pieces, offset) : [offset, body.length];
-      for (const { start, end, fingerprint } of repeatedPartsOf(body)) {
-        const key = keyOf(end - start, fingerprint);
-        // If we've just written the whole body, its parts are contiguous, so these ranges are better than the old ones.
-        if (shared === null || !written.has(key)) written.set(key, sliceRanges(ranges, start, end));
-      }
+      // If we've just written the whole body, its parts are contiguous, so these ranges are better than the old ones.
+      const parts = shared ? shared.missing : repeatedPartsOf(body);
+      for (const part of parts) written.set(keyOf(part), sliceRanges(ranges, part.start, part.end));
     },
   };
 }
 
-function keyOf(bytes: number, fingerprint: string): string {
-  return `${bytes} ${fingerprint}`;
+function keyOf({ start, end, fingerprint }: RepeatedPart): string {
+  return `${end - start} ${fingerprint}`;
 }
 
 function toRanges(pieces: readonly BodyPiece[], offset: number): Ranges {
