@@ -9,8 +9,8 @@ import { LRUCache } from 'lru-cache';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
-import { type ChainPart, type ExtraPart, hashText, type Sha256 } from './chain.ts';
-import { type PackedText, packText } from './packed-text.ts';
+import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
+import { type NewExtra, storeExtraTexts } from './store-extra-texts.ts';
 
 /**
  * A call's text as chains of parts. We only have to store the hash of each chain's last part, from which we can find
@@ -247,7 +247,7 @@ const partColumns: readonly Column<NewPart>[] = [
 ];
 
 async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
-  await insertExtraTexts(tx, parts);
+  await storeExtraTexts(tx, parts.filter(hasExtra));
   for (const slice of toBatches(parts, ({ part }) => (isExtra(part) ? 0 : lengthOf(part)))) {
     const rows = selectRows(partColumns, slice);
     await tx.query(
@@ -262,34 +262,8 @@ async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void
   }
 }
 
-interface ExtraText extends PackedText {
-  readonly projectId: string;
-  readonly textHash: Sha256;
-}
-
-const textColumns: readonly Column<ExtraText>[] = [
-  ['hash', 'bytea', ({ textHash }) => textHash],
-  ['project_id', 'uuid', ({ projectId }) => projectId],
-  ['content', 'bytea', ({ content }) => content],
-  ['is_compressed', 'boolean', ({ isCompressed }) => isCompressed],
-];
-
-/** Deduplicates texts, because several chains may contain the same text. */
-async function insertExtraTexts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
-  const texts = new Map<string, ExtraText>();
-  // `part.text` may be a getter that has just parsed the text again. Don't store it unless it still matches the hash.
-  for (const { projectId, part } of parts)
-    if (isExtra(part) && part.textHash !== null && hashText(part.text) === part.textHash)
-      texts.set(`${projectId}${part.textHash}`, { projectId, textHash: part.textHash, ...packText(part.text) });
-  for (const slice of toBatches([...texts.values()], ({ content }) => content.length)) {
-    const rows = selectRows(textColumns, slice);
-    await tx.query(
-      `insert into prompt_texts (project_id, hash, content, is_compressed)
-       select project_id, hash, content, is_compressed from (${rows.text}) as new
-       on conflict (project_id, hash) do nothing`,
-      rows.values,
-    );
-  }
+function hasExtra(added: NewPart): added is NewPart & NewExtra {
+  return isExtra(added.part);
 }
 
 function isExtra(part: Part): part is ExtraPart {

@@ -9,6 +9,7 @@ import type { Database, Queries } from '../../../src/db/database.ts';
 import { lockProject } from '../../../src/db/locks.ts';
 import { migrate } from '../../../src/db/migrate.ts';
 import { createPromptConverter } from '../../../src/memory/conversations/convert-prompts.ts';
+import { packText } from '../../../src/memory/conversations/packed-text.ts';
 import { readCallText } from '../../../src/memory/conversations/read-call-text.ts';
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
@@ -141,6 +142,40 @@ describeDatabases('prompts that share texts', (database) => {
     const retention = createRetention({ database: database(), clock: { now: Date.now } });
     while ((await retention.conversations()) > 0);
     expect(await countRows(database(), projectId)).toEqual({ texts: 0, parts: 0 });
+  });
+
+  test('sends a text that it has stored before only if the text is gone', async () => {
+    const projectId = await createProject(database());
+    const packed = Buffer.from(packText(system).content, 'hex');
+    /** Records a call whose first system prompt is the date, so everything after it is linked to other parts than before. */
+    const sendsText = async (date: string): Promise<boolean> => {
+      const blocks = [date, system].map((text) => ({ type: 'text', text }));
+      const body = {
+        model: 'a/b',
+        messages: [
+          { role: 'system', content: blocks },
+          { role: 'user', content: 'What day is it?' },
+        ],
+      };
+      const call = settledCall({ projectId, body, answer: date });
+      let isSent = false;
+      await database().transaction(async (tx) => {
+        const query: Queries['query'] = (text, values) => {
+          isSent ||= values?.some((value) => Buffer.isBuffer(value) && value.includes(packed)) ?? false;
+          return tx.query(text, values);
+        };
+        await recordCalls({ ...tx, query }, [call]);
+      });
+      expect(await textOf(database(), call)).toContain(JSON.stringify(['system', system]).slice(1, -1));
+      expect(await findDamage(database())).toEqual([]);
+      return isSent;
+    };
+    expect(await sendsText('Monday')).toBe(true);
+    expect(await sendsText('Tuesday')).toBe(false);
+    await database().query('delete from call_texts where project_id = $1::uuid', [projectId]);
+    const retention = createRetention({ database: database(), clock: { now: Date.now } });
+    while ((await retention.releasedParts()) > 0);
+    expect(await sendsText('Wednesday')).toBe(true);
   });
 
   test('deletes parts that an older release left behind', async () => {

@@ -1,0 +1,100 @@
+/** Stores the texts of extras, e.g. of system prompts and tool results. A project has each text only once. */
+import { LRUCache } from 'lru-cache';
+import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
+import type { Queries } from '../../db/database.ts';
+import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
+import { type ExtraPart, hashText, type Sha256 } from './chain.ts';
+import { type PackedText, packText } from './packed-text.ts';
+
+export interface NewExtra {
+  readonly projectId: string;
+  readonly part: ExtraPart;
+}
+
+interface RequestedText {
+  readonly key: string;
+  readonly projectId: string;
+  readonly textHash: Sha256;
+}
+
+interface ExtraText extends PackedText {
+  readonly projectId: string;
+  readonly textHash: Sha256;
+}
+
+/**
+ * The keys of texts that we've recently stored or found. These are only hints about which ones to look up, because
+ * another process may have deleted the texts since then.
+ */
+const hints = new LRUCache<string, true>({ max: 50_000 });
+
+/**
+ * Stores the texts that the database doesn't have yet. Often a part is new but its text isn't, e.g. if a client has
+ * changed a system prompt in front of it. So we look up the texts that we know. A lookup is much cheaper than masking,
+ * compressing and sending the text again.
+ */
+export async function storeExtraTexts(tx: Queries, extras: readonly NewExtra[]): Promise<void> {
+  const hinted = new Map<string, RequestedText>();
+  for (const { projectId, part } of extras) {
+    const key = keyOf(projectId, part);
+    if (key !== null && part.textHash !== null && hints.has(key)) hinted.set(key, { key, projectId, textHash: part.textHash });
+  }
+  const stored = await findTexts(tx, [...hinted.values()]);
+  const texts = new Map<string, ExtraText>();
+  for (const { projectId, part } of extras) {
+    const key = keyOf(projectId, part);
+    if (key === null || part.textHash === null || stored.has(key) || texts.has(key)) continue;
+    const { text } = part;
+    // This may be a getter that has just parsed the text again. Don't store it unless it still matches the hash.
+    if (hashText(text) === part.textHash) texts.set(key, { projectId, textHash: part.textHash, ...packText(text) });
+  }
+  await insertTexts(tx, [...texts.values()]);
+  for (const key of texts.keys()) hints.set(key, true);
+}
+
+function keyOf(projectId: string, { textHash }: ExtraPart): string | null {
+  return textHash === null ? null : `${projectId}${textHash}`;
+}
+
+/** Returns the keys of the texts that are in the database. */
+async function findTexts(tx: Queries, texts: readonly RequestedText[]): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (const slice of toBatches(texts)) {
+    const rows = await tx.query<{ position: number }>(
+      `select requested.position::integer
+         from unnest($1::bytea[], $2::uuid[]) with ordinality as requested (hash, project_id, position)
+         join prompt_texts using (project_id, hash)`,
+      [
+        toArrayParameter(
+          'bytea',
+          slice.map(({ textHash }) => textHash),
+        ),
+        toArrayLiteral(slice, ({ projectId }) => projectId),
+      ],
+    );
+    for (const { position } of rows) {
+      const key = slice[position - 1]?.key;
+      if (key !== undefined) found.add(key);
+    }
+  }
+  return found;
+}
+
+const columns: readonly Column<ExtraText>[] = [
+  ['hash', 'bytea', ({ textHash }) => textHash],
+  ['project_id', 'uuid', ({ projectId }) => projectId],
+  ['content', 'bytea', ({ content }) => content],
+  ['is_compressed', 'boolean', ({ isCompressed }) => isCompressed],
+];
+
+async function insertTexts(tx: Queries, texts: readonly ExtraText[]): Promise<void> {
+  for (const slice of toBatches(texts, ({ content }) => content.length)) {
+    const rows = selectRows(columns, slice);
+    await tx.query(
+      `insert into prompt_texts (project_id, hash, content, is_compressed)
+       select project_id, hash, content, is_compressed from (${rows.text}) as new
+       on conflict (project_id, hash) do nothing`,
+      rows.values,
+    );
+  }
+}
