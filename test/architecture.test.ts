@@ -27,11 +27,11 @@ const listFiles = (folder: string): string[] =>
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name).slice(root.length + 1));
 
-test('allows only imports down the levels', () => {
+test('modules import only modules that the architecture allows', () => {
   expect(findViolations(readSources())).toEqual([]);
 });
 
-test('finds every source file that the build and the deployment refer to', () => {
+test('build and deployment files name only source files that exist', () => {
   const files = [
     'Dockerfile',
     'docker-compose.yml',
@@ -50,7 +50,7 @@ test('finds every source file that the build and the deployment refer to', () =>
   expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
-test('imports only what it needs to serve calls at startup', () => {
+test("doesn't import Temporal, the console or cloud SDKs at startup", () => {
   const sources = new Map(readSources().map(({ path, text }) => [path, text]));
   const loaded = new Set<string>();
   const load = (path: string): void => {
@@ -72,7 +72,7 @@ test('numbers migrations consecutively', () => {
   expect(names.toSorted().map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, index) => index + 1));
 });
 
-test('keeps the direction table acyclic', () => {
+test('the table of allowed imports between modules has no cycles', () => {
   const below = (module: string): readonly string[] => {
     const allowed = DIRECTIONS[module];
     return allowed === 'everything'
@@ -86,7 +86,7 @@ test('keeps the direction table acyclic', () => {
   for (const module of Object.keys(DIRECTIONS)) reach(module, []);
 });
 
-test('keeps the submodule tables acyclic', () => {
+test('the tables of allowed imports within a module have no cycles', () => {
   for (const [folder, submodules] of Object.entries(SUBMODULES)) {
     const seen: string[] = [];
     for (const [submodule, allowed] of Object.entries(submodules)) {
@@ -98,7 +98,7 @@ test('keeps the submodule tables acyclic', () => {
   }
 });
 
-describe('violations of the rules', () => {
+describe('imports that violate the architecture', () => {
   const planted: [rule: string, files: SourceFile[], found: string][] = [
     ['an upward import', [file('src/core/cost.ts', "import { find } from '../keys/keyring.ts';")], 'core may not import keys'],
     ['a sideways import', [file('src/keys/keyring.ts', "import { get } from '../projects/projects.ts';")], 'keys may not import projects'],
@@ -181,7 +181,7 @@ describe('violations of the rules', () => {
     expect(findViolations(files)).toEqual([expect.stringContaining(found)]);
   });
 
-  test('ignores imports in comments and strings', () => {
+  test('the import check ignores imports in comments and strings', () => {
     const files = [
       file(
         'src/core/a.ts',
@@ -199,7 +199,7 @@ describe('violations of the rules', () => {
   });
 });
 
-test('finds imports in every syntactic form', () => {
+test('the import check finds static, dynamic and type-only imports', () => {
   const text = `import one, { type Two } from './one.ts';
 import './side-effect.ts';
 export * from "./star.ts"; export type { Three } from './three.ts';

@@ -29,11 +29,11 @@ function readFiles(): TextFile[] {
   }));
 }
 
-test('resolves every link to an existing file and anchor', () => {
+test('every link in the documentation leads to an existing file and anchor', () => {
   expect(findBrokenReferences(readFiles(), (path) => existsSync(join(root, path)))).toEqual([]);
 });
 
-test('lists every page of docs/ in the table in README.md', () => {
+test('the table in README.md lists every page of docs/', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
   const index = readme.slice(readme.indexOf('## Documentation'));
   const names = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
@@ -41,15 +41,15 @@ test('lists every page of docs/ in the table in README.md', () => {
 });
 
 describe('commands in code blocks', () => {
-  test('runs each command in a test or explains why not', () => {
+  test('each documented command is run by a test or lists a reason why not', () => {
     expect(readCommandPages().flatMap(findUnmarkedCommands)).toEqual([]);
   });
 
-  test('commands on the pages use names and options that exist', async () => {
+  test('documented commands use names and options that exist', async () => {
     expect((await Promise.all(readCommandPages().map(findCommandMistakes))).flat()).toEqual([]);
   });
 
-  test('reports mistakes in commands', async () => {
+  test('reports mistakes in documented commands', async () => {
     const text = [
       '```\ncurl x\n```',
       '```sh\ncurl x\n```',
@@ -70,7 +70,7 @@ describe('commands in code blocks', () => {
   });
 });
 
-test('keeps the module table of CONTRIBUTING.md current (node scripts/write-module-table.js)', () => {
+test('the module table in CONTRIBUTING.md is up to date (node scripts/write-module-table.js)', () => {
   const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
   expect(text).toBe(replaceTables(text, { DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }));
 });
@@ -86,13 +86,13 @@ describe('docs/configuration.md', () => {
       fileName: 'gateway.yaml',
     });
 
-  test('matches the output of node scripts/write-configuration.js', () => {
+  test('docs/configuration.md matches the output of node scripts/write-configuration.js', () => {
     expect(page).toBe(replaceSettings(page, { variables, file: describeFile() }));
     const vendors = readFileSync(join(root, 'docs/vendors.md'), 'utf8');
     expect(vendors).toBe(replaceVendors(vendors, knownVendors));
   });
 
-  test('documents the defaults that apply', () => {
+  test('docs/configuration.md documents the actual defaults', () => {
     const expected = load({}, {});
     const ofVariables = [...page.matchAll(/^\| <a id="\w+"><\/a>`(\w+)` \| \w+ \| `([^`]+)` \|/gm)];
     for (const [, name = '', value = ''] of ofVariables) expect([name, load({ [name]: value }, {})]).toEqual([name, expected]);
@@ -104,7 +104,7 @@ describe('docs/configuration.md', () => {
     expect([ofVariables.length, topLevel.length, ofProviders.length].every((count) => count >= 6)).toBe(true);
   });
 
-  test('describes every setting', () => {
+  test('docs/configuration.md describes every setting', () => {
     const withoutOne = { properties: { fresh: { type: 'string' } } };
     expect(() => replaceSettings(page, { variables, file: withoutOne })).toThrow('gateway.yaml: fresh has no description');
   });
@@ -122,7 +122,7 @@ function nest(path: string, value: unknown): object {
   return path.split('.').reduceRight<object>((inner, name, index, all) => ({ [name]: index === all.length - 1 ? value : inner }), {});
 }
 
-test('covers every route, header, error code and member in the API reference', () => {
+test('the API reference covers every route, header, error code and member', () => {
   const page = readFileSync(join(root, 'docs/api/reference.md'), 'utf8');
   const document = JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'));
   const codes = [...readFileSync(join(root, 'src/core/errors.ts'), 'utf8').matchAll(/^ {2}(\w+): \{/gm)].map((match) => match[1] ?? '');
@@ -158,11 +158,11 @@ describe('broken references', () => {
     ['a path of code that does not exist', 'docs/other.md', '`src/missing.ts`', 'docs/other.md:1: src/missing.ts'],
     ['a page cited in a comment', 'src/a.ts', '// See docs/missing.md.', 'src/a.ts:1: docs/missing.md'],
     ['an anchor cited in a comment', 'src/a.ts', '// See docs/page.md#none.', 'src/a.ts:1: docs/page.md#none'],
-  ])('reports %s', (_case, path, text, expected) => {
+  ])('reports %s in the documentation', (_case, path, text, expected) => {
     expect(check(path, text)).toEqual([expected]);
   });
 
-  test('accepts correct references', () => {
+  test('accepts valid links and references in the documentation', () => {
     const links = ['page.md', 'page.md#named', 'page.md#a-page-with-code', '../docs/page.md#twice-1', 'https://host/missing.md'];
     expect(check('docs/other.md', `${links.map((link) => `[x](${link})`).join('\n')}\n\`src/a.ts\`\n`)).toEqual([]);
     expect(check('src/a.ts', '// See docs/page.md#named and docs/page.md.')).toEqual([]);

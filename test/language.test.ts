@@ -19,13 +19,13 @@ const references = [
 ];
 const reference = new RegExp(`\\b(?:${references.join('|')})\\b`, 'gi');
 
-test('refers to no document outside of the repository', () => {
+test('comments and pages refer to no document outside the repository', () => {
   const files = readFiles();
   expect(files.length).toBeGreaterThan(300);
   expect(files.flatMap(({ path, text }) => findReferences(path, text))).toEqual([]);
 });
 
-test('reports a reference with its path and line', () => {
+test('reports a reference to an outside document with its file and line', () => {
   const text = 'first line\n// See specification 4.2, and vendor facts.\n';
   expect(findReferences('src/core/a.ts', text)).toEqual(['src/core/a.ts:2: specification 4.2', 'src/core/a.ts:2: vendor facts']);
 });

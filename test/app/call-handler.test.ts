@@ -10,7 +10,7 @@ function snapshotOf(catalog: ConfigSnapshot['catalog']): ConfigSnapshot {
   return { config: { catalogFill: false }, catalog } as ConfigSnapshot;
 }
 
-test('plans calls with the new catalog after a reload, and keeps the planner until then', () => {
+test('reuses the planner until the configuration is reloaded, then plans with the new catalog', () => {
   let current = snapshotOf(buildCatalog(source));
   const planner = createCurrentPlanner(() => current, createBreakers({ now: () => 0 }), createPoolState());
   const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', requestedModel: 'auto' } as const;

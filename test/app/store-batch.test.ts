@@ -54,8 +54,8 @@ function recordTables(tx: Queries): { tx: Queries; tables: Set<string> } {
   return { tx: { ...tx, query }, tables };
 }
 
-describeDatabases('storing a batch', (database) => {
-  test('writes tombstones, calls, videos, conversations and ceilings in this order', async () => {
+describeDatabases('storing a batch of calls', (database) => {
+  test('writes erasures, calls, videos, conversations and ceiling counters in a fixed order', async () => {
     const { video, call } = await newVideo(database());
     const { projectId } = video;
     await insertCostCounter(database(), projectId);
@@ -71,7 +71,7 @@ describeDatabases('storing a batch', (database) => {
     expect(tables).toEqual(['erasures', 'calls', 'videos', 'call_texts', 'limit_counters']);
   });
 
-  test("doesn't lock counters while it writes conversations", async () => {
+  test("doesn't hold locks on ceiling counters while it stores conversation texts", async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
@@ -94,7 +94,7 @@ describeDatabases('storing a batch', (database) => {
     expect(await readCost(database(), projectId)).toMatchObject({ calls: 1, texts: 1 });
   });
 
-  test("doesn't deadlock with a process that locks counters before conversations", async () => {
+  test("doesn't deadlock with a process that locks ceiling counters before conversations", async () => {
     if (database().kind === 'embedded') return;
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
@@ -129,7 +129,7 @@ describeDatabases('storing a batch', (database) => {
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 1 });
   });
 
-  test('counts the corrected cost of a video that failed before its call was stored', async () => {
+  test('charges the corrected cost if a video fails before its call is stored', async () => {
     const { video, call } = await newVideo(database());
     await insertCostCounter(database(), video.projectId);
     await openVideos(database()).settle(video, { kind: 'failed', failure: 'INTERNAL' }, noon + 1);
@@ -138,7 +138,7 @@ describeDatabases('storing a batch', (database) => {
     expect(await readCost(database(), video.projectId)).toMatchObject({ settled: 0, calls: 1 });
   });
 
-  test('counts a call once if it is stored twice', async () => {
+  test('counts a call only once even if it is stored twice', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     const call = settledCall({ metadata: { projectId }, content: withText(request) });
@@ -148,7 +148,7 @@ describeDatabases('storing a batch', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 1 }]);
   });
 
-  test('keeps the cost but not the text of a call whose subject was erased', async () => {
+  test('stores the cost but not the text of a call if its end user has been erased', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     await database().query(
@@ -164,7 +164,7 @@ describeDatabases('storing a batch', (database) => {
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 0 });
   });
 
-  test('rolls back completely if the last step fails', async () => {
+  test('rolls back the whole batch if masking credentials fails', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     const failing = createStoreBatch(
