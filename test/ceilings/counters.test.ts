@@ -13,7 +13,7 @@ const project: fc.Arbitrary<Limits['project']> = fc.record({
 });
 const newYear = Date.parse('2027-01-01T00:00:00Z');
 
-test('reuses cached counters only for calls with the same limits in the same window', () => {
+test('reuses cached ceiling counters only for calls with the same limits in the same time window', () => {
   const twoCeilings = fc.tuple(ceilings, ceilings);
   const twoProjects = fc.tuple(project, project);
   const which = fc.constantFrom(0 as const, 1 as const);
@@ -60,6 +60,6 @@ test.each([{ key: 1 }, { application: 1 }, { cap: 1 }, { key: 1, application: 2,
   },
 );
 
-test('has no counters without ceilings', () => {
+test('uses no counters for calls without ceilings', () => {
   expect([hasCostCeiling(limitsWith({})), countersFor(limitsWith({}), newYear)]).toEqual([false, []]);
 });

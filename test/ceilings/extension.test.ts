@@ -4,7 +4,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { countersIn, createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('a call that grows after its admission', (database) => {
+describeDatabases('extending the reservation of a running call', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 
@@ -14,7 +14,7 @@ describeDatabases('a call that grows after its admission', (database) => {
     return process;
   };
 
-  test('settles an extended reservation completely', async () => {
+  test('settles the full amount of an extended reservation', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
@@ -32,7 +32,7 @@ describeDatabases('a call that grows after its admission', (database) => {
     ]);
   });
 
-  test('leaves a reservation unchanged if one ceiling denies the extension', async () => {
+  test('leaves a reservation unchanged if any ceiling denies its extension', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 500 });
     const { admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
@@ -47,7 +47,7 @@ describeDatabases('a call that grows after its admission', (database) => {
     expect(await admit(limits, { costNanos: 300, tokens: 300 })).not.toBeNull();
   });
 
-  test('denies an extension after the lease has been revoked', async () => {
+  test("doesn't extend a reservation after the quota lease has been revoked", async () => {
     const limits = limitsOf({ cost: 1_000 });
     const { id, admission, admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100 });
@@ -59,7 +59,7 @@ describeDatabases('a call that grows after its admission', (database) => {
     expect(await admit(limits, { costNanos: 1_000 })).not.toBeNull();
   });
 
-  test('respects a ceiling that was lowered before the extension', async () => {
+  test('checks the extension of a reservation against a ceiling that was lowered in the meantime', async () => {
     const limits = limitsOf({ cost: 1_000 });
     const { projectId, keyId } = limits;
     const lowered = limitsOf({ cost: 200 }, { projectId, keyId });

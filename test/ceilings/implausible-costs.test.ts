@@ -4,7 +4,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('a cost beyond the safe integer range', (database) => {
+describeDatabases('a cost above Number.MAX_SAFE_INTEGER', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 

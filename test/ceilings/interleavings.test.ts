@@ -29,7 +29,7 @@ const step = fc.record({
 });
 
 describeDatabases('admission under random interleavings', (database) => {
-  test('exceeds a ceiling only by what calls use beyond their estimates', async () => {
+  test('never exceeds a ceiling by more than running calls use beyond their estimates', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
         const clock = clockAt(noon);
@@ -135,8 +135,8 @@ function expectSound(rows: readonly CounterRow[], excess: { readonly calls: numb
   }
 }
 
-describeDatabases('quota that another process has used', (database) => {
-  test('counts used quota when another process needs the remainder', async () => {
+describeDatabases('quota that another process has already used', (database) => {
+  test('stores settled usage as soon as another process requests the remaining quota', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ cost: 1_000 });
     let requests = 0;
@@ -163,7 +163,7 @@ describeDatabases('quota that another process has used', (database) => {
 });
 
 describeDatabases('eight processes that receive no notifications', (database) => {
-  test('admits ten calls under a ceiling of ten whichever process holds the quota', async () => {
+  test('admits exactly as many calls as the rpm ceiling allows, even if idle processes hold the quota', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 10 });
     const withoutNotifications: Database = {

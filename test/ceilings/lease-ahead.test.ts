@@ -14,7 +14,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { clockAt, keepingLogger, noon, until } from '../journal/calls.ts';
 import { limitsOf } from './quota-harness.ts';
 
-describeDatabases('quota leased ahead', (database) => {
+describeDatabases('quota leased ahead of time', (database) => {
   const running: Admission[] = [];
   let returned = Promise.withResolvers<void>();
   beforeEach(() => {
@@ -76,7 +76,7 @@ describeDatabases('quota leased ahead', (database) => {
   const untilLeasedAhead = ({ leasedStarts }: Started, counters: number): Promise<void> =>
     until(() => leasedStarts.filter((leasedStart) => leasedStart === noon + 60_000).length === counters, 'quota of the next minute');
 
-  test('leases quota for the next minute for a key in use', async () => {
+  test('leases quota for the next minute in advance if a key is in use', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ calls: 1_000, cost: 1_000, rpm: 1_000, tpm: 1_000 });
     const started = await start(clock);
@@ -89,7 +89,7 @@ describeDatabases('quota leased ahead', (database) => {
     expect(started.leasedStarts).toHaveLength(leased);
   });
 
-  test("doesn't lease ahead for a key that hasn't been used recently", async () => {
+  test("doesn't lease quota in advance for a key that hasn't been used recently", async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 1_000 });
     const started = await start(clock);
@@ -100,7 +100,7 @@ describeDatabases('quota leased ahead', (database) => {
     expect(started.leasedStarts).toEqual([noon]);
   });
 
-  test('respects a ceiling that is lowered before the minute begins', async () => {
+  test('enforces a lowered rpm ceiling even if quota for the minute was already leased', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 100 });
     const started = await start(clock);
@@ -120,7 +120,7 @@ describeDatabases('quota leased ahead', (database) => {
     await expect((async () => process.admit(limits))()).rejects.toMatchObject({ code: 'tenant_capped' });
   };
 
-  test.each([false, true])('returns leased quota to a process that needs it (delayed: %s)', async (isDelayed) => {
+  test.each([false, true])('returns quota leased in advance if another process needs it (delayed: %s)', async (isDelayed) => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 20 });
     const slow = await start(clock, { isDelayed });
@@ -131,7 +131,7 @@ describeDatabases('quota leased ahead', (database) => {
     await admitAll(fast, limits, 20);
   });
 
-  test('leaves the rest of the minute to a process with a slow clock', async () => {
+  test('leaves the remaining quota of a minute to a process whose clock is behind', async () => {
     const clock = clockAt(noon + 57_000);
     const limits = limitsOf({ rpm: 20 });
     const fast = await start(clock);
@@ -143,7 +143,7 @@ describeDatabases('quota leased ahead', (database) => {
     await admitAll(slow, limits, 20);
   });
 
-  test("doesn't lease ahead while another process needs quota", async () => {
+  test("doesn't lease quota in advance while another process is waiting for it", async () => {
     const limits = limitsOf({ rpm: 20 });
     const [counter] = countersFor(limits, noon);
     if (!counter) throw new Error('no counter');

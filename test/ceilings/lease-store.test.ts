@@ -14,7 +14,7 @@ import { clockAt, noon, settledCall } from '../journal/calls.ts';
 import { eventually } from '../support/gateway.ts';
 import { countersIn, createTestProcess, limitsOf, storeAndCount, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('counters and leases', (database) => {
+describeDatabases('ceiling counters and leases', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => {
     jest.restoreAllMocks();
@@ -27,7 +27,7 @@ describeDatabases('counters and leases', (database) => {
     return process;
   };
 
-  test('returns unused quota to the database', async () => {
+  test('returns unused quota to the database when no calls need it', async () => {
     const limits = limitsOf({ calls: 1_000, cost: 1_000_000 });
     const { admit, settle, store } = await start();
     const [ended, running] = [await admit(limits, { costNanos: 10 }), await admit(limits, { costNanos: 10 })];
@@ -56,7 +56,7 @@ describeDatabases('counters and leases', (database) => {
     );
   });
 
-  test('counts usage above the estimate only once', async () => {
+  test("counts usage above a call's estimate only once", async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
     const { admit, settle, store } = await start();
     const spend = async (amount: number): Promise<boolean> => {
@@ -76,7 +76,7 @@ describeDatabases('counters and leases', (database) => {
     ]);
   });
 
-  test('counts a call once if it ran without a reservation before the first lease', async () => {
+  test('counts a call once even if it ran without a reservation before the process had a lease', async () => {
     const limits = limitsOf({ tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { tokens: 0 });
@@ -87,7 +87,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await admit(limits, { tokens: 1 })).toBeNull();
   });
 
-  test('leaves connections for others while the counters of a project are locked', async () => {
+  test('keeps database connections free while the counters of one project are locked', async () => {
     const separate = database().separate?.({ name: 'status', maxConnections: 4, statementTimeoutMs: 5_000 });
     if (!separate) return; // The embedded database has a single session.
     const leases = createLeaseStore(separate);
@@ -116,7 +116,7 @@ describeDatabases('counters and leases', (database) => {
     expect((await countersIn(database(), locked)).map(({ leased }) => leased).toSorted()).toEqual([0, 0, 0, 0, 5]);
   });
 
-  test('leaves connections for others while the counters of many projects are locked', async () => {
+  test('keeps database connections free while the counters of many projects are locked', async () => {
     const separate = database().separate?.({ name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 });
     if (!separate) return;
     const leases = createLeaseStore(separate);
@@ -137,7 +137,7 @@ describeDatabases('counters and leases', (database) => {
     expect((await refused).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected']);
   });
 
-  test("doesn't count a call that is never stored", async () => {
+  test("gives back the quota of a call that can't be stored", async () => {
     const limits = limitsOf({ calls: 1 });
     const { admission, admit, settle, journal } = await start();
     const call = await admit(limits);
@@ -148,7 +148,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await admit(limits)).not.toBeNull();
   });
 
-  test("doesn't count an exempt call against the calls ceiling", async () => {
+  test("doesn't count an exempt call towards the calls ceiling", async () => {
     const limits = limitsOf({ calls: 10, cost: 1_000_000, rpm: 10 });
     const { projectId, keyId, source } = limits;
     const slotless = () =>
@@ -174,7 +174,7 @@ describeDatabases('counters and leases', (database) => {
     running?.reservation.release();
   });
 
-  test('deletes the counters of past minutes and days', async () => {
+  test('deletes ceiling counters of past minutes and days', async () => {
     const clock = clockAt(noon);
     const projectId = randomUUID();
     await database().query(
@@ -222,7 +222,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await countRemaining()).toEqual(lasting);
   });
 
-  test("keeps counters in use if a host's clock is ahead", async () => {
+  test("doesn't delete current ceiling counters if the host's clock is days ahead", async () => {
     const limits = limitsOf({ rpm: 10 });
     const { admit } = await start(database(), clockAt(systemClock.now()));
     await admit(limits);
@@ -232,7 +232,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await countersIn(database(), limits.projectId)).toHaveLength(1);
   });
 
-  test('makes only one counter unavailable if its statement hangs', async () => {
+  test('keeps admitting calls for other keys while the lease statement of one key hangs', async () => {
     let release = (): void => undefined;
     let hangs = true;
     const given = database();

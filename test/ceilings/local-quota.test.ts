@@ -2,14 +2,14 @@ import { describe, expect, test } from '@jest/globals';
 import { LocalQuota } from '../../src/ceilings/local-quota.ts';
 
 describe('local quota', () => {
-  test('reserves exactly what was granted', () => {
+  test('reserves no more quota than was granted', () => {
     const quota = new LocalQuota();
     expect(quota.reserve(1)).toBe(false);
     quota.grant(2);
     expect([quota.reserve(1), quota.reserve(1), quota.reserve(1)]).toEqual([true, true, false]);
   });
 
-  test('makes unused quota available again', () => {
+  test('makes the unused part of a reservation available again when the call is settled', () => {
     const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(80);
@@ -33,7 +33,7 @@ describe('local quota', () => {
     expect(quota).toMatchObject({ leased: 0, available: 0, overdraft: 0, isIdle: true });
   });
 
-  test('makes a reverted debit available again', () => {
+  test('makes quota available again when a debit is reverted', () => {
     const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(40);
@@ -41,7 +41,7 @@ describe('local quota', () => {
     expect(quota).toMatchObject({ leased: 100, available: 100, isIdle: true });
   });
 
-  test('returns only quota that is neither reserved nor pending', () => {
+  test("gives up only quota that isn't reserved or waiting to be stored", () => {
     const quota = new LocalQuota();
     quota.grant(10);
     quota.reserve(3);

@@ -389,14 +389,14 @@ describe('the quota of a counter', () => {
     expect(quota.path).toEqual(path);
   });
 
-  test('covers every transition in the table', () => {
+  test('tests every transition of the quota state machine', () => {
     const walked = scenarios.flatMap(({ path }) => path.slice(1).map((to, index) => `${path[index]} > ${to}`));
     const allowed = Object.entries(quotaTransitions).flatMap(([from, states]) => states.map((to) => `${from} > ${to}`));
     expect([...new Set(walked)].toSorted()).toEqual(allowed.toSorted());
   });
 });
 
-test("throws for a transition that isn't in the table", () => {
+test('throws if the quota state machine would make an undefined transition', () => {
   const unexpected = async (): Promise<'idle'> => 'idle';
   const tasks = {
     verifying: unexpected,

@@ -27,7 +27,7 @@ describeDatabases('revoked leases', (database) => {
     return calls.filter((call) => call !== null);
   };
 
-  test('grants nothing from a revoked lease', async () => {
+  test('admits no calls from a revoked quota lease', async () => {
     const limits = limitsOf({ calls: 100 });
     const [cutOff, other] = [await start(), await start()];
     const running = await admitted(cutOff, limits, 1);
@@ -41,7 +41,7 @@ describeDatabases('revoked leases', (database) => {
     expect(await countersIn(database(), limits.projectId)).toEqual([{ ceiling: 'calls', settled: 1, leased: 100, leases: 100, rows: 1 }]);
   });
 
-  test('replaces a revoked lease at the next acquisition', async () => {
+  test('acquires a new quota lease after the old one was revoked', async () => {
     const limits = limitsOf({ calls: 100 });
     const cutOff = await start();
     // A lease for two calls, one reserved and one available.
@@ -57,7 +57,7 @@ describeDatabases('revoked leases', (database) => {
     expect(await admitted(cutOff, limits, 120)).toHaveLength(96);
   });
 
-  test('continues with leases that still exist', async () => {
+  test("keeps using quota leases that weren't revoked", async () => {
     const limits = limitsOf({ calls: 100 });
     const process = await start();
     await admitted(process, limits, 10);

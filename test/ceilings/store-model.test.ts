@@ -69,8 +69,8 @@ function commandFrom({ random, counters, processes, idOf }: Given): Command {
   }
 }
 
-describeDatabases('the model of counters and leases', (database) => {
-  test('matches the database after every random command', async () => {
+describeDatabases('a model of ceiling counters and leases', (database) => {
+  test('the database matches the model after every random lease command', async () => {
     for (let seed = 1; seed <= runs; seed += 1) await compare(database(), createRandom(seed));
   });
 });

@@ -10,7 +10,7 @@ import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { type Bounds, countersIn, createTestProcess, limitsOf, type RunningCall, type TestProcess } from './quota-harness.ts';
 
-describePostgres('while the database is unavailable', () => {
+describePostgres('admission while the database is unavailable', () => {
   let network: FaultProxy;
   let database: Database;
   let drop: () => Promise<void>;
@@ -48,7 +48,7 @@ describePostgres('while the database is unavailable', () => {
     (await Promise.all(Array.from({ length: count }, () => admit(process, limits, bounds)))).flatMap((call) => call ?? []);
 
   describe('with unmetered calls allowed', () => {
-    test('admits a tenth of a calls ceiling, however many calls run at once', async () => {
+    test('admits at most a tenth of the calls ceiling during a database outage, even for concurrent calls', async () => {
       const process = start();
       const limits = limitsOf({ calls: 600 });
       await network.sever();
@@ -64,7 +64,7 @@ describePostgres('while the database is unavailable', () => {
       expect(counter).toMatchObject({ settled: 60, rows: 60 });
     });
 
-    test('admits a tenth of a cost ceiling', async () => {
+    test('admits calls for at most a tenth of the cost ceiling during a database outage', async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -77,7 +77,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, { costNanos: 30_000 }, 20)).toHaveLength(1);
     });
 
-    test('admits only one call that is larger than the share', async () => {
+    test('admits only one call that costs more than the share allowed during an outage', async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -88,7 +88,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, { costNanos: 1 }, 20)).toEqual([]);
     });
 
-    test("doesn't let recalled text exceed the share", async () => {
+    test("doesn't let recalled memories raise the cost above the share allowed during an outage", async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -99,7 +99,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admit(process, limits, { costNanos: 10_000 })).not.toBeNull();
     });
 
-    test('admits as many unmetered calls per minute as the rpm ceiling allows', async () => {
+    test('enforces the full rpm ceiling during a database outage', async () => {
       const clock = clockAt(noon);
       const process = start('allow', clock);
       const limits = limitsOf({ rpm: 7 });
@@ -109,7 +109,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, {}, 50)).toHaveLength(7);
     });
 
-    test('admits only the rest of the share during a second outage', async () => {
+    test('admits only what is left of the outage share during a second database outage', async () => {
       const process = start();
       const limits = limitsOf({ calls: 100 }, { window: 'total' });
       await network.sever();
@@ -135,15 +135,18 @@ describePostgres('while the database is unavailable', () => {
     ['refuse', 'allow', null, 'allow'],
     ['allow', 'allow', 'refuse', 'refuse'],
     ['refuse', 'refuse', 'allow', 'allow'],
-  ])('resolves the policy of deployment %s, project %s and key %s to %s', async (deployment, ofProject, ofKey, expected) => {
-    const process = start(deployment);
-    const limits = { ...limitsOf({ calls: 1_000 }, { project: { onBudgetStoreDown: ofProject } }), onBudgetStoreDown: ofKey };
-    await network.sever();
-    expect((await admit(process, limits)) === null ? 'refuse' : 'allow').toBe(expected);
-    expect(process.admission.uncheckedRefusals()).toEqual({ policy: expected === 'refuse' ? 1 : 0, exhausted: 0 });
-  });
+  ])(
+    'during an outage, deployment policy %s, project policy %s and key policy %s result in %s',
+    async (deployment, ofProject, ofKey, expected) => {
+      const process = start(deployment);
+      const limits = { ...limitsOf({ calls: 1_000 }, { project: { onBudgetStoreDown: ofProject } }), onBudgetStoreDown: ofKey };
+      await network.sever();
+      expect((await admit(process, limits)) === null ? 'refuse' : 'allow').toBe(expected);
+      expect(process.admission.uncheckedRefusals()).toEqual({ policy: expected === 'refuse' ? 1 : 0, exhausted: 0 });
+    },
+  );
 
-  test("keeps the process ready if only one key's policy is to refuse", async () => {
+  test('stays ready during an outage if only one key is configured to refuse calls', async () => {
     const process = start('allow');
     const limits = { ...limitsOf({ calls: 1_000 }), onBudgetStoreDown: 'refuse' as const };
     await network.sever();
