@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
-test('finds the running service of a directory', async () => {
+test('finds the address of the service that runs in a data directory', async () => {
   const service = createServer((_request, response) => void response.end());
   service.listen(0, '127.0.0.1');
   await once(service, 'listening');
@@ -32,7 +32,7 @@ test('finds the running service of a directory', async () => {
   }
 });
 
-test('returns the newest address if no service responds', async () => {
+test('falls back to the newest published address if no service responds', async () => {
   expect(await findAddress(dataDir)).toBe(null);
   const [older, newer] = [await unusedUrl(), await unusedUrl()];
   await publishAddress(dataDir, older);

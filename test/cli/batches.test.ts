@@ -51,7 +51,7 @@ async function findListed(project: string, state: string): Promise<string> {
 }
 const untilListed = (project: string, state: string): Promise<string> => eventually(() => findListed(project, state));
 
-test('lists and shows a completed batch', async () => {
+test('lists and shows a completed learning batch', async () => {
   const lent = await lend('cli-done');
   expect(await gateway('batches list --project cli-done')).toEqual({ status: 0, written: 'No batches.\n', errors: '' });
   await say(lent, 'I live in Oslo.');
@@ -88,7 +88,7 @@ test('lists and shows a completed batch', async () => {
   expect(vendor.requests).toHaveLength(requestCount);
 });
 
-test('leaves a running batch alone on replay', async () => {
+test("replaying a batch that is already running doesn't restart it", async () => {
   const lent = await lend('cli-running');
   const held = vendor.hold('memories', 'Bergen');
   await say(lent, 'I live in Bergen.');
@@ -103,7 +103,7 @@ test('leaves a running batch alone on replay', async () => {
   expect((await gateway(`batches show ${id} --project cli-running`)).written).toMatch(/^0 +[0-9a-f]{12} +done +2 +\d+ +\S+ +1 +0 /m);
 });
 
-test('shows the full error of a failing batch', async () => {
+test('shows the full error message of a failing batch', async () => {
   const lent = await lend('cli-failed');
   // We don't retry a request that the vendor rejects indefinitely.
   const refusing = vendor.fail('memories', 'Bodø', () => ({ status: 422, message: 'this model will not read that' }));
@@ -140,7 +140,7 @@ test.each([
   ['list', 'extra', "too many arguments for 'list'."],
   ['replay', '', 'which batch? name one (see gateway batches list), or add --project <project> --state failed'],
   ['replay', '--state running', '--state: '],
-])('prints one line and exits with 1 for batches %s %s', async (command, word, sentence) => {
+])('prints a one-line error and exits with 1 for `batches %s %s`', async (command, word, sentence) => {
   const line = `batches ${command} ${word} --project acme`.replaceAll('  ', ' ');
   const { status, written, errors } = await gateway(line);
   expect([status, written]).toEqual([1, '']);
@@ -148,12 +148,12 @@ test.each([
   expect(errors.trimEnd().split('\n')).toHaveLength(1);
 });
 
-test('exits with 1 for batches of an unknown project', async () => {
+test("`batches list` exits with 1 if the project doesn't exist", async () => {
   expect(await gateway('batches list --project nobody')).toEqual({ status: 1, written: '', errors: 'gateway: no such project\n' });
   expect((await gateway('batches replay --project nobody --state failed')).errors).toBe('gateway: no such project\n');
 });
 
-test("doesn't find another project's batch", async () => {
+test("doesn't show a batch of another project", async () => {
   const lent = await lend('cli-mine');
   await say(lent, 'I live in Hamar.');
   const id = await untilListed('cli-mine', 'done');

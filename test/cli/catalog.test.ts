@@ -60,7 +60,7 @@ const gateway = (...args: string[]): Promise<number> => {
   });
 };
 
-test('lists each model with its price and source', async () => {
+test('`catalog list` shows each model with its price and source', async () => {
   expect(await gateway('catalog', 'list')).toBe(0);
   expect(written).toMatch(/^MODEL +KIND +SOURCE +INPUT +CACHED +OUTPUT +OTHER +MAX INPUT +MAX OUTPUT$/m);
   expect(written).toMatch(/^openai\/gpt-4o +chat +file +\$9\.00 +\$9\.00 +\$9\.00 +- +128000 +16384$/m);
@@ -70,7 +70,7 @@ test('lists each model with its price and source', async () => {
   expect(written).toMatch(/^proxy\/unpriced +chat +file +unknown +- +- +- +- +10$/m);
 });
 
-test('reports added, changed and skipped models of an import', async () => {
+test('reports which models an import added, changed and skipped', async () => {
   expect(await gateway('catalog', 'import', file)).toBe(0);
   expect(written).toBe(`2 added, 1 changed, 1 unchanged.
 added    openai/gpt-7
@@ -94,12 +94,12 @@ Skipped 1 entry:
   });
 });
 
-test('assigns a vendor to a provider with --as', async () => {
+test("imports a vendor's models under another provider with --as", async () => {
   expect(await gateway('catalog', 'import', file, '--as', 'azure=proxy', '--as', 'groq=proxy', '--json')).toBe(0);
   expect(JSON.parse(written).added).toEqual(['proxy/llama', 'proxy/gpt-7']);
 });
 
-test('deletes an imported row with remove', async () => {
+test('`catalog remove` deletes an imported model', async () => {
   await gateway('catalog', 'import', file);
   expect(await gateway('catalog', 'remove', 'openai/gpt-4o-mini')).toBe(0);
   expect(written).toBe('Removed the imported row of openai/gpt-4o-mini.\n');
@@ -118,7 +118,7 @@ test.each([
   [['catalog', 'import', 'OTHER'], 'OTHER is not a price table: not valid JSON'],
   [['catalog', 'import', 'EMPTY'], 'EMPTY is not a price table: no entry has a litellm_provider'],
   [['catalog', 'import', 'FOREIGN'], 'none of your providers matches a vendor in this table; match one with --as'],
-])('prints one line and exits with 1 for %j', async (args, sentence) => {
+])('prints a one-line error and exits with 1 for %j', async (args, sentence) => {
   const files: Record<string, string> = {
     FILE: table,
     OTHER: 'models: {}',
@@ -139,7 +139,7 @@ test.each([
   );
 });
 
-test('shows the usage for --help', async () => {
+test('shows the usage of the catalog command for --help', async () => {
   expect(await gateway('catalog', '--help')).toBe(0);
   expect(written).toContain('import [options] <file>');
 });

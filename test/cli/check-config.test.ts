@@ -36,7 +36,7 @@ async function check(fileText: string, env: Record<string, string>, ...args: str
   return { ...(await run()), written: written.join(''), warned };
 }
 
-test('prints a summary without secrets for a valid configuration', async () => {
+test('check-config prints a summary of a valid configuration without secrets', async () => {
   const { status, written, warned } = await check(yaml, { ...secrets, DATABASE_URL: database, GATEWAY_TEMPORAL: 'off' });
   expect([status, written]).toEqual([0, expect.stringMatching(/^The configuration is valid for gateway serve\.\n\n/)]);
   expect(Object.fromEntries(written.split('\n').flatMap((line) => [line.split(/ {2,}/)]))).toMatchObject({
@@ -53,7 +53,7 @@ test('prints a summary without secrets for a valid configuration', async () => {
   for (const secret of [...Object.values(secrets), 'password-of-gateway']) expect(written + warned.join()).not.toContain(secret);
 });
 
-test('reports every mistake in the environment and the file', async () => {
+test('reports all mistakes in environment variables and gateway.yaml', async () => {
   const { status, written, errors } = await check(`${yaml}colour: red\n`, { PORT: 'x', DATABASE_URL: database }, 'serve');
   expect([status, written]).toEqual([1, '']);
   expect(errors.map((error) => error.replace(/^\S+gateway\.yaml/, 'gateway.yaml'))).toEqual([
@@ -65,7 +65,7 @@ test('reports every mistake in the environment and the file', async () => {
   ]);
 });
 
-test('reports an unreadable certificate', async () => {
+test("reports a certificate file that can't be read", async () => {
   const tls = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS_SERVER_CA_CERT_PATH: join(folder, 'none.pem') };
   expect((await check(yaml, { ...secrets, ...tls })).errors).toEqual([expect.stringContaining('none.pem: cannot be read')]);
   expect((await check(yaml, {}, 'run')).errors).toEqual([
@@ -73,7 +73,7 @@ test('reports an unreadable certificate', async () => {
   ]);
 });
 
-test('checks the start command without a file or a database', async () => {
+test('checks the configuration of `gateway start` without gateway.yaml or a database', async () => {
   const { status, written } = await check('', {});
   expect([status, written]).toEqual([0, expect.stringMatching(/for gateway start\.\n[\s\S]*providers +demo vendor/)]);
 });
@@ -104,7 +104,7 @@ describe('check-config --online', () => {
     ['has nothing at this address', (response) => response.writeHead(404).end('{}'), 1, 'check that base_url includes the version prefix'],
     ['fails', (response) => response.writeHead(503).end('down'), 1, 'the vendor failed with status 503: try again later'],
     ['closes the connection', (response) => response.destroy(), 1, 'check base_url, proxy and the network'],
-  ] as [string, Responder, number, string][])('reports a vendor that %s', async (_name, respond, status, message) => {
+  ] as [string, Responder, number, string][])('check-config --online reports a vendor that %s', async (_name, respond, status, message) => {
     await withVendor(respond, async ({ url, received }) => {
       const provider = { base_url: `${url}/v1`, dialect: 'chat', api_key: secrets.VENDOR_KEY };
       const file = JSON.stringify({ providers: { one: provider }, tiers: { standard: ['one/small'] } });
@@ -116,7 +116,7 @@ describe('check-config --online', () => {
     });
   });
 
-  test("doesn't compare deployments with the models that Azure lists", async () => {
+  test("doesn't look for Azure deployment names in the list of Azure models", async () => {
     const respond: Responder = (response, { method }) =>
       method === 'GET' ? response.end(models) : response.writeHead(400).end(JSON.stringify({ error: { message: 'messages is required' } }));
     await withVendor(respond, async ({ url, received }) => {
@@ -137,7 +137,7 @@ describe('check-config --online', () => {
     });
   });
 
-  test('checks each member of a pool with its own key', async () => {
+  test('checks each member of a provider pool with its own key', async () => {
     const respond: Responder = (response, { headers }) =>
       headers.authorization === 'Bearer key-of-east' ? response.end(models) : response.writeHead(401).end(invalid);
     await withVendor(respond, async ({ url }) => {

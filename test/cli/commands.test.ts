@@ -163,7 +163,7 @@ const gateway = (line: string, environment: Record<string, string> = {}): Promis
   );
 };
 
-test('prints a valid key on keys create', async () => {
+test('`keys create` prints a working virtual key', async () => {
   expect(await gateway('keys create --project fresh --name ci --rpm 60 --cost 1.5 --cost-window day --models standard,demo/echo')).toBe(0);
   expect(errors).toBe('Created the project fresh.\n');
   const [key = ''] = written.split('\n');
@@ -181,7 +181,7 @@ test('prints a valid key on keys create', async () => {
   expect(written).toMatch(/ refuse /);
 });
 
-test('lists, rotates and revokes keys', async () => {
+test('lists, rotates and revokes virtual keys', async () => {
   await gateway('keys create --project team --name first --json');
   const first: { prefix: string; key: string } = JSON.parse(written);
   expect(await gateway(`keys rotate ${first.prefix} --project team --grace 60 --json`)).toBe(0);
@@ -194,7 +194,7 @@ test('lists, rotates and revokes keys', async () => {
   await expect(async () => keyring.find(second.key)).rejects.toMatchObject({ code: 'invalid_key' });
 });
 
-test('has a command for every operation under /provision', () => {
+test('has a command for every API operation under /provision', () => {
   const described = Object.entries(asObject(describeApi().paths))
     .filter(([path]) => path.startsWith('/provision'))
     .flatMap(([path, methods]) => Object.keys(asObject(methods)).map((method) => `${method} ${path}`));
@@ -202,7 +202,7 @@ test('has a command for every operation under /provision', () => {
   expect([...called].sort()).toEqual(described.sort());
 });
 
-test('lists every command in the help of its group', async () => {
+test('the help of each command group lists all its commands', async () => {
   for (const [name, command] of Object.entries(commands)) {
     expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
     expect(written.replaceAll(/\s+/g, ' ')).toContain(command.summary);
@@ -212,7 +212,7 @@ test('lists every command in the help of its group', async () => {
   }
 });
 
-test('says for every command what is missing or malformed', async () => {
+test('reports a missing or invalid argument of each command in one line', async () => {
   const given: Readonly<Record<string, string>> = { project: 'asked', email: 'x@example.com', model: 'a/b' };
   // Their first argument is a file, or they read standard input.
   const tried = Object.entries(commands).filter(([name]) => !name.endsWith(' import'));
@@ -239,7 +239,7 @@ test('says for every command what is missing or malformed', async () => {
   expect(failures.length).toBeGreaterThan(80);
 });
 
-test('rejects `.` and `..` as arguments, because they would lead to a different path', async () => {
+test('rejects `.` and `..` as arguments because they would change the URL path', async () => {
   const accepted: string[] = [];
   let tried = 0;
   for (const [name, command] of Object.entries(commands)) {
@@ -256,7 +256,7 @@ test('rejects `.` and `..` as arguments, because they would lead to a different 
   expect(tried).toBeGreaterThan(20);
 });
 
-test('changes only the settings that projects set names', async () => {
+test('`projects set` changes only the given settings', async () => {
   await gateway('projects create tuned --name Tuned --may-call off');
   const options = '--tier standard=openai/a,openai/b --tier small=openai/c --monthly-cap 12.5 --providers openai --cache-ttl 60';
   expect(await gateway(`projects set tuned ${options} --time-zone Europe/Berlin --catalog-fill default`)).toBe(0);
@@ -292,7 +292,7 @@ test('changes only the settings that projects set names', async () => {
   expect(await gateway('projects show misspelt')).toBe(1);
 });
 
-test('sets, shows, lists and resets applications, rules and memory', async () => {
+test('sets, shows, lists and resets application, rule and memory settings', async () => {
   await gateway('projects create apps');
   expect(await gateway('applications set bot/1 --project apps --calls 10 --calls-window day --tier standard=openai/a')).toBe(0);
   expect(await gateway('applications list --project apps')).toBe(0);
@@ -321,7 +321,7 @@ test('sets, shows, lists and resets applications, rules and memory', async () =>
   expect(JSON.parse(written)).toMatchObject(expected);
 });
 
-test('writes and reads files with memory export and import', async () => {
+test('exports memories to a file and imports them from it', async () => {
   const [list, file] = [join(dataDir, 'list.txt'), join(dataDir, 'exported')];
   await gateway('projects create archive');
   await gateway('projects create copy');
@@ -427,14 +427,14 @@ test('manages people, members, sessions and sign-in links', async () => {
   expect(errors).toBe("gateway: missing required argument 'email'\n");
 });
 
-test('prints the usage of all projects if no project is named', async () => {
+test('prints the usage of all projects unless a project is given', async () => {
   expect(await gateway('usage show')).toBe(0);
   expect(written).toMatch(/spend\s+\$7\.00\ncalls\s+3\nerrors\s+1\n/);
   expect(written).toMatch(/PROJECT\s+COST\s+CALLS\s+ERRORS\s+MONTHLY CAP\nacme\s+\$7\.00\s+3\s+1\s+\$10\.00/i);
   expect(written).toMatch(/k7f3a9c2\s+server\s+acme\s+\$7\.00/);
 });
 
-test('prints usage show and erasures list', async () => {
+test('`usage show` and `erasures list` print their results', async () => {
   await gateway('projects create seen');
   expect(await gateway('usage show --project seen')).toBe(0);
   expect(written).toMatch(/^spend +\$1\.50$/m);
@@ -442,7 +442,7 @@ test('prints usage show and erasures list', async () => {
   expect(written).toBe('No erasures.\n');
 });
 
-test('creates projects without changing an existing one', async () => {
+test("`projects create` doesn't change an existing project", async () => {
   expect(await gateway('projects create shop --name Shop')).toBe(0);
   expect(await gateway('projects create shop --name Other')).toBe(1);
   expect(errors).toBe('gateway: the project shop already exists\n');
@@ -450,7 +450,7 @@ test('creates projects without changing an existing one', async () => {
   expect(written).toMatch(/^shop +Shop +yes +- +2026-11-20T10:00:00Z$/m);
 });
 
-test('prints calls as a table or as JSON', async () => {
+test('`calls` commands print a table or JSON', async () => {
   await gateway('projects create called');
   expect(await gateway('calls --project called --limit 5 --source acme')).toBe(0);
   expect(written).toMatch(/^2026-11-20T10:00:00Z +called +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
@@ -485,14 +485,14 @@ test.each([
     'projects list --url http://127.0.0.1:1',
     'no gateway responds at http://127.0.0.1:1; start one with npm start, or pass its address with --url',
   ],
-])('prints one line and exits with 1 for %s', async (line, sentence) => {
+])('prints a one-line error and exits with 1 for %s', async (line, sentence) => {
   await gateway('projects create team');
   expect(await gateway(line)).toBe(1);
   expect(written).toBe('');
   expect(errors).toBe(`gateway: ${sentence}\n`);
 });
 
-test('says what to do about a missing or wrong token', async () => {
+test('explains what to do if the admin token is missing or invalid', async () => {
   expect(await gateway('projects list', { GATEWAY_DATA_DIR: join(dataDir, 'elsewhere') })).toBe(1);
   expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this command on the machine with [^\n]+\n$/);
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
@@ -508,7 +508,7 @@ test('exits with 1 and prints the help for an unknown command', async () => {
   expect(errors).toMatch(/^gateway: unknown command 'paint'\n\nUsage:/);
 });
 
-test('lists the quarantined files of the host', async () => {
+test('`quarantine list` prints the quarantined files of the host', async () => {
   quarantined = [];
   expect(await gateway('quarantine list')).toBe(0);
   expect(written).toBe('Nothing is in the quarantine.\n');
@@ -523,7 +523,7 @@ test('lists the quarantined files of the host', async () => {
   expect(written).toMatch(/b\.segment +7 +2026-11-20T10:00:00\S* +unreadable/);
 });
 
-test('shows what is wrong and how much work is waiting', async () => {
+test("`status` prints why the gateway isn't ready and how much work is waiting", async () => {
   expect(await gateway('status')).toBe(0);
   expect(written).toBe('Version 1.2.3 is ready.\n- durable work is paused\n\noutbox due          2\nprompts to convert  7\n');
   notReady = ['the process is stopping'];
@@ -534,7 +534,7 @@ test('shows what is wrong and how much work is waiting', async () => {
   );
 });
 
-test('lists and releases the leases of a dead process', async () => {
+test('lists and releases the quota leases of a dead process', async () => {
   const process = '01936b1e-0000-7000-8000-00000000dead';
   expect(await gateway('leases list')).toBe(0);
   expect(written).toBe('No process holds a lease.\n');

@@ -33,7 +33,7 @@ function settingOf(...keys: readonly Uint8Array[]): string {
   return keys.map((key) => Buffer.from(key).toString('base64')).join(',');
 }
 
-describe('runs with several keys', () => {
+describe('Temporal payloads encrypted with several keys', () => {
   const shared = sharedTemporal();
   const clients: Temporal[] = [];
 
@@ -83,7 +83,7 @@ describe('runs with several keys', () => {
     });
   }
 
-  test('refuses to remove a key that is in use', async () => {
+  test('refuses to remove a payload key that workflow runs still need', async () => {
     expect(await payloadKey(['check', '--json'], environment(newKey, oldKey))).toBe(1);
     const report = JSON.parse(written);
     expect(report).toMatchObject({ runs: 6, schedules: 1 });
@@ -119,13 +119,13 @@ describe('runs with several keys', () => {
     expect(errors).toContain(oldId);
   });
 
-  test('prints one line for a missing namespace on check', async () => {
+  test("`payload-key check` prints a one-line error if the namespace doesn't exist", async () => {
     expect(await payloadKey(['check'], { ...environment(newKey), TEMPORAL_NAMESPACE: 'absent' })).toBe(1);
     expect(errors).toMatch(/^gateway: cannot read from Temporal at \S+: .*absent.*\n$/);
   });
 });
 
-test('puts a new key first on rotate --promote', async () => {
+test('`payload-key rotate --promote` makes the new key the first one', async () => {
   expect(await payloadKey(['rotate'], { TEMPORAL_PAYLOAD_KEY: settingOf(oldKey) })).toBe(0);
   const [, appended = ''] = /^TEMPORAL_PAYLOAD_KEY=(\S+)\n$/.exec(written) ?? [];
   const [first, added = '', ...more] = appended.split(',');
@@ -143,20 +143,20 @@ test('puts a new key first on rotate --promote', async () => {
   expect(errors).toBe('gateway: TEMPORAL_PAYLOAD_KEY already has 2 keys; finish that rotation with rotate --promote and rotate --remove\n');
 });
 
-test('prints the first key on rotate', async () => {
+test('`payload-key rotate` generates the first key if there is none', async () => {
   expect(await payloadKey(['rotate'], {})).toBe(0);
   expect(written).toMatch(/^TEMPORAL_PAYLOAD_KEY=[A-Za-z0-9+/]{43}=\n$/);
   expect(await payloadKey(['rotate', '--promote'], {})).toBe(1);
 });
 
-test('prints one line for a missing Temporal server on check', async () => {
+test("`payload-key check` prints a one-line error if Temporal isn't configured or reachable", async () => {
   expect(await payloadKey(['check'], { GATEWAY_DATA_DIR: '/nonexistent' })).toBe(1);
   expect(errors).toMatch(/^gateway: no Temporal: set TEMPORAL_ADDRESS.*\n$/);
   expect(await payloadKey(['check'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toBe(1);
   expect(errors).toMatch(/^gateway: cannot read from Temporal at 127\.0\.0\.1:1: .*\n$/);
 });
 
-test('reports all mistakes in the command line and the settings together', async () => {
+test('reports all invalid `payload-key` options and settings together', async () => {
   const error: unknown = await payloadKey(['check', 'x', '--promote', '--remove'], { TEMPORAL_PAYLOAD_KEY: 'short' }).then(
     () => null,
     (reason: unknown) => reason,

@@ -33,7 +33,7 @@ describe('usage reprice', () => {
   const lent = shareGateway({ database: 'any' });
   const window = () => ['--from', new Date(Date.now() - hourMs).toISOString(), '--to', new Date(Date.now() + hourMs).toISOString()];
 
-  test('unblocks a key after a wrong price has been corrected', async () => {
+  test('a key can be used again after a wrong price was corrected and its calls repriced', async () => {
     const { url, admin, withProject, database: store, app } = lent();
     const { call: callFreely, project: slug } = await withProject('typo');
     const setPrice = (input: number) => admin('PUT', '/provision/catalog', { models: { 'one/typo': { input, output: input } } });
@@ -85,7 +85,7 @@ describe('usage reprice', () => {
     expect(audit).toMatchObject([{ outcome: 'ok', project_id: null, detail: { models: ['one/typo'] } }]);
   });
 
-  test('charges calls of unknown cost at the price that applied when they started', async () => {
+  test('prices calls of unknown cost with the price that applied when they started', async () => {
     const { url, withProject, database: store } = lent();
     const projects = [await withProject('first'), await withProject('second')];
     for (const { call } of projects) await (await call('/v1/chat/completions', chat('two/echo'))).text();
@@ -110,10 +110,10 @@ describe('usage reprice', () => {
   });
 });
 
-describe('usage reprice of models priced per image, character or search', () => {
+describe('`usage reprice` for models priced per image, character or search', () => {
   const lent = shareGateway({ database: 'any' });
 
-  test('recalculates costs at the new price', async () => {
+  test('recalculates the cost of image, speech and rerank calls with new prices', async () => {
     const { url, admin, withProject } = lent();
     const { call, project } = await withProject('units');
     const setPrices = async (factor: number): Promise<void> => {
@@ -162,7 +162,7 @@ describe('usage reprice of models priced per image, character or search', () => 
   });
 });
 
-describe('usage reprice with invalid arguments', () => {
+describe('`usage reprice` with invalid arguments', () => {
   const lent = shareGateway({ database: 'any' });
 
   test.each([
@@ -184,14 +184,14 @@ describe('usage reprice with invalid arguments', () => {
     expect(errors.trimEnd()).not.toContain('\n');
   });
 
-  test('changes nothing for a window without calls', async () => {
+  test('changes no costs if the window contains no calls', async () => {
     expect((await run(lent().url, 'usage', 'reprice', '--help')).written).toMatch(/--prices dated [\s\S]*--prices now /);
     const { status, written } = await run(lent().url, 'usage', 'reprice', '--from', '2020-01-01', '--to', '2020-02-01');
     expect(status).toBe(0);
     expect(written).toMatch(/^calls in the window +0$/m);
   });
 
-  test('returns 401 without the admin token', async () => {
+  test('repricing calls returns 401 without the admin token', async () => {
     const { url, key, admin } = lent();
     const response = await fetch(`${url}/provision/usage/reprice`, { method: 'POST', headers: { authorization: `Bearer ${key}` } });
     expect(response.status).toBe(401);

@@ -46,7 +46,7 @@ test('lists every known vendor', async () => {
 });
 
 describe('gateway vendors add', () => {
-  test('creates gateway.yaml from the answers', async () => {
+  test('`vendors add` creates gateway.yaml from the answers', async () => {
     const { written, questions } = await run(['add', 'azure-openai'], { 'Name of the resource': 'acme', Model: 'gpt-4o' });
     expect(questions).toEqual([
       'Name of the provider',
@@ -69,7 +69,7 @@ tiers:
     expect(load({ AZURE_OPENAI_API_KEY: 'k' })).toMatchObject({ providers: { 'azure-openai': { apiKey: 'k', responses: 'native' } } });
   });
 
-  test('leaves the rest of the file unchanged', async () => {
+  test('adding a vendor leaves the rest of gateway.yaml unchanged', async () => {
     const before = `# the head\r
 providers:   # ours
     own: { base_url: "https://own.test/v1", dialect: chat, api_key: "\${EXISTING}" }   # keep   this
@@ -92,7 +92,7 @@ tiers: { standard: [own/m] }
     expect(Object.keys(load({ GROQ: 'k' }).providers)).toEqual(['own', 'other', 'fast']);
   });
 
-  test('takes all values from options', async () => {
+  test('asks no questions if every value is given as an option', async () => {
     const args = [
       'add',
       'claude-on-aws',
@@ -114,7 +114,7 @@ tiers: { standard: [own/m] }
     });
   });
 
-  test('writes the credentials file and the deployment names', async () => {
+  test('writes the credentials file and deployment names to gateway.yaml', async () => {
     const set = ['--set', 'project=acme-1', '--set', 'location=europe-west1', '--model', '-'];
     await run(['add', 'vertex-claude', '--name', 'vertex', '--credentials-file', '/keys/google.json', ...set]);
     const names = ['--model-name', 'gpt-4o=deployed', '--model-name', 'gpt-5=other'];
@@ -125,7 +125,7 @@ tiers: { standard: [own/m] }
     });
   });
 
-  test("gives up after three answers that it can't use", async () => {
+  test('gives up after three invalid answers to the same question', async () => {
     const answers = ['Ohio', 'us east', 'us-east-1'];
     const errors: string[] = [];
     const output = { write: () => undefined, writeError: (text: string) => void errors.push(text) };
@@ -137,7 +137,7 @@ tiers: { standard: [own/m] }
     await expect(again).rejects.toThrow('"Ohio" is not like us-east-1');
   });
 
-  test('prints the block without changing the file', async () => {
+  test("`vendors add --print` prints the provider's YAML without writing gateway.yaml", async () => {
     const { written } = await run(['add', 'ollama', '--print']);
     expect([written, existsSync(file)]).toEqual(['providers:\n  ollama:\n    vendor: ollama\n', false]);
   });
