@@ -92,8 +92,8 @@ function convert(path: '/decode' | '/encode', payloads: unknown, headers: Readon
   return send(path, { method: 'POST', headers: given, body: typeof payloads === 'string' ? payloads : JSON.stringify({ payloads }) });
 }
 
-describe('a request of the Temporal UI', () => {
-  test('decodes payloads and failures if the user is signed in', async () => {
+describe('requests from the Temporal UI', () => {
+  test('decrypts Temporal payloads and failures for a signed-in user', async () => {
     const plain = { metadata: { encoding: 'anNvbi9wbGFpbg==', other: 'eA==' }, data: 'MQ==' };
     const failure = { message: 'the vendor said something', stack_trace: '' };
     const encrypted = [await encode(planted, [key]), plain, await encode(failure, [key], { 'gateway-failure': Uint8Array.of(1) })];
@@ -107,7 +107,7 @@ describe('a request of the Temporal UI', () => {
     expect(response.headers.get('vary')).toContain('origin');
   });
 
-  test('encrypts payloads with the first key', async () => {
+  test('encrypts new payloads with the first configured key', async () => {
     const cookie = await sessionCookie();
     const encoded = await payloadsOf(await convert('/encode', [await encode(planted, [])], { cookie }));
     expect(JSON.stringify(encoded)).not.toContain(Buffer.from(JSON.stringify(planted)).toString('base64'));
@@ -129,7 +129,7 @@ describe('a request of the Temporal UI', () => {
     expect(body).not.toContain('private');
   });
 
-  test("explains why a payload can't be decrypted", async () => {
+  test("replaces a payload that can't be decrypted with the reason", async () => {
     const known = { ...(await encode(planted, [key])) };
     const damaged = { ...(await encode(planted, [key])), data: randomBytes(64).toString('base64') };
     const unknown = await encode(planted, [randomBytes(32)]);
@@ -142,7 +142,7 @@ describe('a request of the Temporal UI', () => {
     ]);
   });
 
-  test('returns 401 with the address of the sign-in page without a session', async () => {
+  test('returns 401 and the address of the sign-in page if there is no session', async () => {
     const payloads = [await encode(planted, [key])];
     const anonymous = await convert('/decode', payloads);
     expect(anonymous.status).toBe(401);
@@ -167,7 +167,7 @@ describe('a request of the Temporal UI', () => {
     ['http://127.0.0.1:8233.example.com'],
     ['http://localhost:8233'],
     ['null'],
-  ])('returns 403 to a page on another origin, %s, even with a session', async (origin) => {
+  ])('returns 403 to pages from origin %s, even with a valid session', async (origin) => {
     const response = await convert('/decode', [], { cookie: await sessionCookie(), origin });
     expect(response.status).toBe(403);
     const preflight = await send('/decode', { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST' } });
@@ -178,7 +178,7 @@ describe('a request of the Temporal UI', () => {
     }
   });
 
-  test('returns 401 for a session without an origin', async () => {
+  test('returns 401 if a request with a session cookie has no Origin header', async () => {
     const response = await send('/decode', {
       method: 'POST',
       headers: { 'content-type': 'application/json', cookie: await sessionCookie() },
@@ -187,7 +187,7 @@ describe('a request of the Temporal UI', () => {
     expect(response.status).toBe(401);
   });
 
-  test("allows the UI's headers in a preflight response", async () => {
+  test('allows the headers of the Temporal UI in CORS preflight responses', async () => {
     const headers = {
       origin: uiOrigin,
       'access-control-request-method': 'POST',
@@ -213,7 +213,7 @@ describe('a request of the Temporal UI', () => {
     expect((await errorOf(response)).message).not.toBe('');
   });
 
-  test("drops the connection if the body doesn't end", async () => {
+  test('the codec server closes the connection if a request body never ends', async () => {
     const headers = { 'content-type': 'application/json', origin: uiOrigin, cookie: await sessionCookie() };
     const post = request(`${ownOrigin()}/decode`, { method: 'POST', headers });
     const endless = Readable.from(repeat(Buffer.alloc(64 * 1024, ' ')), { objectMode: false, highWaterMark: 1 });
@@ -221,12 +221,12 @@ describe('a request of the Temporal UI', () => {
     expect(post.socket?.bytesWritten).toBeGreaterThan(8 * 1024 * 1024);
   });
 
-  test("returns 415 if the body isn't sent as JSON", async () => {
+  test("returns 415 if the content type isn't JSON", async () => {
     expect((await convert('/decode', [], { cookie: await sessionCookie(), 'content-type': 'text/plain' })).status).toBe(415);
   });
 });
 
-test('requires the admin token from the Temporal CLI', async () => {
+test('accepts requests from the Temporal CLI only with the admin token', async () => {
   const post = (token: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> => {
     const given = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...headers };
     return send('/decode', { method: 'POST', headers: given, body: '{"payloads":[]}' });
@@ -239,20 +239,20 @@ test('requires the admin token from the Temporal CLI', async () => {
 });
 
 describe('the sign-in page', () => {
-  test('sends headers that prevent framing, caching and scripts', async () => {
+  test('the sign-in page sends headers that prevent framing, caching and scripts', async () => {
     const { headers } = await send('/');
     expect(headers.get('content-security-policy')).toMatch(/default-src 'none'.*form-action 'self'.*frame-ancestors 'none'/);
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test("redirects other host names to the UI's host name", async () => {
+  test('redirects to the host name that the Temporal UI uses, so that cookies work', async () => {
     const response = await fetch(`http://localhost:${server.port}/`, { redirect: 'manual' });
     expect(response.status).toBe(303);
     expect(response.headers.get('location')).toBe(`${ownOrigin()}/`);
   });
 
-  test('sets an HttpOnly cookie that is Lax on localhost', async () => {
+  test('sets an HttpOnly, SameSite=Lax session cookie on localhost', async () => {
     const { status, headers } = await signIn(adminToken);
     expect(status).toBe(303);
     expect(headers.get('set-cookie')).toMatch(/^gateway-codec=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=28800$/);
@@ -260,7 +260,7 @@ describe('the sign-in page', () => {
     expect(await page.text()).toContain('You are signed in until 2026-11-22T18:00:00Z');
   });
 
-  test('sets a __Host- cookie if the public URL uses https', async () => {
+  test('sets a __Host- session cookie if the public URL uses https', async () => {
     await server.close();
     server = await start({ publicUrl: 'https://codec.example.com' });
     const { status, headers } = await signIn(adminToken, server.url);
@@ -269,7 +269,7 @@ describe('the sign-in page', () => {
     expect((await signIn(adminToken, ownOrigin())).status).toBe(403);
   });
 
-  test('returns 401 for a wrong token and 429 after ten wrong ones', async () => {
+  test('returns 401 for a wrong admin token and 429 after ten wrong attempts', async () => {
     for (let attempt = 1; attempt <= 10; attempt += 1) expect((await signIn(`wrong-${attempt}`)).status).toBe(401);
     const limited = await signIn('wrong-11');
     expect(limited.status).toBe(429);
@@ -280,7 +280,7 @@ describe('the sign-in page', () => {
     expect((await signIn('wrong-12')).status).toBe(401);
   });
 
-  test('returns 403 for a form from another page', async () => {
+  test('returns 403 if the sign-in form is submitted from another origin', async () => {
     for (const origin of [uiOrigin, 'https://evil.example', 'null']) {
       const response = await signIn(adminToken, origin);
       expect(response.status).toBe(403);
@@ -289,7 +289,7 @@ describe('the sign-in page', () => {
   });
 });
 
-test('logs neither tokens nor payloads', async () => {
+test('the codec server logs neither tokens nor payloads', async () => {
   await signIn('a-wrong-token');
   await convert('/decode', [await encode(planted, [key])], { cookie: await sessionCookie() });
   expect(lines.map(({ message }) => message)).toEqual(['codec server sign-in rejected', 'codec server sign-in']);

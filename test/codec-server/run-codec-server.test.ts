@@ -15,7 +15,7 @@ async function errorsOf(args: readonly string[], environment: Readonly<Record<st
   return error instanceof ConfigError ? error.errors : [];
 }
 
-test('needs no other options for a UI on this machine', async () => {
+test('needs only --ui-origin for a Temporal UI on the same machine', async () => {
   expect(await readCodecServerSettings(['--ui-origin', 'http://localhost:8233', '--ui-origin', 'http://127.0.0.1:8233/'], env)).toEqual({
     host: '127.0.0.1',
     port: 8234,
@@ -28,7 +28,7 @@ test('needs no other options for a UI on this machine', async () => {
   });
 });
 
-test('reports all mistakes at once', async () => {
+test('reports all invalid options and variables of the codec server together', async () => {
   const args = ['--port', '80x', '--ui-origin', 'localhost:8233', '--ui-origin', 'https://temporal.example.com'];
   const errors = await errorsOf(args, { GATEWAY_CONFIG: '/nonexistent', GATEWAY_DATA_DIR: '/nonexistent', LOG_LEVEL: 'loud' });
   expect(errors.map((error) => error.split(':', 1)[0])).toEqual([
@@ -55,7 +55,7 @@ test.each([
   expect(await errorsOf(args)).toEqual([expect.stringMatching(expected)]);
 });
 
-test('prints its address in one line and stops on request', async () => {
+test('the codec server prints its address in one line and shuts down when asked', async () => {
   const stop = new AbortController();
   let written = '';
   const write = (text: string): void => {

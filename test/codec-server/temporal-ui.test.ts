@@ -56,7 +56,7 @@ async function untilShown(page: Page, text: string | RegExp): Promise<void> {
   await page.getByText(text).first().waitFor();
 }
 
-test('shows the decoded input in the UI after sign-in and an error before', async () => {
+test('the Temporal UI shows an error until the user signs in, then the decrypted workflow input', async () => {
   const context = await browser().newContext();
   try {
     // This is what "Use my browser setting" in the UI's codec server settings stores.
@@ -91,7 +91,7 @@ test('shows the decoded input in the UI after sign-in and an error before', asyn
   }
 });
 
-test('lets the Temporal CLI decode a run and send an encrypted signal', async () => {
+test('the Temporal CLI can decrypt a workflow run and send an encrypted signal', async () => {
   const { server } = shared();
   const program = await ensureTemporal();
   const options = ['--address', server.address, '--namespace', server.namespace, '--workflow-id', workflowId];
