@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { cacheDirectory } from '../../src/config/cache-directory.ts';
 import { parseEnvironment } from '../../src/config/environment.ts';
 
-test('configures the embedded service if the environment is empty', () => {
+test('uses the embedded database and default settings if no variables are set', () => {
   expect(parseEnvironment({})).toEqual({
     errors: [],
     settings: {
@@ -40,7 +40,7 @@ test('configures the embedded service if the environment is empty', () => {
   });
 });
 
-test('reports all invalid variables together without their values', () => {
+test('reports all invalid environment variables together, without their values', () => {
   const { errors } = parseEnvironment({
     PORT: '80x',
     LOG_LEVEL: 'loud',
@@ -70,7 +70,7 @@ test('reports all invalid variables together without their values', () => {
   expect(errors.join()).not.toMatch(/hunter2|short/);
 });
 
-test('requires a database server for serve and worker', () => {
+test('`gateway serve` and `gateway worker` require DATABASE_URL', () => {
   expect(parseEnvironment({ GATEWAY_API_PROCESSES: '2' }).errors).toEqual([
     expect.stringContaining('GATEWAY_API_PROCESSES: more than 1 needs DATABASE_URL'),
   ]);
@@ -90,7 +90,7 @@ test('requires a database server for serve and worker', () => {
   expect(parseEnvironment(env, 'migrate').errors).toEqual([]);
 });
 
-test('still reads GATEWAY_WORKERS', () => {
+test('still accepts GATEWAY_WORKERS as the old name of GATEWAY_API_PROCESSES', () => {
   const parse = (env: Record<string, string>) => parseEnvironment({ DATABASE_URL: 'postgres://gateway@db/gateway', ...env });
   expect(parse({ GATEWAY_WORKERS: '3' })).toMatchObject({ settings: { server: { apiProcesses: 3 } }, errors: [] });
   expect(parse({ GATEWAY_WORKERS: '3', GATEWAY_API_PROCESSES: '3' })).toMatchObject({
@@ -103,7 +103,7 @@ test('still reads GATEWAY_WORKERS', () => {
   expect(parse({ GATEWAY_WORKERS: '0' }).errors).toEqual([expect.stringMatching(/^GATEWAY_WORKERS: must be/)]);
 });
 
-test('accepts Temporal as off, external or a dev server', () => {
+test('supports no Temporal, an external Temporal server or the development server', () => {
   const temporalOf = (env: Record<string, string>) => parseEnvironment(env).settings.temporal;
   expect(temporalOf({ GATEWAY_TEMPORAL: 'off', TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({ mode: 'off', address: null });
   expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({
@@ -131,7 +131,7 @@ test('requires TEMPORAL_UI_URL to be an http address', () => {
     expect(uiUrlOf(url)).toEqual(['TEMPORAL_UI_URL: must be an address like https://temporal.example.com, without a query']);
 });
 
-test('accepts several keys in TEMPORAL_PAYLOAD_KEY', () => {
+test('accepts a comma-separated list of keys in TEMPORAL_PAYLOAD_KEY', () => {
   const key = Buffer.alloc(32, 7).toString('base64');
   const other = Buffer.alloc(32, 8).toString('base64');
   expect(parseEnvironment({ TEMPORAL_PAYLOAD_KEY: key }).settings.temporal.payloadKeys).toEqual([key]);
@@ -144,7 +144,7 @@ test('accepts several keys in TEMPORAL_PAYLOAD_KEY', () => {
   }
 });
 
-test('configures traces from the standard OTLP variables', () => {
+test('configures tracing from the standard OTLP environment variables', () => {
   const tracingOf = (env: Record<string, string>) => parseEnvironment(env);
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/' };
   expect(tracingOf(endpoint).settings.tracing).toEqual({
@@ -198,7 +198,7 @@ test('configures traces from the standard OTLP variables', () => {
   ]);
 });
 
-test('puts the cache in XDG_CACHE_HOME if that is an absolute path', () => {
+test('puts the cache directory in XDG_CACHE_HOME if it is an absolute path', () => {
   expect(cacheDirectory({ XDG_CACHE_HOME: '/var/cache' })).toBe('/var/cache/model-gateway');
   for (const ignored of [{}, { XDG_CACHE_HOME: 'cache' }]) expect(cacheDirectory(ignored)).toBe(join(homedir(), '.cache', 'model-gateway'));
 });

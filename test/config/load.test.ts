@@ -24,7 +24,7 @@ const minimal = `providers:
 `;
 
 describe('gateway.yaml', () => {
-  test('applies the documented defaults to the example', () => {
+  test('applies the documented defaults to gateway.example.yaml', () => {
     const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
     const config = load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' });
     expect(config.providers.openai).toEqual({
@@ -75,7 +75,7 @@ describe('gateway.yaml', () => {
     });
   });
 
-  test('reports all errors together, each with its line', () => {
+  test('reports all errors in gateway.yaml together with their line numbers', () => {
     const errors = errorsOf(`providers:
   openai:
     base_url: ftp://somewhere
@@ -110,7 +110,7 @@ colour: red
     expect(errors.length).toBe(expected.length);
   });
 
-  test("merges a pool member's own settings with those of its provider", () => {
+  test('merges the settings of a pool member with those of its provider', () => {
     const { pool } = load(`providers:
   pool:
     base_url: https://east.example.com/v1
@@ -149,7 +149,7 @@ colour: red
     ]);
   });
 
-  test("lets a pool member use a cloud identity instead of the provider's key", () => {
+  test("a pool member can use a cloud identity instead of the provider's key", () => {
     const { azure } = load(`providers:
   azure:
     vendor: azure-openai
@@ -165,7 +165,7 @@ colour: red
     ]);
   });
 
-  test('reports an error in a pool only once', () => {
+  test('reports an invalid pool setting once instead of once per member', () => {
     const errors = errorsOf(`providers:
   pool:
     base_url: https://east.example.com/v1
@@ -196,7 +196,7 @@ colour: red
     expect(errors.length).toBe(expected.length);
   });
 
-  test('reports invalid YAML with its line', () => {
+  test('reports invalid YAML with a line number', () => {
     expect(errorsOf('providers: {}\nproviders: {}\n')).toEqual(['gateway.yaml:2:1: Map keys must be unique']);
     for (const [text, location] of [
       ['providers:\n  openai: {base_url: [}\n', '2:23'],
@@ -210,7 +210,7 @@ colour: red
     expect(errorsOf('just text')).toEqual(['gateway.yaml: must be a mapping with keys such as providers']);
   });
 
-  test('keeps variables from changing the structure of the file', () => {
+  test("environment variables can't change the structure of gateway.yaml", () => {
     const text = `providers:\n  a: { base_url: "https://\${HOST_NAME}/v1", api_key: "\${KEY}", dialect: chat }\n`;
     const nasty = 'x"},admin_token:aaaaaaaaaaaaaaaaaaaa#';
     expect(load(text, { HOST_NAME: 'b.example', KEY: nasty }).providers.a).toMatchObject({
@@ -225,7 +225,7 @@ colour: red
     ]);
   });
 
-  test("rejects values that can't be sent in a request", () => {
+  test("rejects URLs and headers that can't be sent in HTTP requests", () => {
     const rowOf = (more: string): readonly string[] => errorsOf(`providers:\n  a: { dialect: chat, ${more} }\n`);
     expect(rowOf('base_url: " https://a/v1"')).toEqual(['gateway.yaml:2 providers.a.base_url: must not begin or end with a space']);
     expect(rowOf('base_url: https://a/v1, headers: { Host: b, transfer-encoding: chunked, x-fine: c }')).toEqual([
@@ -234,13 +234,13 @@ colour: red
     ]);
   });
 
-  test('rejects an alias and reports its line', () => {
+  test('rejects YAML aliases and reports the line number', () => {
     expect(errorsOf('tiers: &t\n  standard: *t\n')).toContain(
       'gateway.yaml:2 tiers.standard: aliases (*t) are not supported; write out the value instead',
     );
   });
 
-  describe('requirements of serve', () => {
+  describe('requirements of `gateway serve`', () => {
     const env = { DATABASE_URL: 'postgres://gateway@db/gateway', GATEWAY_TEMPORAL: 'off' };
     const loadFor = (command: 'start' | 'serve' | 'worker', fileText: string | null): Config =>
       loadConfig({ env, fileText, fileName: 'gateway.yaml', command });
@@ -255,14 +255,14 @@ colour: red
     const needsToken =
       'GATEWAY_ADMIN_TOKEN: is required for gateway serve; use the same token in every process, with at least 16 characters (openssl rand -hex 32)';
 
-    test('requires a provider and an admin token', () => {
+    test('`gateway serve` requires a provider and an admin token', () => {
       expect(serveErrors(null)).toEqual([expect.stringContaining('no providers are configured: add them to gateway.yaml'), needsToken]);
       expect(serveErrors(minimal)).toEqual([needsToken]);
       expect(serveErrors(`${minimal}admin_token: 0123456789abcdef\n`)).toEqual([]);
       expect(loadFor('worker', null).providers).toEqual({});
     });
 
-    test('requires an admin token for start as well', () => {
+    test('`gateway start` requires an admin token if DATABASE_URL is set', () => {
       expect(() => loadFor('start', minimal)).toThrow(needsToken.replace('gateway serve', 'gateway start with DATABASE_URL'));
       expect(() => loadConfig({ env: {}, fileText: minimal, fileName: 'gateway.yaml', command: 'start' })).not.toThrow();
     });
@@ -271,7 +271,7 @@ colour: red
       ['a syntax error', `${minimal}tiers: [\n`, /^gateway\.yaml:4:1: /],
       ['an admin token that is too short', `${minimal}admin_token: short\n`, /^gateway\.yaml:3 admin_token: must have at least 16/],
       ['a list', '- providers\n', /^gateway\.yaml: must be a mapping/],
-    ])('reports %s and no follow-up errors', (_title, text, error) => {
+    ])('reports %s without follow-up errors', (_title, text, error) => {
       expect(serveErrors(text)).toEqual([expect.stringMatching(error)]);
     });
   });
@@ -279,7 +279,7 @@ colour: red
   describe('warnings', () => {
     const warningsOf = (fileText: string): readonly string[] => load(fileText).warnings;
 
-    test('warns once per tier about a model without a price', () => {
+    test('warns about models without a price once per tier', () => {
       expect(
         warningsOf(`${minimal}models:
   openai/priced: { input: 1, output: 2 }
@@ -318,7 +318,7 @@ canaries:
       ]);
     });
 
-    test("doesn't warn about the example or private addresses", () => {
+    test('gives no warnings for gateway.example.yaml or private IP addresses', () => {
       const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
       expect(load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' }).warnings).toEqual([]);
       expect(load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' }).warnings).toEqual([]);
@@ -328,7 +328,7 @@ canaries:
     });
   });
 
-  test('converts prices exactly from decimal text to whole nano-dollars', () => {
+  test('converts decimal prices to nano-dollars without rounding errors', () => {
     const config = load(`${minimal}models:
   openai/exact: { input: 0.1, cached_input: 0.075, output: "0.30", cache_write: 0.1250000004 }
   openai/plain: { input: 3, output: 0.000001 }
@@ -351,7 +351,7 @@ canaries:
     expect(config.models['openai/free']?.price).toMatchObject({ inputNanos: 0n, outputNanos: 0n });
   });
 
-  test('charges more for cache writes than for input on messages by default', () => {
+  test('prices cache writes above input by default for providers with the messages dialect', () => {
     const config = load(`providers: { a: { base_url: https://a/v1, dialect: messages } }
 models:
   a/left: { input: 3, output: 15 }
@@ -383,7 +383,7 @@ models:
     );
   });
 
-  test('requires a canary to belong to a tier', () => {
+  test("rejects a canary whose tier doesn't exist or has other kinds of models", () => {
     const text = (canaries: string) => `providers:
   a: { base_url: https://a/v1, dialect: chat }
 models:
@@ -434,7 +434,7 @@ ${canaries}
     expect(load(`providers:\n  a: { ${row} }\n`).providers.a?.responses).toBe(responses);
   });
 
-  test('returns a deeply frozen result', () => {
+  test('returns a deeply frozen configuration', () => {
     const { providers, models } = load(`${minimal}models: { openai/a: { input: 1, output: 1 } }\n`);
     expect(Object.isFrozen(providers)).toBe(true);
     expect(Object.isFrozen(providers.openai?.auth)).toBe(true);
@@ -443,7 +443,7 @@ ${canaries}
 });
 
 describe('without a providers section', () => {
-  test('configures vendors whose key is in the environment', () => {
+  test('configures every vendor whose API key is set in the environment', () => {
     const config = load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' });
     expect(Object.keys(config.providers)).toEqual(['openai', 'anthropic']);
     expect(config.tiers.standard).toEqual(['openai/gpt-4o-mini', 'openai/gpt-5.4-mini', 'anthropic/claude-haiku-4-5']);
@@ -452,7 +452,7 @@ describe('without a providers section', () => {
     expect(Object.keys(load(null, { ANTHROPIC_API_KEY: 'a' }).providers)).toEqual(['anthropic']);
   });
 
-  test('replaces built-in tiers with those of the same name in the file', () => {
+  test('tiers in gateway.yaml replace built-in tiers of the same name', () => {
     const config = load('tiers: { standard: [openai/gpt-5-mini] }\nmodels: { openai/gpt-4o: { input: 9, output: 9 } }\n', {
       OPENAI_API_KEY: 'o',
     });
@@ -460,7 +460,7 @@ describe('without a providers section', () => {
     expect(config.models['openai/gpt-4o']?.price?.inputNanos).toBe(9_000_000_000n);
   });
 
-  test('serves every text tier with the demo vendor if there is no key', () => {
+  test("serves all text tiers with the demo vendor if no vendor's API key is set", () => {
     const config = load('memory: { idle_minutes: 0.05 }', { GATEWAY_ADMIN_TOKEN: 'x'.repeat(16) });
     expect(config).toMatchObject({ demo: true, providers: {} });
     const demo = demoConfig(config, 'http://127.0.0.1:4000/');
@@ -484,7 +484,7 @@ describe('without a providers section', () => {
   });
 });
 
-test("reports an error if the configured file doesn't exist", () => {
+test("reports an error if the configuration file doesn't exist", () => {
   expect(() => readConfigSource({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
 });
 
@@ -496,7 +496,7 @@ describe('secrets in files', () => {
     return join(folder, name);
   };
 
-  test('reads the value of NAME from the file in NAME_FILE', () => {
+  test('reads the value of a variable NAME from the file that NAME_FILE names', () => {
     const env = {
       GATEWAY_CONFIG: write('gateway.yaml', `providers: { openai: { base_url: https://a/v1, api_key: "\${VENDOR_KEY}", dialect: chat } }`),
       VENDOR_KEY_FILE: write('vendor', 'sk-vendor\n'),
@@ -511,7 +511,7 @@ describe('secrets in files', () => {
     });
   });
 
-  test('reports missing, empty and multi-line secret files together', () => {
+  test('reports missing, empty and multi-line secret files in one error', () => {
     const env = {
       GATEWAY_CONFIG: write('minimal.yaml', `${minimal}colour: red\n`),
       ANTHROPIC_API_KEY_FILE: join(folder, 'absent'),
@@ -543,7 +543,7 @@ describe('secrets in files', () => {
     expect(errors.join()).not.toMatch(/hunter\d/);
   });
 
-  test("doesn't report a variable as missing if its file has a mistake", () => {
+  test("doesn't report a variable as missing if its secret file can't be read", () => {
     const absent = join(folder, 'absent');
     const files = { DATABASE_URL_FILE: absent, GATEWAY_ADMIN_TOKEN_FILE: absent, OPENAI_API_KEY_FILE: absent };
     const errorsOf = (text: string, env: Record<string, string>): readonly string[] => {
@@ -562,13 +562,13 @@ describe('secrets in files', () => {
 });
 
 describe('cors.origins', () => {
-  test('accepts exact origins or *', () => {
+  test('accepts exact origins or * in cors.origins', () => {
     expect(load(minimal).corsOrigins).toEqual([]);
     const origins = ['https://app.example.com', 'http://localhost:3000', '*'];
     expect(load(`${minimal}cors: { origins: ${JSON.stringify(origins)} }\n`).corsOrigins).toEqual(origins);
   });
 
-  test('reports origins that a browser never sends', () => {
+  test('rejects CORS origins that no browser ever sends', () => {
     const wrong = [
       'https://app.example.com/',
       'https://App.example.com',
@@ -591,7 +591,7 @@ describe('sign-in', () => {
     GATEWAY_PUBLIC_URL: 'https://gateway.example.com/',
   };
 
-  test('prefers the environment over the file for sign-in', () => {
+  test('environment variables override the sign-in settings in gateway.yaml', () => {
     expect(load(minimal)).toMatchObject({ publicUrl: null, oidc: null });
     const file = `${minimal}public_url: http://10.0.0.5:8080
 oidc: { issuer: https://old.example.com, client_id: file, client_secret: s3cret, allowed_domains: [Example.com] }
@@ -615,7 +615,7 @@ oidc: { issuer: https://old.example.com, client_id: file, client_secret: s3cret,
     expect(errors.join()).not.toContain('s3cret');
   });
 
-  test('reports a sign-in mistake in the file with its position', () => {
+  test('reports an invalid sign-in setting in gateway.yaml with its line number', () => {
     expect(errorsOf(`${minimal}public_url: gateway\noidc: { client_id: a, colour: red }\n`)).toEqual([
       'gateway.yaml:4 oidc.colour: there is no such setting',
       expect.stringContaining('gateway.yaml:3 public_url: must be an address'),

@@ -18,18 +18,18 @@ test.each([
   ['with a vendor that has no embeddings', load(null, { ANTHROPIC_API_KEY: 'a' })],
   ['with a file without embeddings', load(vendor)],
   ['with the demo vendor', demoConfig(load(null), 'http://127.0.0.1:1')],
-])('serves the embed tier %s at no cost', (_title, config) => {
+])('the local embedder serves the embed tier for free %s', (_title, config) => {
   expect(config.tiers.embed).toEqual([id]);
   expect(config.models[id]).toMatchObject({ kind: 'embeddings', price: { inputNanos: 0n }, maxInputTokens: 512 });
   expect(config.providers.local).toMatchObject({ baseUrl: endpoint.url, apiKey: endpoint.token, serves: ['embeddings'] });
 });
 
-test('adds the local embedder for a tier that names it', () => {
+test('adds the local embedder if a tier names one of its models', () => {
   const config = load(`${vendor}tiers: { embed: [own/e], memory-embed: [${id}] }\n`);
   expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
 });
 
-test('runs the models that the tiers name', () => {
+test('the local embedder runs the models that are named in tiers', () => {
   const multilingual = 'local/multilingual-e5-small-q4';
   const one = load(`${vendor}tiers: { embed: [${multilingual}] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'on' });
   expect([one.localEmbedder.models, one.models[id]]).toEqual([['multilingual-e5-small-q4'], undefined]);
@@ -47,17 +47,17 @@ test.each([
   expect([config.localEmbedder.models, config.providers.local, config.models[id]]).toEqual([[], undefined, undefined]);
 });
 
-test('leaves the tiers unchanged if it is turned on for projects only', () => {
+test("turning the local embedder on doesn't change configured tiers", () => {
   const config = load(`${vendor}tiers: { embed: [own/e] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'on' });
   expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
 });
 
-test('prefers a provider of the same name in the file', () => {
+test('a configured provider named `local` replaces the local embedder', () => {
   const config = load(vendor.replace('own:', 'local:').replace('own/e', 'local/e'), { GATEWAY_LOCAL_EMBEDDER: 'on' });
   expect([config.localEmbedder.models, config.providers.local?.baseUrl]).toEqual([[], 'https://own.example.com/v1']);
 });
 
-test('reports a tier that names the local embedder while it is off', () => {
+test('rejects a tier with a local embedder model if the local embedder is off', () => {
   const mistake = () => load(`${vendor}tiers: { embed: [${id}] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'off' });
   expect(mistake).toThrow(new ConfigError(['gateway.yaml:3 tiers.embed.0: there is no provider local']));
   expect(() => load(vendor, { GATEWAY_LOCAL_EMBEDDER: 'maybe' })).toThrow('GATEWAY_LOCAL_EMBEDDER: must be auto, on, off');

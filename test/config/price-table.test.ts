@@ -13,7 +13,7 @@ function convert(fields: string, entry = 'm', serves?: string[]): unknown {
   return row ?? skipped[0]?.reason;
 }
 
-describe('an entry in the public price table', () => {
+describe('entries in the public price table', () => {
   test.each([
     [
       'chat, with caches and limits',
@@ -105,7 +105,7 @@ describe('an entry in the public price table', () => {
       '"mode": "audio_transcription", "input_cost_per_second": 0.0001, "output_cost_per_second": 0.0001',
       { kind: 'transcriptions', per_second: '0.0001' },
     ],
-  ])('converts %s', (_title, fields, row) => {
+  ])('imports from the price table: %s', (_title, fields, row) => {
     expect(convert(fields)).toEqual(row);
     expect(parseImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', vendor: null })).errors).toEqual([]);
   });
@@ -121,7 +121,7 @@ describe('an entry in the public price table', () => {
     expect(convert(abilities === '' ? priced : `${priced}, ${abilities}`, 'm', ['messages'])).toEqual({ ...row, ...price });
   });
 
-  test('prices video per second for a provider that serves it', () => {
+  test('imports prices per second for providers that serve video', () => {
     expect(convert('"mode": "video_generation", "output_cost_per_second": 0.4', 'm', ['video'])).toEqual({
       kind: 'video',
       per_second: '0.4',
@@ -152,7 +152,7 @@ describe('an entry in the public price table', () => {
     ['"mode": "chat", "input_cost_per_token": 1', 'ft:m', 'covers fine-tuned models, whose names are longer'],
     ['"mode": "chat", "input_cost_per_token": 1', 'v/*', 'covers several models'],
     ['"mode": "chat", "input_cost_per_token": 1', 'a b', 'its name contains a character that is not allowed in model ids'],
-  ])('skips %s of %s because it %s', (fields, entry, reason) => {
+  ])('skips the price table entry %s of %s: %s', (fields, entry, reason) => {
     expect(convert(fields, entry)).toBe(reason);
   });
 });
@@ -171,7 +171,7 @@ describe('the public price table', () => {
     'azure/gpt-x': { litellm_provider: 'azure', ...price },
   });
 
-  test("assigns a vendor's entries to each of its providers", () => {
+  test("imports a vendor's price table entries for each of its providers", () => {
     const {
       models,
       skipped,

@@ -41,7 +41,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test("assigns rows to providers by the vendor's address", () => {
+  test("adds the starter catalog of a vendor to providers with the vendor's address", () => {
     const { models } = load(`providers:
   mine: { base_url: https://api.openai.com/v1, dialect: chat }
   vectors: { base_url: https://api.openai.com/v1, dialect: chat, serves: [embeddings] }
@@ -80,7 +80,7 @@ describe('the starter catalog', () => {
   test.each([
     [{ OPENAI_API_KEY: 'k' }, 'openai'],
     [{ ANTHROPIC_API_KEY: 'k' }, 'anthropic'],
-  ])('fills each tier with models that fit its route: %j', (env, provider) => {
+  ])('fills each tier with models of the right kind: %j', (env, provider) => {
     const { models, tiers, imageTiers, speechTiers, transcriptionTiers } = loadConfig({ env, fileText: null, fileName: 'gateway.yaml' });
     const { embed = [], ...chat } = tiers;
     const kindsOf = (chains: Tiers) => [...new Set(Object.values(chains).flat())].map((id) => [id, models[id]?.source, models[id]?.kind]);
@@ -98,7 +98,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test("sends OpenAI's image models only documented fields", () => {
+  test("sends only documented parameters to OpenAI's image models", () => {
     const { models } = load('providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }');
     const images = Object.values(models).filter(({ kind }) => kind === 'images');
     expect(images.length).toBeGreaterThan(3);
@@ -109,7 +109,7 @@ describe('the starter catalog', () => {
     expect(models['openai/gpt-4o-mini-tts']?.takes).toEqual(['speed', 'instructions']);
   });
 
-  test("replaces whole starter rows with the file's rows", () => {
+  test('a model in gateway.yaml replaces the whole entry of the starter catalog', () => {
     const { models } = load(`providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }
 models:
   openai/own: { input: 1, output: 2 }
@@ -123,7 +123,7 @@ models:
     expect(models['openai/gpt-4o-mini']?.source).toBe('starter');
   });
 
-  test("uses the vendor's list prices for tiers and tools that a row omits", () => {
+  test("uses the vendor's list prices for service tiers and tools that a model's entry omits", () => {
     const { models } = load(`providers:
   openai: { base_url: https://api.openai.com/v1, dialect: chat }
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
@@ -168,7 +168,7 @@ models:
     expect([id, models[id]?.imageTokens]).toEqual([id, tokens]);
   });
 
-  test("rejects tier factors and tool prices that aren't amounts", () => {
+  test('rejects invalid service tier factors and tool prices', () => {
     const { errors } = parseImportedRows(
       { 'p/m': { input: '1', output: '1', service_tiers: { priority: '2x' }, per_tool_use: { web_search: '-1' } } },
       () => ({ dialect: 'chat', vendor: null }),
@@ -176,7 +176,7 @@ models:
     expect(errors.map((error) => error.split(':')[0])).toEqual(['models.p/m.service_tiers.priority', 'models.p/m.per_tool_use.web_search']);
   });
 
-  test("uses the vendor's list for fields that a row omits", () => {
+  test("uses the vendor's defaults for capabilities and limits that a model's entry omits", () => {
     const { models } = load(`providers:
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
   proxy: { base_url: http://127.0.0.1:4000/v1, dialect: messages }
@@ -196,7 +196,7 @@ models:
     expect([rows['openai/gpt-4o']?.traits, rows['openai/gpt-5']?.traits]).toEqual([{ reasons: false }, { reasons: false }]);
   });
 
-  test('charges a long call the price for long calls', () => {
+  test("charges long prompts at the vendor's long-prompt price", () => {
     const { models } = load('providers: { a: { base_url: https://api.anthropic.com/v1, dialect: messages } }');
     const row = models['a/claude-haiku-5-5'];
     const price = row ? toPrice(row) : null;
@@ -209,7 +209,7 @@ models:
 describe('imported rows', () => {
   const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, vendor: 'anthropic' } : null);
 
-  test('parses imported rows exactly like rows in the file', () => {
+  test('parses imported catalog entries like entries in gateway.yaml', () => {
     const { rows, errors } = parseImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
     expect(errors).toEqual([]);
     expect(rows['a/b/c']).toMatchObject({
@@ -220,7 +220,7 @@ describe('imported rows', () => {
     });
   });
 
-  test('reports all errors in imported rows and keeps the valid ones', () => {
+  test('reports all errors in imported catalog entries and keeps the valid ones', () => {
     const { rows, errors } = parseImportedRows(
       {
         'a/good': { per_search: '0.002' },

@@ -22,25 +22,25 @@ function rowOf(vendor: VendorDescription): object {
 }
 
 describe.each(knownVendors.map((vendor) => [vendor.name, vendor] as const))('the description of %s', (_name, vendor) => {
-  test('has a valid example for each parameter', () => {
+  test('describes each vendor parameter with a valid example', () => {
     const texts = [vendor.baseUrl, ...Object.values(vendor.headers ?? {})].join(' ');
     const used = [...texts.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     expect([...new Set(used)].toSorted()).toEqual(Object.keys(vendor.parameters ?? {}).toSorted());
     for (const { pattern, example } of Object.values(vendor.parameters ?? {})) expect(example).toMatch(pattern);
   });
 
-  test('makes a valid provider of the vendor', () => {
+  test("creates a valid provider from the vendor's description", () => {
     const provider = load(rowOf(vendor));
     expect(provider).toMatchObject({ vendor: vendor.name, dialect: vendor.dialect });
   });
 
-  test('finds the vendor by its address', () => {
+  test('recognizes the vendor by its base URL', () => {
     if (vendor.hosts.length === 0) return;
     expect(findVendorByAddress(fillIn(vendor.baseUrl, vendor))?.name).toBe(vendor.name);
   });
 });
 
-test('gives every vendor a unique name', () => {
+test('every known vendor has a unique name', () => {
   const names = knownVendors.map(({ name }) => name);
   expect(names).toEqual([...new Set(names)]);
 });
@@ -71,7 +71,7 @@ test.each([
   [{ vendor: 'elevenlabs', speech: { body: { model_id: 'v2' } } }, { speech: { textField: 'text', body: { model_id: 'v2' } } }],
   [{ vendor: 'deepgram' }, { speechShape: 'voice', speech: { voiceIn: 'query', path: '/speak' } }],
   [{ vendor: 'deepgram', speech: { path: '/say' } }, { speech: { voiceIn: 'query', path: '/say' } }],
-])('takes the media formats of %j from its description', (row, expected) => {
+])('uses the media formats from the vendor description for %j', (row, expected) => {
   expect(load(row)).toMatchObject(expected);
 });
 
@@ -120,7 +120,7 @@ describe('vendor addresses', () => {
 });
 
 describe('a provider row', () => {
-  test("needs only the vendor's name if its address is fixed", () => {
+  test("a provider needs only the vendor's name if the vendor has a fixed address", () => {
     expect(load({ vendor: 'groq', api_key: 'k' })).toMatchObject({
       baseUrl: 'https://api.groq.com/openai/v1',
       dialect: 'chat',
@@ -128,7 +128,7 @@ describe('a provider row', () => {
     });
   });
 
-  test('overrides the description of its vendor', () => {
+  test('settings of a provider override the description of its vendor', () => {
     const row = {
       ...{ vendor: 'azure-openai-deployments', base_url: 'https://acme.openai.azure.com/openai' },
       ...{ auth: { header: 'authorization', scheme: 'Bearer' }, serves: ['chat'] },
@@ -141,7 +141,7 @@ describe('a provider row', () => {
     });
   });
 
-  test('uses nothing from the description if it has a different dialect', () => {
+  test('ignores the vendor description if the provider uses a different dialect', () => {
     const row = { vendor: 'openrouter', dialect: 'messages', base_url: 'https://openrouter.ai/api/v1' };
     expect(load(row)).toMatchObject({ auth: { header: 'x-api-key' }, requests: { takesReasoning: 'none' } });
   });
@@ -177,7 +177,7 @@ describe('cloud identities', () => {
   const vertex = { base_url: 'https://aiplatform.googleapis.com/v1/projects/p/locations/global/endpoints/openapi' };
 
   test.each(knownVendors.filter(({ identity }) => identity).map((vendor) => [vendor.name, vendor] as const))(
-    'needs only the type for a cloud identity of %s',
+    'a cloud identity for %s needs only its type',
     (_name, vendor) => {
       const { identity, apiKey } = load({ ...rowOf(vendor), auth: { type: vendor.identity?.type } });
       expect([identity, apiKey]).toEqual([expect.objectContaining({ ...vendor.identity }), null]);
