@@ -45,7 +45,7 @@ async function entriesOf(person: SignedIn, page: string): Promise<Entry[]> {
   });
 }
 
-test('describes every action of the console, the API and MCP in a sentence', async () => {
+test('the audit log describes every console, API and MCP action in a sentence', async () => {
   const ofConsole = registeredRoutes.flatMap((route) => (route.method === 'post' && route.action !== null ? [route.action] : []));
   const folder = new URL('../../src/http/routes/provision/', import.meta.url);
   const files = (await readdir(folder)).filter((name) => name.endsWith('-routes.ts'));
@@ -60,7 +60,7 @@ test('describes every action of the console, the API and MCP in a sentence', asy
   expect([...all].filter((action) => !describedActions.includes(action))).toEqual([]);
 });
 
-test('says who issued, changed and revoked a key', async () => {
+test('the audit log says who issued, changed and revoked a key', async () => {
   const issued = await (await owner.post(`${path}/keys`, { name: 'Shop <b>' })).text();
   const prefix = /sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1] ?? '';
   const read = hiddenValue(await (await owner.get(`${path}/keys/${prefix}/edit`)).text(), 'read');
@@ -78,7 +78,7 @@ test('says who issued, changed and revoked a key', async () => {
   expect(revoked?.sentence).not.toContain(prefix);
 });
 
-test('names the people in an entry even after they have left', async () => {
+test('audit log entries still name people who have left the project', async () => {
   const person = await signIn(gateway(), 'member', 'Petra');
   await owner.post(`${path}/members/${person.personId}/role`, { role: 'owner' });
   await owner.post(`${path}/members/${person.personId}/remove`);
@@ -94,7 +94,7 @@ test('names the people in an entry even after they have left', async () => {
   expect(later?.sentence).toBe('Olga removed a person whose account no longer exists, who was an owner, from the project.');
 });
 
-test("doesn't reveal to an owner whose account an id belongs to", async () => {
+test("the audit log doesn't tell project owners the names of people from outside the project", async () => {
   const stranger = await signIn(gateway(), 'stranger', 'Stella');
   for (const action of ['role', 'remove', 'sign-in-link'])
     expect((await owner.post(`${path}/members/${stranger.personId}/${action}`, { role: 'owner' })).status).toBe(404);
@@ -104,7 +104,7 @@ test("doesn't reveal to an owner whose account an id belongs to", async () => {
   expect((await entriesOf(admin, '/console/admin/audit'))[0]?.sentence).toContain('Stella');
 });
 
-test('says who deleted a memory and links to it', async () => {
+test('the audit log says who removed a memory and links to it', async () => {
   const written = await owner.post(`${path}/memory`, { text: 'Ann drinks tea', kind: 'fact', importance: '3', subject: 'ann' });
   const memory = written.headers.get('location') ?? '';
   await owner.post(`${memory}/remove`);
@@ -119,7 +119,7 @@ test('says who deleted a memory and links to it', async () => {
   expect(await read()).toMatchObject({ sentence: 'Olga removed a memory that is no longer stored.', links: [expect.any(String)] });
 });
 
-test('names a corrected memory by its old and its new text', async () => {
+test('the audit log shows the old and new text of a corrected memory', async () => {
   const text = `Bob works in ${'Oslo and '.repeat(20)}Rome`;
   const written = await owner.post(`${path}/memory`, { text, kind: 'fact', importance: '3' });
   const old = written.headers.get('location') ?? '';
@@ -131,7 +131,7 @@ test('names a corrected memory by its old and its new text', async () => {
   expect(page).toMatch(/Corrected by Olga ?, 20\d\d-[^.]*\. See what took its place/);
 });
 
-test("doesn't show the text of another project's memory", async () => {
+test("the audit log doesn't show the text of another project's memory", async () => {
   const elsewhere = await gateway().withProject('elsewhere');
   const other = await signIn(elsewhere, 'owner', 'Otto');
   const written = await other.post('/console/p/elsewhere/memory', { text: 'Secret plan', kind: 'fact', importance: '3' });
@@ -144,14 +144,14 @@ test("doesn't show the text of another project's memory", async () => {
   );
 });
 
-test('describes changes that were made with the admin token', async () => {
+test('the audit log describes changes that were made with the admin token', async () => {
   await gateway().admin('PUT', '/provision/teams/acme', { monthly_cap: 20 });
   const [entry] = await entriesOf(admin, '/console/admin/audit');
   expect(entry).toMatchObject({ sentence: 'The admin token changed the settings of the project acme.', links: [path] });
   expect(entry?.changes).toEqual(['monthly cap: not set → 20']);
 });
 
-test('quotes the name of an unknown action', async () => {
+test('the audit log shows unknown actions by their internal name', async () => {
   await gateway().database.query(
     `insert into audit_log (at, actor, project_id, action, target, detail)
      select now(), 'admin_token', id, 'future.action', 'thing', '{}' from projects where slug = 'acme'`,

@@ -52,7 +52,7 @@ beforeAll(async () => {
   await gateway().database.transaction((tx) => storeCalls(tx, calls));
 });
 
-test('adds up all projects and compares them with the previous period', async () => {
+test('shows totals over all projects and compares them with the previous period', async () => {
   const response = await (await admin.get(`${page}?range=24h`)).text();
   expect(response).toContain('href="/console/p/beta/overview?range=24h"');
   expect(response).not.toContain('Beta <b>');
@@ -67,7 +67,7 @@ test('adds up all projects and compares them with the previous period', async ()
   expect(text).toMatch(/two\/echo 4 0 \$6\.50 \$2\.00/);
 });
 
-test('shows which provider is failing', async () => {
+test('the deployment overview shows which provider is failing', async () => {
   const text = await textOf(`${page}?range=24h`);
   expect(text).toMatch(/ dead failing 5 of 5 5 5 100% /);
   expect(text).toMatch(/ two healthy 0 of 4 4 0 \$6\.50 \$2\.00/);
@@ -97,7 +97,7 @@ test('shows which provider is failing', async () => {
   expect(await textOf('/console/p/idle/routing')).not.toContain('in 2 projects');
 });
 
-test('exports every project as CSV', async () => {
+test('exports the figures of every project as CSV', async () => {
   const csv = await (await admin.get(`${page}.csv?range=24h`)).text();
   const lines = csv.trim().split('\r\n');
   expect(lines[0]).toBe(
@@ -107,7 +107,7 @@ test('exports every project as CSV', async () => {
   expect(lines).toContain('beta,Beta <b>,4,1,3,0,1,0,2,,');
 });
 
-test('lists the spend of each project', async () => {
+test('the list of projects shows the spend of each project', async () => {
   const text = await textOf('/console/admin/projects');
   expect(text).toMatch(/Acme acme allowed 1 0 \$3\.50 \$0\.00 \$3\.50 of \$4\.00 this month/);
   expect(text).toMatch(/Idle idle allowed 0 0 \$0\.00 \$0\.00 None/);
@@ -115,7 +115,7 @@ test('lists the spend of each project', async () => {
   expect(csv).toMatch(/acme,Acme,true,4,[^,]*,1,0,3\.5,3\.5\r\n/);
 });
 
-test('hides the deployment pages from other roles', async () => {
+test('only deployment admins can open the deployment pages', async () => {
   for (const role of ['owner', 'member', 'stranger'] as const) {
     const person = await signIn(gateway(), role);
     for (const path of [page, `${page}.csv`, '/console/admin/projects'])
@@ -125,7 +125,7 @@ test('hides the deployment pages from other roles', async () => {
   expect(await (await admin.get('/console/account')).text()).toContain('Deployment overview');
 });
 
-test('reports the same figures in the admin API', async () => {
+test('the admin API reports the same usage as the deployment page', async () => {
   const usage = await jsonOf<Record<string, unknown>>(gateway().admin('GET', '/provision/usage'));
   expect(usage).toMatchObject({
     currency: 'USD',

@@ -43,8 +43,8 @@ beforeAll(async () => {
   samples = await storeMemorySamples(database, { projectId, subject: ann, mark: 'x', author: `person:${owner.personId}` });
 });
 
-describe('the page of an end user', () => {
-  test('says how much is stored, and shows the newest of each', async () => {
+describe('the page of a single end user', () => {
+  test('shows how much data is stored about an end user, and the newest items of each kind', async () => {
     await storeCallsOf(ann, 3, { result: { costNanos: 500_000_000 } });
     await storeCallsOf(ann, 1, {
       metadata: { startedAt: Date.UTC(2026, 10, 5) },
@@ -70,7 +70,7 @@ describe('the page of an end user', () => {
     expect(page).not.toContain(`${base}/memory/${removed}"`);
   });
 
-  test('links each figure to the list of what it counts', async () => {
+  test('links each figure about an end user to the list of counted items', async () => {
     const page = (await (await member.get(pathOf(ann))).text()).replaceAll('&amp;', '&');
     const linkOf = (label: string): string => new RegExp(`class="row-link" href="([^"]*)">${label}<`).exec(page)?.[1] ?? '';
     const rowsOf = async (label: string): Promise<number> =>
@@ -81,7 +81,7 @@ describe('the page of an end user', () => {
     expect(await textOf(member.get(linkOf('Spend')))).toContain('End user:');
   });
 
-  test('lets only owners download and erase', async () => {
+  test("lets only project owners download or erase an end user's data", async () => {
     expect(await (await member.get(pathOf(ann))).text()).not.toMatch(/Erase<|Download what is stored/);
     const page = await (await owner.get(pathOf(ann))).text();
     expect(page).toContain(`href="${base}/erase?subject=ann+%26amp%3B`.replace('%26amp%3B', '%26'));
@@ -91,14 +91,14 @@ describe('the page of an end user', () => {
     expect(await exported.text()).toContain('Ann pins this');
   });
 
-  test('counts at most the newest thousand calls', async () => {
+  test('counts at most the newest 1,000 calls of an end user', async () => {
     await storeCallsOf('busy', 1_003, { result: { costNanos: 10_000_000 } });
     const text = await textOf(member.get(pathOf('busy')));
     expect(text).toMatch(/Calls 1,000\+ 0 errors/);
     expect(text).toContain('Spend $10.00 of the newest 1,000 calls');
   });
 
-  test('shows the calls of an end user if only the hash is stored', async () => {
+  test("shows an end user's calls even if only the hash of the id is stored", async () => {
     await storeCallsOf('unnamed', 2);
     const text = await textOf(member.get(hashPathOf('unnamed')));
     expect(text).toContain(`End user ${hashSubjectHex('unnamed').slice(0, 16)}…`);
@@ -118,7 +118,7 @@ describe('the page of an end user', () => {
     expect((await member.get(`${base}/end-users/a%0Ab`)).status).toBe(404);
   });
 
-  test('shows end users who only have ended facts, entities, votes or passages', async () => {
+  test('shows end users who only have outdated facts, entities, ratings or passages', async () => {
     const { database, admin } = gateway();
     await database.query(
       `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, valid_from, valid_to)
@@ -148,7 +148,7 @@ describe('the page of an end user', () => {
     }
   });
 
-  test('shows the right end user even if their id looks like a hash', async () => {
+  test("doesn't confuse an end user whose id looks like a hash with another end user", async () => {
     await storeCallsOf('victim', 1);
     const lookalike = `sha256:${hashSubjectHex('victim')}`;
     expect(await textOf(member.get(pathOf(lookalike)), 404)).toContain(`End user ${lookalike}`);
@@ -157,7 +157,7 @@ describe('the page of an end user', () => {
     expect(await textOf(member.get(hashPathOf('victim')))).toMatch(/the latest ones have no stored text that names it.*Calls 1 /);
   });
 
-  test('shows "0+" with a link if counting stopped early', async () => {
+  test('shows "0+" with a link if there are too many items to count', async () => {
     await gateway().database.query(
       `insert into memory_items (id, project_id, subject, text, kind, importance, origin, author)
        select gen_random_uuid(), $1::uuid, 'many', 'x', 'fact', 3, 'person', 'person:1' from generate_series(1, 10000)`,
@@ -168,7 +168,7 @@ describe('the page of an end user', () => {
     expect(await textOf(member.get(pathOf('many')))).toContain('Closed memories 0+');
   });
 
-  test('finds a page for ids such as `.` and `..`, which browsers would remove from a path', async () => {
+  test('can open end users with the ids `.` and `..`, which browsers remove from paths', async () => {
     for (const subject of ['.', '..']) {
       await write(`About ${subject}`, subject);
       expect(await listed(`?q=${encodeURIComponent(subject)}`)).toContain(`sha256=${hashSubjectHex(subject)}`);
@@ -176,7 +176,7 @@ describe('the page of an end user', () => {
     }
   });
 
-  test('can be opened from calls, memories, conversations and facts', async () => {
+  test('calls, memories, conversations and facts link to their end user', async () => {
     const response = await gateway().call('/v1/chat/completions', {
       ...{ model: 'one/echo', user: 'linked user' },
       messages: [{ role: 'user', content: 'hello' }],
@@ -193,7 +193,7 @@ describe('the page of an end user', () => {
     expect(await (await member.get(call)).text()).toContain(`${hashPathOf('linked user')}"`);
   });
 
-  test('never puts the subject into the log of a failed request', async () => {
+  test("doesn't log the end user's id if the page fails", async () => {
     const { database, logs } = gateway();
     await database.query('alter table memory_facts rename to memory_facts_moved');
     try {
@@ -207,7 +207,7 @@ describe('the page of an end user', () => {
   });
 });
 
-test('the API says how much is stored about an end user', async () => {
+test('the API reports how much data is stored about an end user', async () => {
   await storeCallsOf('api/user', 2, { result: { costNanos: 250_000_000 } });
   await write('Uses the API', 'api/user', true);
   const get = (subject: string) => gateway().admin('GET', `/provision/teams/acme/end-users/${encodeURIComponent(subject)}`);
@@ -223,7 +223,7 @@ test('the API says how much is stored about an end user', async () => {
   expect([(await get('nobody')).status, (await get('x'.repeat(257))).status, (await get('a\nb')).status]).toEqual([404, 400, 400]);
 });
 
-describe('the list of end users', () => {
+describe('the list of all end users', () => {
   beforeAll(async () => {
     const elsewhere = await gateway().withProject('elsewhere');
     const other = await signIn(elsewhere, 'owner');
@@ -233,7 +233,7 @@ describe('the list of end users', () => {
     await write('In capitals', 'LIST-07');
   });
 
-  test('finds end users by the beginning of their id, page by page', async () => {
+  test('searches end users by id prefix, with paging', async () => {
     const first = await listed('?q=list-');
     expect(first).toEqual(Array.from({ length: 50 }, (_, index) => `list-${String(index).padStart(2, '0')}`));
     const page = (await (await member.get(`${base}/end-users?q=list-`)).text()).replaceAll('&amp;', '&');
@@ -245,14 +245,14 @@ describe('the list of end users', () => {
     expect(await textOf(member.get(`${base}/end-users?q=nobody`))).toContain('No end user’s id begins like this');
   });
 
-  test('finds an end user whose id only occurs as a hash in calls', async () => {
+  test('finds an end user whose calls only store a hash of the id', async () => {
     await storeCallsOf('hashed-only', 101);
     expect(await listed('?q=hashed-only')).toEqual(['hashed-only']);
     expect(await textOf(member.get(`${base}/end-users?q=hashed-only`))).toMatch(/ hashed-only 100\+ 0 0 /);
     expect(await listed('?q=hashed')).toEqual([]);
   });
 
-  test('can be searched from every page', async () => {
+  test('end users can be searched from every console page', async () => {
     const locationOf = async (text: string): Promise<string | null> =>
       (await member.get(`${base}/find?${new URLSearchParams({ q: text })}`)).headers.get('location');
     expect(await locationOf('list-07')).toBe(pathOf('list-07'));

@@ -145,19 +145,19 @@ async function findProblems(
   return found;
 }
 
-describe('hostile text without the Content-Security-Policy', () => {
-  test("doesn't run hostile text on any page", async () => {
+describe('injected scripts without the Content-Security-Policy', () => {
+  test("doesn't run scripts injected into stored text on any console page", async () => {
     const paths = pagesOf(planted);
     const mayFail = (path: string): boolean => paths.indexOf(path) >= paths.length - 2 || path.startsWith('/console/sign-in');
     expect(await findProblems(paths, (status, path) => status === 200 || (mayFail(path) && status < 500))).toEqual([]);
   });
 
-  test("doesn't run hostile text on the call pages that show it", async () => {
+  test("doesn't run scripts injected into the prompt or response of a call", async () => {
     const details = planted.callIds.slice(0, 6).map((id) => `/console/p/${planted.slug}/calls/${id}?text=1`);
     expect(await findProblems(details, (status) => status < 500)).toEqual([]);
   });
 
-  test("doesn't run hostile text in the parameters of a page", async () => {
+  test("doesn't run scripts injected into query parameters", async () => {
     expect(parameters.length).toBeGreaterThan(80);
     const distinct = [...new Set(pagesOf(planted).map((path) => path.split('?')[0] ?? ''))];
     const paths = distinct.map(withHostileQuery);

@@ -9,7 +9,7 @@ const gateway = shareGateway({ database: 'any' });
 const browser = sharedChromium();
 const keys = '/console/p/acme/keys';
 
-test("keeps a form's input when the session ends and the person signs in again", async () => {
+test('restores an unsaved form after the session expires and the user signs in again', async () => {
   const context = await browser().newContext({ baseURL: gateway().url, viewport: { width: 390, height: 800 } });
   const [email, password] = ['vera@example.com', 'correct horse battery'];
   const { sign_in_url: url } = await jsonOf<{ sign_in_url: string }>(
@@ -52,7 +52,7 @@ test("keeps a form's input when the session ends and the person signs in again",
   await context.close();
 });
 
-test("doesn't keep passwords, forms from other sites or empty forms", async () => {
+test("doesn't restore passwords, cross-site forms or empty forms after sign-in", async () => {
   const post = (path: string, fields: Record<string, string>, headers: Record<string, string> = { 'sec-fetch-site': 'same-origin' }) =>
     fetch(gateway().url + path, { method: 'POST', headers, body: new URLSearchParams(fields), redirect: 'manual' });
   const password = await post('/console/account/password', { password: 'secret of mine', repeated: 'secret of mine' });
@@ -63,7 +63,7 @@ test("doesn't keep passwords, forms from other sites or empty forms", async () =
   expect(await textOf(post(keys, { name: 'kept', 'models"><script>': '' }), 401)).toContain('kept');
 });
 
-test("doesn't run a kept action without the page's token", async () => {
+test("doesn't submit a restored form without a valid CSRF token", async () => {
   const member = await signIn(gateway(), 'member');
   const kept = await fetch(gateway().url + keys, {
     ...{ method: 'POST', headers: { 'sec-fetch-site': 'same-origin' }, body: new URLSearchParams({ name: 'not theirs' }) },

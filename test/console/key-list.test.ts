@@ -35,7 +35,7 @@ async function rowOf(prefix: string): Promise<string> {
   return page.split('<tr').find((row) => row.includes(`sk-gw-${prefix}`)) ?? '';
 }
 
-test("shows each key's spend in 30 days and its latest error", async () => {
+test('shows the spend of the last 30 days and the latest error of each key', async () => {
   const [used, unused] = [await issue({ name: 'used' }), await issue({ name: 'unused' })];
   await callWith(used.secret, 'one/echo');
   const failed = await callWith(used.secret, 'one/fail-500');
@@ -52,14 +52,14 @@ test("shows each key's spend in 30 days and its latest error", async () => {
   expect(csv.find((line) => line.includes(used.prefix))).toMatch(new RegExp(`,0\\.0000\\d+,3,1,upstream_failed,[^,]+,${failed},`));
 });
 
-test('rejects unknown tiers and providers and suggests the nearest name', async () => {
+test('rejects unknown tiers and providers and suggests similar names', async () => {
   const rejected = await textOf(owner.post(`${path}/keys`, { name: 'typo', models: 'standrad\none/echo\nonne/echo' }), 422);
   expect(rejected).toContain('"standrad" is neither a tier nor a model (did you mean "standard"?)');
   expect(rejected).toContain('no provider "onne" is configured for "onne/echo" (did you mean "one/echo"?)');
   expect(rejected).toMatch(/<textarea[^>]*name="models"[^>]*aria-invalid="true"[^>]*> standrad/);
 });
 
-test('the API issues and changes keys with unknown models and returns warnings', async () => {
+test('the API accepts keys with unknown models but returns warnings', async () => {
   const keys = '/provision/teams/acme/keys';
   const issued = await gateway().admin('POST', keys, { name: 'typo', models: ['standrad', 'one/echo'] });
   const warnings = [{ path: 'models.0', message: '"standrad" is neither a tier nor a model (did you mean "standard"?)' }];
@@ -79,7 +79,7 @@ test('the API issues and changes keys with unknown models and returns warnings',
   ]);
 });
 
-test('warns about models whose provider the project may not use', async () => {
+test("warns about a key's models if the project may not use their provider", async () => {
   const elsewhere = await gateway().withProject('closed');
   const admin = await signIn(elsewhere, 'owner');
   await elsewhere.admin('PUT', '/provision/teams/closed', { providers: ['two'] });
@@ -93,7 +93,7 @@ test('warns about models whose provider the project may not use', async () => {
   expect(await textOf(admin.get(`/console/p/closed/keys/${prefix}`))).toMatch(/one\/echo +provider not allowed/);
 });
 
-test('keeps a name that is no longer known but rejects a new unknown one', async () => {
+test('keeps a model name that no longer exists but rejects new unknown names', async () => {
   await gateway().admin('PUT', '/provision/teams/acme', { tiers: { seasonal: ['one/echo'] } });
   const { prefix } = await issue({ name: 'season', models: 'seasonal' });
   await gateway().admin('PUT', '/provision/teams/acme', { tiers: {} });
@@ -107,7 +107,7 @@ test('keeps a name that is no longer known but rejects a new unknown one', async
   expect(decodeEntities(await (await change('seasonal\nseasonel')).text())).toContain('"seasonel" is neither a tier nor a model');
 });
 
-test("accepts a model that isn't in the catalog but shows a notice", async () => {
+test("accepts a model for a key that isn't in the catalog but shows a notice", async () => {
   const { page, prefix } = await issue({ name: 'new model', models: 'one/brand-new' });
   expect(page).toContain('The catalog does not list every model of this key');
   expect(await textOf(member.get(`${path}/keys/${prefix}`))).toContain('one/brand-new not in the catalog');

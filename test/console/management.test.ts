@@ -50,7 +50,7 @@ describe('keys', () => {
     'ceilings.rpm': '60',
   };
 
-  test('shows a new key once and rejects it after it is revoked', async () => {
+  test('shows the secret of a new key once, and rejects calls after the key is revoked', async () => {
     const issued = await owner.post(`${path}/keys`, fields);
     expect([issued.status, issued.headers.get('cache-control')]).toEqual([200, 'no-store']);
     const page = await issued.text();
@@ -98,7 +98,7 @@ describe('keys', () => {
     expect(wrong).toMatch(/name="default_max_output_tokens"[^>]*aria-invalid="true"/);
   });
 
-  test('gives a rotated key the same settings and the old one a grace period', async () => {
+  test('a rotated key keeps its settings, and the old key still works for the grace period', async () => {
     const first = await (await owner.post(`${path}/keys`, { name: 'rotated', 'ceilings.calls': '10' })).text();
     const old = /sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}/.exec(first)?.[0] ?? '';
     const oldPrefix = old.split('-')[2] ?? '';
@@ -108,7 +108,7 @@ describe('keys', () => {
     expect(await textOf(owner.get(`${path}/keys/${secret.split('-')[2]}`))).toContain('2 of 10 calls this month');
   });
 
-  test('keeps invalid input and shows the error next to its field', async () => {
+  test('keeps invalid values in the key form and shows the error next to the field', async () => {
     const page = await textOf(owner.post(`${path}/keys`, { ...fields, 'ceilings.rpm': '1.5' }), 422);
     expect(page).toMatch(/name="ceilings.rpm"[^>]*value="1.5"[^>]*aria-invalid="true"/);
     expect(page).toMatch(/<textarea[^>]*name="models"[^>]*> standard one\/echo/);
@@ -160,7 +160,7 @@ describe('keys', () => {
     expect(await textOf(owner.post(`${keyPath}/edit`, lowered), 422)).toContain('The key is revoked');
   });
 
-  test("doesn't issue a second key when the page of a new key is reloaded", async () => {
+  test("doesn't issue a second key when the form is submitted again by a page reload", async () => {
     const count = async (): Promise<number> =>
       (await gateway().database.query('select 1 from virtual_keys where name = $1::text', ['reloaded'])).length;
     const form = { name: 'reloaded', key_id: hiddenValue(await (await owner.get(`${path}/keys/new`)).text(), 'key_id') };
@@ -181,7 +181,7 @@ describe('keys', () => {
     expect([foreign.status, (await foreign.text()).includes(prefix ?? '-')]).toEqual([422, false]);
   });
 
-  test("doesn't issue a key under the id of the gateway's own calls", async () => {
+  test("doesn't let the browser choose the reserved id of internal calls for a new key", async () => {
     const before = await textOf(member.get(`${path}/keys`));
     for (const key_id of ['00000000-0000-0000-0000-000000000000', '01900000-0000-4000-8000-000000000000']) {
       expect((await owner.post(`${path}/keys`, { name: 'own id', key_id })).status).toBe(200);
@@ -190,7 +190,7 @@ describe('keys', () => {
     expect(before).not.toContain('own id');
   });
 
-  test('reads an expiry in the time zone in which the form showed it', async () => {
+  test("interprets a key's expiry in the time zone that the form showed", async () => {
     const traveller = await signIn(gateway(), 'owner');
     const inZone = (time_zone: string) => traveller.post('/console/account/display', { theme: '', time_zone });
     await inZone('Asia/Kathmandu');
@@ -220,14 +220,14 @@ describe('keys', () => {
     expect(await textOf(owner.post(`${path}/keys`, { ...fields, zone: 'Mars/Olympus' }))).toContain('abroad');
   });
 
-  test('exports keys as CSV, including revoked ones on request', async () => {
+  test('exports virtual keys as CSV, including revoked ones on request', async () => {
     const csv = await (await member.get(`${path}/keys.csv?show=all`)).text();
     expect(csv.split('\r\n')[0]).toMatch(/^name,prefix,state,models/);
     expect(csv).toMatch(/\r\nshop,[a-z0-9]{8},revoked,standard one\/echo,\$2\.50 per day,60 calls in total/);
   });
 });
 
-test('returns 403 for changes by members and for forms without the token', async () => {
+test('returns 403 for changes by non-owners and for forms without a CSRF token', async () => {
   const stranger = await signIn(gateway(), 'stranger');
   for (const page of ['keys/new', 'keys/aaaaaaaa/edit', 'applications/new', 'routing/edit', 'rules/new']) {
     expect((await member.get(`${path}/${page}`)).status).toBe(403);
@@ -241,7 +241,7 @@ test('returns 403 for changes by members and for forms without the token', async
   for (const page of ['people', 'projects', 'audit']) expect((await owner.get(`/console/admin/${page}`)).status).toBe(404);
 });
 
-test('sets ceilings and a tier for an application and restores the defaults', async () => {
+test("sets an application's ceilings and tier, and resets them to the defaults", async () => {
   const key = gateway().key;
   const named = (url: string) => `${path}/applications/application?${new URLSearchParams({ name: url })}`;
   const created = await owner.post(`${path}/applications/new`, {
@@ -274,7 +274,7 @@ test('sets ceilings and a tier for an application and restores the defaults', as
   expect(await textOf(member.get(`${path}/applications?q=bot`))).toContain('2 of 40 calls this month');
 });
 
-describe('routing', () => {
+describe('routing settings', () => {
   /** Returns the current content of the form with changes. */
   const openForm = async (changes: Record<string, string>): Promise<Record<string, string>> => {
     const page = await (await owner.get(`${path}/routing/edit`)).text();
@@ -283,7 +283,7 @@ describe('routing', () => {
     return { read: hiddenValue(page, 'read'), allowed: 'all', retired: '', catalog_fill: 'configured', ...current, ...changes };
   };
 
-  test('merges changes by two people to different settings', async () => {
+  test('merges the changes of two people to different routing settings', async () => {
     const first = await openForm({ retired: 'two' });
     const second = await openForm({ 'tiers.0.name': 'fast', 'tiers.0.models': 'three/echo' });
     const third = await openForm({ retired: 'four\nthree/echo' });
@@ -311,7 +311,7 @@ describe('routing', () => {
     expect(await save('auto')).toContain('"auto" is reserved');
   });
 
-  test('shows in a dry run how a call would be routed', async () => {
+  test('a dry run shows how a call would be routed', async () => {
     const calls = gateway().vendor.requests().length;
     const page = await textOf(member.get(`${path}/routing/dry-run?route=chat&model=standard&bytes=400`));
     expect(page).toContain('The call would be sent');
@@ -359,7 +359,7 @@ describe('routing', () => {
   });
 });
 
-test('tests content rules without logging the text', async () => {
+test("testing content rules doesn't log the text", async () => {
   const rules = [
     { class: 'expression', place: 'input', action: 'block', expression: 'Project \\w+' },
     { class: 'email', place: 'input', action: 'observe' },
@@ -374,7 +374,7 @@ test('tests content rules without logging the text', async () => {
   await gateway().admin('PUT', '/provision/teams/acme/rules', { rules: [] });
 });
 
-test('saves the routing, rules and price forms in a browser with only the edited field changed', async () => {
+test('saving the routing, rules and price forms in a browser changes only the edited field', async () => {
   const context = await browser().newContext({ baseURL: gateway().url });
   await admin.useIn(context);
   const page = await context.newPage();
@@ -429,7 +429,7 @@ describe('members', () => {
     expect(await auditOf('member.change')).toMatchObject({ outcome: 'ok', detail: { role: { from: 'owner', to: 'member' } } });
   });
 
-  test('gives an owner the same response for known and unknown addresses', async () => {
+  test("doesn't reveal to project owners whether an e-mail address already has an account", async () => {
     const { withProject, url } = gateway();
     const [here, there] = [await withProject('invites'), await withProject('invites-of-others')];
     const [attacker, other] = [await signIn(here, 'owner', 'Mallory'), await signIn(there, 'owner', 'Olga')];
@@ -459,7 +459,7 @@ describe('members', () => {
     }
   });
 
-  test('lets a deployment admin confirm an address', async () => {
+  test("lets a deployment admin confirm a member's e-mail address", async () => {
     const team = await gateway().withProject('confirms');
     const owner = await signIn(team, 'owner');
     await owner.post('/console/p/confirms/members', { email: 'carl@example.com', role: 'member' });
@@ -518,7 +518,7 @@ test('validates and saves project settings', async () => {
   expect(await textOf(member.get(`${path}/project`))).toContain('This is set in the configuration of the gateway.');
 });
 
-test('shows admins the price changes before an import', async () => {
+test('previews price changes before an admin imports a price table', async () => {
   const table = JSON.stringify({
     echo: { litellm_provider: 'one', mode: 'chat', input_cost_per_token: 9e-6, output_cost_per_token: 9e-6 },
     'console-model': { litellm_provider: 'two', mode: 'chat', input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 },

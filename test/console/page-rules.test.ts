@@ -132,7 +132,7 @@ describe('every page is accessible, small and works without JavaScript', () => {
   });
 });
 
-test('lets a person sign in, create a key and open a call with the keyboard alone', async () => {
+test('people can sign in, create a key and open a call with the keyboard alone', async () => {
   const { context, page } = await openBrowser();
   await context.clearCookies();
   const [email, password] = ['kim@example.com', 'correct horse battery'];

@@ -55,13 +55,13 @@ test.each([
   expect(await pageInBeta(path)).toBe(expected);
 });
 
-test('opens the same page of the other project', async () => {
+test('switching projects opens the same page of the other project', async () => {
   const path = await pageInBeta('/memory?state=closed&kind=fact');
   const page = await (await person.get(`/console/p/beta${path}`)).text();
   expect(page).toMatch(/<option value="closed" selected/);
 });
 
-test('leaves out the values of a rejected form', async () => {
+test("switching projects after a rejected form drops the form's values", async () => {
   const page = await (await person.post('/console/p/acme/keys?x=1', { name: '' })).text();
   expect(page).toContain('<a href="/console/p/beta/keys"');
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
   admin = await signIn(gateway(), 'admin');
 });
 
-test('shows the public address of the gateway in commands, links and settings of clients', async () => {
+test("shows the gateway's public URL in example commands, links and client settings", async () => {
   const getting = await textOf(admin.get(`${path}/getting-started`));
   const key = await textOf(admin.post(`${path}/keys`, { name: 'shop' }));
   const playground = await textOf(admin.get(`${path}/playground?model=one/echo&prompt=hi`));

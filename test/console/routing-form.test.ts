@@ -40,7 +40,7 @@ const modelsOf = (page: Page, tier: string): Promise<string[]> =>
     .evaluateAll((inputs) => inputs.map((input) => String(Reflect.get(input, 'value'))).filter((value) => value !== ''));
 
 describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with %j', (options) => {
-  test('copies a tier from the configuration file, reorders it and saves it', async () => {
+  test('copies a tier from gateway.yaml into the routing form, reorders it and saves it', async () => {
     await reset();
     const { page, close } = await open(`${path}/routing/edit`, options);
     await press(page, 'Copy tier standard');
@@ -62,7 +62,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
     await close();
   });
 
-  test('rejects an unknown provider and keeps the input', async () => {
+  test("rejects a model of an unknown provider and keeps the form's values", async () => {
     await reset();
     const { page, close } = await open(`${path}/routing/edit`, options);
     await press(page, 'Copy tier standard');
@@ -79,7 +79,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
   });
 });
 
-test('saves an unknown model only after the person confirms the warning', async () => {
+test('saves an unknown model only after the user confirms the warning', async () => {
   await reset();
   const { page, close } = await open(`${path}/routing/edit`);
   await press(page, 'Add a tier to tiers for text');
@@ -113,7 +113,7 @@ test('saves an unknown model only after the person confirms the warning', async 
   await reset();
 });
 
-test('checks the tiers of an application in the same way', async () => {
+test('checks the tiers of an application in the same way as those of a project', async () => {
   await reset();
   const url = `${path}/applications/application?${new URLSearchParams({ name: 'a b' })}`;
   const { page, close } = await open(url);
@@ -132,7 +132,7 @@ test('checks the tiers of an application in the same way', async () => {
   await close();
 });
 
-test('lets only owners rearrange a tier in the form', async () => {
+test('lets only project owners rearrange the models of a tier', async () => {
   for (const action of ['routing/edit/arrange', 'applications/new/arrange', 'applications/application/arrange']) {
     expect((await member.post(`${path}/${action}`, { arrange: 'add-tier:tiers' })).status).toBe(403);
     expect((await owner.post(`${path}/${action}?name=x`, { csrf: 'wrong' })).status).toBe(403);
@@ -145,7 +145,7 @@ test('lets only owners rearrange a tier in the form', async () => {
   }
 });
 
-test('the API saves unknown models and returns warnings', async () => {
+test('the API accepts tiers with unknown models but returns warnings', async () => {
   const { admin } = gateway();
   const project = await admin('PUT', '/provision/teams/warned', { tiers: { fast: ['opnai/gpt', 'one/unlisted'] }, catalog_fill: false });
   expect([project.status, await project.json()]).toMatchObject([

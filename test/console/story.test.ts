@@ -98,7 +98,7 @@ async function untilShown(text: string): Promise<void> {
 }
 
 describe('the first hour with the console', () => {
-  test('creates the admin account with the link from the banner', async () => {
+  test('creates the admin account with the link from the startup output', async () => {
     const link = /First sign-in +(http\S+)/.exec(gateway.stdout())?.[1] ?? '';
     await page.goto(link);
     await page.getByLabel('E-mail address').fill('ada@example.com');
@@ -112,7 +112,7 @@ describe('the first hour with the console', () => {
     expect([again.status(), await again.text()]).toEqual([404, expect.stringContaining('This link cannot be used')]);
   });
 
-  test('serves an SDK call with a new key and updates the spend', async () => {
+  test('serves a call of the OpenAI SDK with a new key and updates the spend', async () => {
     await open('Keys');
     await page.getByRole('link', { name: 'New key' }).click();
     await page.getByLabel('Name').fill('shop');
@@ -141,7 +141,7 @@ describe('the first hour with the console', () => {
     expect([await figure('Calls'), (await exactSpend()) > spent]).toEqual(['2', true]);
   });
 
-  test('streams two playground models side by side', async () => {
+  test('streams the responses of two models in the playground side by side', async () => {
     const bodies: Promise<string>[] = [];
     page.on('response', (response) => bodies.push(response.text().catch(() => '')));
     await open('Playground');
@@ -174,7 +174,7 @@ describe('the first hour with the console', () => {
     await page.locator('form.htmx-request').waitFor({ state: 'detached' });
   });
 
-  test('saves and applies memory settings', async () => {
+  test('saves memory settings', async () => {
     await open('Memory settings');
     await page.getByLabel('Batch of').fill('500');
     await button('Save').click();
@@ -182,7 +182,7 @@ describe('the first hour with the console', () => {
     expect(await jsonOf(gateway.admin('GET', '/provision/teams/default/memory'))).toMatchObject({ batch_of: 500 });
   });
 
-  test('confirms a memory that was rated wrong twice and recalls it again', async () => {
+  test('recalls a memory that was rated wrong twice after somebody confirms it', async () => {
     const written = await jsonOf<{ id: string }>(gateway.call(key, '/v1/memory/items', { text: 'Prefers invoices as PDF.', subject }));
     for (const rating of ['wrong', 'wrong'])
       expect((await gateway.call(key, `/v1/memory/items/${written.id}/rating`, { rating })).ok).toBe(true);
@@ -204,7 +204,7 @@ describe('the first hour with the console', () => {
     expect(await inRecall()).toBe(true);
   });
 
-  test('shows why a batch is failing and completes it after a replay', async () => {
+  test('shows why a learning batch is failing and completes it after a replay', async () => {
     const failure = memoryVendor.fail('memories', 'Larvik', () => ({ status: 422, message: 'the vendor will not read this' }));
     expect((await say('I live in Larvik.')).status).toBe(200);
     await open('Conversations');
@@ -221,7 +221,7 @@ describe('the first hour with the console', () => {
     await page.getByRole('link', { name: 'I live in Larvik.' }).waitFor();
   });
 
-  test('lets an owner but not a member erase a subject', async () => {
+  test("lets a project owner but not a member erase an end user's data", async () => {
     const people = new Map<string, Page>();
     for (const role of ['member', 'owner']) {
       await open('Members');
@@ -255,7 +255,7 @@ describe('the first hour with the console', () => {
     for (const theirs of people.values()) await theirs.context().close();
   });
 
-  test('reports no errors on any page', () => {
+  test('no page logs an error in the browser', () => {
     expect(problems).toEqual([]);
   });
 });

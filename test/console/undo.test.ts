@@ -23,13 +23,13 @@ async function follow({ cookie }: SignedIn, response: Response): Promise<string>
 const lastAudit = async (): Promise<unknown> =>
   (await gateway().database.query('select action, outcome, detail from audit_log order by id desc limit 1'))[0];
 
-describe('a removed member', () => {
+describe('undoing the removal of a member', () => {
   const rowOf = async (email: string): Promise<unknown> => {
     const csv = (await (await owner.get(`${path}/members.csv`)).text()).split('\r\n');
     return csv.find((line) => line.startsWith(email));
   };
 
-  test('restores a member with the same role', async () => {
+  test('restores a removed member with the same role', async () => {
     const person = await signIn(gateway(), 'member', 'Petra');
     const before = await rowOf(person.email);
     const page = await follow(owner, await owner.post(`${path}/members/${person.personId}/remove`));
@@ -45,7 +45,7 @@ describe('a removed member', () => {
     expect(await textOf(owner.post(`${path}/members/restore`, undo), 422)).toContain('Petra is already a member');
   });
 
-  test('creates a new account if the old one was only valid in the project', async () => {
+  test('creates a new account if removing the member deleted the unconfirmed one', async () => {
     await owner.post(`${path}/members`, { email: 'nora@example.com', name: 'Nora', role: 'owner' });
     const [row] = await gateway().database.query<{ id: string }>(`select id from people where claimed_email = 'nora@example.com'`);
     const page = await follow(owner, await owner.post(`${path}/members/${row?.id}/remove`));
@@ -55,7 +55,7 @@ describe('a removed member', () => {
     expect(await rowOf('nora@example.com')).toContain('Nora,owner');
   });
 
-  test('restores only people whom the project has removed within the last hour', async () => {
+  test('restores only members who were removed from the project within the last hour', async () => {
     const [person, other] = [await signIn(gateway(), 'member', 'Oskar'), await signIn(gateway(), 'owner')];
     const remove = async () => hiddenValue(await follow(owner, await owner.post(`${path}/members/${person.personId}/remove`)), 'removed');
     const restore = (removed: string, project = 'acme') => other.post(`/console/p/${project}/members/restore`, { removed });
@@ -75,13 +75,13 @@ describe('a removed member', () => {
   });
 });
 
-describe('a removed memory', () => {
+describe('undoing the removal of a memory', () => {
   const write = async (fields: Record<string, string> = {}): Promise<string> => {
     const form = { text: 'Ann drinks tea', kind: 'preference', importance: '4', subject: 'ann', ...fields };
     return (await member.post(`${path}/memory`, form)).headers.get('location')?.split('/').at(-1) ?? '';
   };
 
-  test('restores a memory with the same text, subject and pin', async () => {
+  test('restores a memory with the same text, end user and pin', async () => {
     const id = await write({ pinned: 'on' });
     const page = await follow(member, await member.post(`${path}/memory/${id}/remove`));
     expect(page).toMatch(new RegExp(`action="${path}/memory/${id}/restore".*Undo`));
@@ -107,7 +107,7 @@ describe('a removed memory', () => {
     expect(await textOf(member.get(`${path}/memory/${corrected}`))).not.toContain('Restore');
   });
 
-  test("doesn't restore a memory of an erased subject", async () => {
+  test("doesn't restore a memory of an erased end user", async () => {
     const id = await write({ subject: 'leaving' });
     await member.post(`${path}/memory/${id}/remove`);
     await owner.post(`${path}/erase`, { subject: 'leaving', confirmation: 'leaving' });
@@ -116,7 +116,7 @@ describe('a removed memory', () => {
 });
 
 describe('a form whose settings have changed in the meantime', () => {
-  test('warns that somebody else renamed the project', async () => {
+  test('warns before overwriting a project name that somebody else has just changed', async () => {
     const opened = await (await owner.get(`${path}/project/edit`)).text();
     const form = { name: 'Mine', time_zone: 'UTC', may_call: 'on', 'cache.ttl_seconds': '300', read: hiddenValue(opened, 'read') };
     const ttl = /name="cache.ttl_seconds"[^>]*value="(\d+)"/.exec(opened)?.[1] ?? '';
@@ -132,7 +132,7 @@ describe('a form whose settings have changed in the meantime', () => {
     expect(await textOf(owner.get(`${path}/project`))).toContain('Name Mine');
   });
 
-  test('warns that somebody else changed the memory settings', async () => {
+  test('warns before overwriting memory settings that somebody else has just changed', async () => {
     const memory = '/provision/teams/acme/memory';
     const read = hiddenValue(await (await member.get(`${path}/settings`)).text(), 'read');
     const form = { enabled: 'on', only_senders: '', delete_conversations_after_days: '', batch_of: '30', at_least_every_minutes: '60' };

@@ -9,7 +9,7 @@ const chromium = sharedChromium();
 const background = 'getComputedStyle(document.documentElement).backgroundColor';
 const white = 'rgb(255, 255, 255)';
 
-test('switches between light and dark mode from the menu', async () => {
+test('switches between light and dark mode in the account menu', async () => {
   const gateway = shared();
   const person = await signIn(gateway, 'member');
   const open = async (javaScriptEnabled: boolean) => {
@@ -40,7 +40,7 @@ test('switches between light and dark mode from the menu', async () => {
   expect(await page.evaluate(background)).toBe(white);
 });
 
-test("shows times in the person's time zone, or else in the project's", async () => {
+test("shows times in the user's time zone, or in the project's if the user has none", async () => {
   const gateway = shared();
   await gateway.admin('PUT', '/provision/teams/acme', { time_zone: 'Europe/Berlin' });
   const person = await signIn(gateway, 'member');
@@ -56,7 +56,7 @@ test("shows times in the person's time zone, or else in the project's", async ()
   expect(await zonesOf('/console/p/acme/overview')).toEqual(new Set(['Europe/Berlin']));
 });
 
-test('rejects an unknown time zone or theme and keeps the input', async () => {
+test("rejects an unknown time zone or theme and keeps the form's values", async () => {
   const person = await signIn(shared(), 'member');
   const response = await person.post('/console/account/display', { theme: 'dark', time_zone: 'Mars/Olympus' });
   expect(response.status).toBe(422);

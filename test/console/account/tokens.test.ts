@@ -11,7 +11,7 @@ const chromium = sharedChromium();
 test.each([
   ['light', 1280],
   ['dark', 390],
-] as const)('creates and revokes a token with the keyboard alone (%s, %d pixels)', async (colorScheme, width) => {
+] as const)('creates and revokes a personal token with the keyboard alone (%s, %d pixels)', async (colorScheme, width) => {
   const gateway = shared();
   const person = await signIn(gateway, 'member');
   const context = await chromium().newContext({ colorScheme, viewport: { width, height: 900 } });
@@ -52,7 +52,7 @@ test.each([
   ]);
 });
 
-test('returns 422 with the reason for an invalid token form', async () => {
+test("explains with 422 why a personal token can't be created", async () => {
   const person = await signIn(shared(), 'stranger');
   const create = async (fields: Record<string, string>) => {
     const response = await person.post('/console/account/tokens', { name: 'CI job', scopes: 'usage:read', days: '30', ...fields });
@@ -64,7 +64,7 @@ test('returns 422 with the reason for an invalid token form', async () => {
   expect(await (await person.get('/console/account')).text()).toContain('Create a token to use the gateway from');
 });
 
-test("returns 404 for another person's token", async () => {
+test("returns 404 when somebody revokes another person's token", async () => {
   const gateway = shared();
   const other = await addPerson(gateway, []);
   const token = await issueToken(gateway, other);

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => site.close());
 
-describe('pages in a browser', () => {
+describe('console pages in a browser', () => {
   test.each([
     ['light', 1280],
     ['dark', 390],
@@ -33,7 +33,7 @@ describe('pages in a browser', () => {
     await context.close();
   });
 
-  test('lets the keyboard reach the content, the navigation and the menus', async () => {
+  test('the content, navigation and menus can be reached with the keyboard', async () => {
     const context = await chromium().newContext({ viewport: { width: 390, height: 800 }, javaScriptEnabled: false });
     await context.addCookies([{ name: 'gateway_session', value: 'owner', url: site.url }]);
     const page = await context.newPage();

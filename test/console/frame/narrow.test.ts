@@ -26,7 +26,7 @@ async function openCalls(width: number, javaScriptEnabled: boolean) {
 }
 
 describe.each([390, 820])('at %i pixels', (width) => {
-  test('collapses the filters until they are opened', async () => {
+  test('hides filters on narrow screens until they are opened', async () => {
     const page = await openCalls(width, false);
     expect(await page.locator('#field-source').isVisible()).toBe(false);
     await page.getByRole('button', { name: 'Filters' }).click();
@@ -38,7 +38,7 @@ describe.each([390, 820])('at %i pixels', (width) => {
     expect(await rows.first().textContent()).toContain('crm');
   });
 
-  test('shows each row as a block with labels', async () => {
+  test('shows table rows as labeled blocks on narrow screens', async () => {
     const page = await openCalls(width, true);
     const [first, second] = await Promise.all([0, 1].map((index) => page.locator('main tbody tr.linked').nth(index).boundingBox()));
     expect(await page.getByRole('columnheader', { name: 'Latency' }).isVisible()).toBe(false);
@@ -52,7 +52,7 @@ describe.each([390, 820])('at %i pixels', (width) => {
   });
 });
 
-test('shows filters and columns at once on a wide screen', async () => {
+test('shows filters and all table columns on wide screens', async () => {
   const page = await openCalls(1280, false);
   expect(await page.getByRole('button', { name: 'Filters' }).isVisible()).toBe(false);
   expect(await page.locator('#field-source').isVisible()).toBe(true);

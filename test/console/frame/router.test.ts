@@ -10,7 +10,7 @@ afterAll(() => site.close());
 
 const lastAudit = () => site.audit.at(-1);
 
-describe('access', () => {
+describe('access to pages', () => {
   test('redirects to the sign-in page if there is no session', async () => {
     const response = await site.get('/console/p/acme/keys?tab=1');
     expect([response.status, response.headers.get('location')]).toEqual([
@@ -19,7 +19,7 @@ describe('access', () => {
     ]);
   });
 
-  test('returns 401 with the sign-in page to htmx once the session has ended', async () => {
+  test('returns 401 with the sign-in page to htmx requests after the session has ended', async () => {
     const headers = { 'hx-request': 'true', 'hx-current-url': `${site.url}/console/p/acme/keys` };
     const response = await site.get('/console/p/acme/overview', 'unknown', headers);
     expect([response.status, response.headers.get('hx-redirect')]).toEqual([401, '/console/sign-in?next=%2Fconsole%2Fp%2Facme%2Fkeys']);
@@ -43,7 +43,7 @@ describe('access', () => {
     expect(await (await site.get('/console', 'stranger')).text()).toContain('No project yet');
   });
 
-  test('lists only pages that the person may open in the navigation', async () => {
+  test('the navigation lists only pages that the user may open', async () => {
     const linksOf = async (person: string) => {
       const nav = /<nav class="sidebar".*<\/nav>/s.exec(await (await site.get('/console/p/acme/keys', person)).text())?.[0] ?? '';
       return [...nav.matchAll(/href="([^"]+)"/g)].map(([, href]) => href);
@@ -57,7 +57,7 @@ describe('access', () => {
     ]);
   });
 
-  test("returns 404 for OPTIONS, so that it doesn't list a path's methods", async () => {
+  test('returns 404 for OPTIONS requests instead of listing the allowed methods', async () => {
     expect((await fetch(`${site.url}/console/p/acme/keys`, { method: 'OPTIONS' })).status).toBe(404);
   });
 });
@@ -79,14 +79,14 @@ describe('forms', () => {
     expect((await site.post(revoke, 'member', { fields, headers: headers as Record<string, string> })).status).toBe(status);
   });
 
-  test("returns 403 without the session's own token", async () => {
+  test('rejects a form without the CSRF token of the same session', async () => {
     expect((await site.post(revoke, 'member', { fields, csrf: '' })).status).toBe(403);
     const token = /name="csrf" value="([^"]+)"/.exec(await (await site.get('/console/p/acme/keys', 'owner')).text())?.[1] ?? '';
     expect((await site.post(revoke, 'member', { fields, csrf: token })).status).toBe(403);
     expect((await site.post(revoke, 'owner', { fields, csrf: token })).status).toBe(200);
   });
 
-  test("requires the page's cookie for a form without a session", async () => {
+  test('requires the CSRF cookie for forms that are sent without a session', async () => {
     const page = await site.get('/console/sign-in');
     const cookie = page.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const csrf = /name="csrf" value="([^"]+)"/.exec(await page.text())?.[1] ?? '';
@@ -98,14 +98,14 @@ describe('forms', () => {
     expect([response.status, response.headers.get('location')]).toEqual([303, '/console']);
   });
 
-  test('returns 413 for a form over 1 MB', async () => {
+  test('returns 413 for a form larger than 1 MB', async () => {
     expect((await site.post(revoke, 'member', { fields: { note: 'x'.repeat(1_100_000) } })).status).toBe(413);
     const headers = { cookie: 'gateway_session=member', 'content-type': 'text/plain' };
     expect((await fetch(site.url + revoke, { method: 'POST', headers, body: 'csrf=1' })).status).toBe(415);
   });
 
   test.each(['/console/p/acme/keys?tab=%00', '/console/p/acme/calls/%00', '/console/p/acme/calls/%ff'])(
-    'answers %s with a page that says that the URL is invalid',
+    'returns an error page for the invalid URL %s',
     async (path) => {
       const response = await site.get(path, 'owner');
       const page = await response.text();
@@ -115,21 +115,21 @@ describe('forms', () => {
     },
   );
 
-  test('rejects NUL in a URL and removes it from fields', async () => {
+  test('rejects NUL characters in URLs and removes them from form fields', async () => {
     expect((await site.post('/console/p/acme/keys/%00/revoke', 'owner', { fields })).status).toBe(400);
     await site.post('/console/p/acme/keys', 'owner', { fields: { name: 'a\0b' } });
     expect(lastAudit()).toMatchObject({ outcome: 'ok', detail: { name: 'ab' } });
   });
 
-  test('shows the form again with an error message and 422', async () => {
+  test('returns 422 and shows the form again with an error message', async () => {
     const response = await site.post('/console/p/acme/keys', 'owner');
     expect(response.status).toBe(422);
     expect(await response.text()).toMatch(/role="alert">.*Name: must not be empty\..*New key/s);
   });
 });
 
-describe('audit', () => {
-  test('records a row per action with its outcome', async () => {
+describe('audit log', () => {
+  test('writes one audit log entry per action with its outcome', async () => {
     await site.post('/console/p/acme/keys', 'owner', { fields: { name: 'production' } });
     expect(lastAudit()).toEqual({
       action: 'key.issue',
@@ -147,7 +147,7 @@ describe('audit', () => {
     expect(lastAudit()).toMatchObject({ action: 'key.revoke', target: 'k1', outcome: 'refused' });
   });
 
-  test('records nothing for a request that is rejected before the action', async () => {
+  test("doesn't write an audit log entry for a request that is rejected before it acts", async () => {
     const count = site.audit.length;
     expect((await site.post('/console/p/acme/keys', 'member', { fields: { name: 'mine' } })).status).toBe(403);
     expect((await site.post('/console/p/acme/keys', 'owner', { csrf: '' })).status).toBe(403);
@@ -155,7 +155,7 @@ describe('audit', () => {
   });
 });
 
-describe('responses', () => {
+describe('response headers and bodies', () => {
   test('sets security headers on pages', async () => {
     const { headers } = await site.get('/console/p/acme/keys', 'member');
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -176,7 +176,7 @@ describe('responses', () => {
     expect((await site.get('/console/p/acme/keys', 'member', { 'x-forwarded-proto': 'https' })).status).toBe(303);
   });
 
-  test('shows a notice once, in the session that caused it', async () => {
+  test('shows a notice once, and only in the session that caused it', async () => {
     const redirect = await site.post('/console/p/acme/keys', 'owner', { fields: { name: hostileText } });
     const cookie = redirect.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const shown = await site.get('/console/p/acme/keys', undefined, { cookie: `gateway_session=owner; ${cookie}` });
@@ -186,14 +186,14 @@ describe('responses', () => {
     expect(await other.text()).not.toContain('Issued');
   });
 
-  test('shows a 500 page without details and logs the error', async () => {
+  test('shows an error page without details and logs the error', async () => {
     const response = await site.get('/console/p/acme/failing', 'member');
     expect(response.status).toBe(500);
     expect(await response.text()).not.toContain('secret detail');
     expect(site.logs.join()).toContain('secret detail');
   });
 
-  test('streams CSV with formulas escaped', async () => {
+  test('streams CSV files and escapes spreadsheet formulas', async () => {
     const response = await site.get('/console/p/acme/calls.csv', 'member');
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="calls.csv"');
     const lines = (await response.text()).split('\r\n');
@@ -218,7 +218,7 @@ describe('responses', () => {
     expect(await withoutTokens(response)).toBe(await withoutTokens(plain));
   });
 
-  test("writes a new token into each page, so that compression can't reveal it", async () => {
+  test("uses a new CSRF token for each page, so that compression can't reveal it", async () => {
     const tokens = await Promise.all(
       [1, 2].map(async () => /name="csrf" value="([^"]+)"/.exec(await (await site.get('/console/p/acme/keys', 'owner')).text())?.[1] ?? ''),
     );
@@ -230,7 +230,7 @@ describe('responses', () => {
     expect((await site.post('/console/p/acme/keys/k1/revoke', 'owner', { csrf: mixed })).status).toBe(403);
   });
 
-  test('compresses assets and caches them forever', async () => {
+  test('compresses static assets and lets browsers cache them forever', async () => {
     const page = await (await site.get('/console/p/acme/keys', 'member')).text();
     const hrefs = [...page.matchAll(/(?:href|src)="(\/console\/assets\/[^"]+)"/g)].map(([, href]) => href ?? '');
     const sizes = await Promise.all(

@@ -50,7 +50,7 @@ function browse(url: string) {
 }
 
 describe('/my-key', () => {
-  test('shows the spend, ceilings and calls of one key only', async () => {
+  test('whoever holds a key sees only the spend, ceilings and calls of that key', async () => {
     const gateway = await lent().withProject('holder');
     const ceilings = { calls: 100, cost: 2, rpm: 60 };
     const mine = await issue(gateway, { ceilings, windows: { calls: 'day' }, models: ['one/echo'], expires_at: '2030-01-01T00:00:00Z' });
@@ -78,7 +78,7 @@ describe('/my-key', () => {
     expect((await browser.get('/console/p/holder/calls')).status).toBe(303);
   });
 
-  test('returns 401 for an invalid key and 429 after many attempts', async () => {
+  test('returns 401 for an invalid virtual key and 429 after many attempts', async () => {
     const { url, database } = lent();
     await database.query('delete from sign_in_failures');
     const browser = browse(url);
@@ -98,14 +98,14 @@ describe('/my-key', () => {
     }
   });
 
-  test("returns 403 without the form's token", async () => {
+  test('returns 403 for a key form without a CSRF token', async () => {
     const { url } = lent();
     const { key } = await issue(lent());
     expect((await fetch(`${url}/my-key`, { method: 'POST', body: new URLSearchParams({ key }) })).status).toBe(403);
     expect(await (await fetch(`${url}/my-key?key=${key}`)).text()).not.toContain('laptop');
   });
 
-  test('signs the holder out when the key is revoked', async () => {
+  test('signs out of the key usage page when the key is revoked', async () => {
     const gateway = lent();
     const holder = await issue(gateway);
     const browser = browse(gateway.url);
@@ -121,7 +121,7 @@ describe('/my-key', () => {
     expect((await browser.get('/my-key.csv')).status).toBe(401);
   });
 
-  test('shows the page to a signed-in person', async () => {
+  test('shows the key usage page to signed-in people as well', async () => {
     const member = await signIn(lent(), 'member');
     expect(await (await member.get('/my-key')).text()).toContain('<h1>Key usage</h1>');
   });
@@ -130,7 +130,7 @@ describe('/my-key', () => {
 test.each([
   ['light', 1280],
   ['dark', 390],
-] as const)('renders accessible pages in a browser, %s at %d pixels', async (colorScheme, width) => {
+] as const)('the key usage page is accessible, %s at %d pixels', async (colorScheme, width) => {
   const gateway = lent();
   const holder = await issue(gateway, { ceilings: { calls: 4, cost: 1 } });
   for (const text of ['one', 'two', 'three']) await holder.call(text);

@@ -9,7 +9,7 @@ const ring = (first: number, last: number): [number, number][] =>
   Array.from({ length: last - first + 1 }, (_, index) => [first + index, index === last - first ? first : first + index + 1]);
 const distance = (one: Point, other: Point): number => Math.hypot(one.x - other.x, one.y - other.y);
 
-test('draws the same graph the same way every time', () => {
+test('lays out the same graph the same way every time', () => {
   expect(layoutGraph(20, ring(0, 19), wide)).toEqual(layoutGraph(20, ring(0, 19), wide));
 });
 
@@ -29,7 +29,7 @@ test.each([
   }
 });
 
-test('places a single node', () => {
+test('lays out a graph with a single node', () => {
   expect(layoutGraph(1, [[0, 0]], wide).points).toEqual([{ x: expect.any(Number), y: 0 }]);
 });
 

@@ -40,7 +40,7 @@ interface Ended {
 }
 
 describe('playground', () => {
-  test('shows both responses with their figures without JavaScript', async () => {
+  test('compares the responses of two models without JavaScript', async () => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', other: 'three/echo' });
     const text = await response.text();
@@ -54,7 +54,7 @@ describe('playground', () => {
     }
   });
 
-  test('streams the response and leaves its text out of the audit log', async () => {
+  test('streams a playground response and keeps its text out of the audit log', async () => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(`${path}/stream`, { ...message, model: 'one/long-20+pace-3' });
     expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -69,7 +69,7 @@ describe('playground', () => {
     expect(row).toEqual({ action: 'playground.run', outcome: 'ok', detail: { models: ['one/long-20+pace-3'] } });
   });
 
-  test("applies the application's ceilings and shows the reason", async () => {
+  test("enforces the ceilings of the playground's application and explains the refusal", async () => {
     const { app, withProject } = gateway();
     const limited = await withProject('limited');
     const project = await app.projects.findBySlug('limited');
@@ -80,7 +80,7 @@ describe('playground', () => {
     expect(await run()).toContain('Source budget exceeded for &#39;gateway-playground&#39; (calls).');
   });
 
-  test('shows why a model failed next to the other response', async () => {
+  test("shows why one model failed next to the other model's response", async () => {
     const person = await signIn(gateway(), 'member');
     const text = await (await person.post(path, { ...message, model: 'one/fail-500', other: 'one/break-after-2' })).text();
     expect(text).toContain('the vendor responded with 500');
@@ -92,7 +92,7 @@ describe('playground', () => {
     [{ temperature: '3' }, 'Temperature must be a number from 0 to 2.'],
     [{ max_tokens: '1.5' }, 'Max tokens must be a positive whole number.'],
     [{ model: '' }, 'Choose a model.'],
-  ])('returns 422 for %j and keeps the input', async (change, problem) => {
+  ])("returns 422 for %j and keeps the form's values", async (change, problem) => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', system: 'Be brief.', ...change });
     expect(response.status).toBe(422);
@@ -114,7 +114,7 @@ describe('playground', () => {
     expect([response.status, await response.text()]).toEqual([422, expect.stringContaining(problem)]);
   });
 
-  test('sends the whole conversation, tools, an image and a schema', async () => {
+  test('sends the whole conversation with tools, an image and a JSON schema', async () => {
     const person = await signIn(gateway(), 'member');
     const turn = (role: string, text: string, more: Readonly<Record<string, string>> = {}) => ({
       ...{ turn_role: role, turn_text: text, turn_images: '', turn_calls: '', turn_call_id: '', ...more },
@@ -162,7 +162,7 @@ describe('playground', () => {
     });
   });
 
-  test('continues after a tool call without JavaScript', async () => {
+  test('continues a conversation after a tool call without JavaScript', async () => {
     const context = await chromium().newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
     await (await signIn(gateway(), 'member')).useIn(context);
@@ -189,7 +189,7 @@ describe('playground', () => {
     await context.close();
   });
 
-  test('recalls memories only on request', async () => {
+  test('recalls memories in the playground only on request', async () => {
     const { database, call } = gateway();
     await (await call('/v1/memory/items', { text: 'Ann drinks green tea', subject: 'ann' })).arrayBuffer();
     const person = await signIn(gateway(), 'member');
@@ -206,7 +206,7 @@ describe('playground', () => {
     expect(rows).toEqual([{ conversation: null }, { conversation: null }]);
   });
 
-  test('fills the form from a stored call', async () => {
+  test('fills the playground form from a stored call', async () => {
     const person = await signIn(gateway(), 'member');
     const { call, admin } = gateway();
     const body = {
@@ -257,7 +257,7 @@ describe('playground', () => {
     expect(statuses).toEqual([404, 404]);
   });
 
-  test('attaches an image file in a browser', async () => {
+  test('attaches an image file to a playground message in a browser', async () => {
     const context = await chromium().newContext();
     const page = await context.newPage();
     await (await signIn(gateway(), 'member')).useIn(context);
@@ -275,7 +275,7 @@ describe('playground', () => {
     await context.close();
   });
 
-  test('keeps the conversation if the session ends while somebody writes', async () => {
+  test('restores the playground conversation if the session expires while somebody is typing', async () => {
     const context = await chromium().newContext();
     const page = await context.newPage();
     const person = await signIn(gateway(), 'member');
@@ -294,20 +294,20 @@ describe('playground', () => {
     await context.close();
   });
 
-  test("doesn't offer embedding models", async () => {
+  test("the playground doesn't offer embedding models", async () => {
     const person = await signIn(gateway(), 'member');
     const options = (await (await person.get(path)).text()).match(/<option value="[^"]*"/g);
     expect(options).toContain('<option value="one/echo"');
     expect(options?.filter((option) => option.includes('embed'))).toEqual([]);
   });
 
-  test('returns 404 to a stranger without calling a model', async () => {
+  test('the playground returns 404 to strangers without calling a model', async () => {
     const person = await signIn(gateway(), 'stranger');
     expect((await person.post(`${path}/stream`, { ...message, model: 'one/echo' })).status).toBe(404);
     expect((await person.get(path)).status).toBe(404);
   });
 
-  test('streams two models side by side in a browser', async () => {
+  test('streams the responses of two models side by side in a browser', async () => {
     const context = await chromium().newContext();
     const page = await context.newPage();
     const problems: string[] = [];

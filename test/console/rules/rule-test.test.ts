@@ -5,11 +5,11 @@ import type { ContentRule } from '../../../src/guardrails/content-rule.ts';
 const rules = ['a', 'b', 'c'].map((expression): ContentRule => ({ place: 'input', action: 'block', class: 'expression', expression }));
 const matches = async (budgetMs?: number) => (await evaluateRules('project', rules, 'a c', budgetMs)).map(({ isMatch }) => isMatch);
 
-test('tests each rule separately', async () => {
+test('tests each content rule separately', async () => {
   expect(await matches()).toEqual([true, false, true]);
 });
 
-test("doesn't block other requests during slow expressions", async () => {
+test("doesn't block other requests while it evaluates slow regular expressions", async () => {
   let served = false;
   setImmediate(() => {
     served = true;

@@ -33,7 +33,7 @@ async function call(text: string): Promise<{ status: number; id: string }> {
   return { status: response.status, id: response.headers.get('x-gateway-call-id') ?? '' };
 }
 
-test('adds, edits and removes a rule and undoes the removal', async () => {
+test('adds, edits and removes a content rule and undoes the removal', async () => {
   expect(await textOf(owner.get(`${path}/rules`))).toContain('No content rules yet');
   const add = (fields: Record<string, string>) =>
     owner.post(`${path}/rules`, { place: 'input', action: 'block', expression: '', ...fields });
@@ -65,7 +65,7 @@ test('adds, edits and removes a rule and undoes the removal', async () => {
   expect((await rulesOf()) as object[]).toMatchObject([{ class: 'email' }, { ...falcon, action: 'observe' }, { class: 'iban' }]);
 });
 
-test('keeps invalid input and rejects a duplicate rule', async () => {
+test('keeps an invalid expression in the form and rejects duplicate rules', async () => {
   const form = { class: 'expression', place: 'input', action: 'block', expression: '(; x' };
   expect(await textOf(owner.post(`${path}/rules`, form), 422)).toMatch(
     /name="expression"[^>]*value="\(; x"[^>]*aria-invalid="true"[^>]*>.*Is not a valid RE2 expression/,
@@ -92,7 +92,7 @@ test('warns about a rule that somebody else has changed in the meantime', async 
   expect((await owner.post(editPath, form)).status).toBe(404);
 });
 
-test('lets only owners change rules', async () => {
+test('lets only project owners change content rules', async () => {
   await gateway().admin('PUT', api, { rules: [{ class: 'email', place: 'input', action: 'observe' }] });
   const row = await rowWith('E-mail address');
   const [edit, remove] = [pathOf(row, 'edit'), pathOf(row, 'remove')];
@@ -102,7 +102,7 @@ test('lets only owners change rules', async () => {
   expect(await rulesOf()).toHaveLength(1);
 });
 
-test('counts the hits of the last seven days and links to the calls', async () => {
+test("counts a rule's hits in the last seven days and links to the calls", async () => {
   const rules = [
     { class: 'email', place: 'input', action: 'observe' },
     { class: 'iban', place: 'input', action: 'block' },

@@ -33,7 +33,7 @@ const submitSignIn = (visitor: Visitor, fields: Record<string, string>, next = '
 const isSignedIn = async (visitor: Visitor) => (await visitor.get('/console/account')).status === 200;
 
 describe('sign-in with a password', () => {
-  test('redirects to the requested page with a new session cookie', async () => {
+  test('starts a new session and redirects to the requested page', async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email, password });
     const visitor = visit();
@@ -50,7 +50,7 @@ describe('sign-in with a password', () => {
     expect(await people().sessions.list(id)).toHaveLength(1);
   });
 
-  test('sets an HttpOnly cookie, which is also Secure over HTTPS', async () => {
+  test('sets an HttpOnly session cookie that is also Secure over HTTPS', async () => {
     const email = uniqueEmail();
     await people().accounts.create({ email, password });
     const plain = visit();
@@ -65,7 +65,7 @@ describe('sign-in with a password', () => {
     ]);
   });
 
-  test('shows the same page for a wrong password and an unknown account', async () => {
+  test("doesn't reveal whether the password was wrong or the account doesn't exist", async () => {
     const email = uniqueEmail();
     await people().accounts.create({ email, password });
     const pages = [];
@@ -83,7 +83,7 @@ describe('sign-in with a password', () => {
     expect(pages[0]).toBe(pages[1]);
   });
 
-  test('returns 429 after too many failures', async () => {
+  test('returns 429 after too many failed sign-in attempts', async () => {
     const email = uniqueEmail();
     await gateway().database.query(
       `insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 100, now() + interval '2 minutes'`,
@@ -94,12 +94,12 @@ describe('sign-in with a password', () => {
     expect(await response.text()).toContain('Try again in 2 minutes');
   });
 
-  test('rejects a form without the hidden token or from another site', async () => {
+  test('rejects a sign-in form without a CSRF token or from another site', async () => {
     expect((await visit().post('/console/sign-in', { email: 'a@b.example', password })).status).toBe(403);
     expect((await submitSignIn(visit({ 'sec-fetch-site': 'cross-site' }), { email: 'a@b.example', password })).status).toBe(403);
   });
 
-  test('ends the session and deletes the cookie on sign-out', async () => {
+  test('signing out ends the session and deletes its cookie', async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email, password });
     const visitor = visit();
@@ -114,7 +114,7 @@ describe('sign-in with a password', () => {
 describe('a sign-in link', () => {
   const link = '/console/sign-in/link';
 
-  test('stays valid when it is opened and signs in only once', async () => {
+  test('a sign-in link can be opened several times but used only once', async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email });
     const { secret } = await people().links.issue(id);
@@ -129,7 +129,7 @@ describe('a sign-in link', () => {
     expect((await submitSignIn(visit(), { email, password })).status).toBe(303);
   });
 
-  test('signs in only one of two browsers that use it at once', async () => {
+  test('only one of two browsers can sign in with the same link', async () => {
     const { id } = await people().accounts.create({ email: uniqueEmail() });
     const { secret } = await people().links.issue(id);
     // Both open the link before one of them uses it. A page of a used link has no form.
@@ -143,7 +143,7 @@ describe('a sign-in link', () => {
     expect(statuses.sort()).toEqual([303, 404]);
   });
 
-  test('creates the account of a deployment admin if it names no person', async () => {
+  test('a sign-in link without a person creates the account of a deployment admin', async () => {
     const { secret } = await people().links.issue(null);
     const visitor = visit();
     const email = uniqueEmail();
@@ -170,7 +170,7 @@ describe('sign-in with an identity provider', () => {
     return { visitor, callback, response: await visitor.get(callback.pathname + callback.search) };
   };
 
-  test('signs in a person by verified address and later by subject', async () => {
+  test("matches a person by verified e-mail address first, and later by the provider's subject id", async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email });
     provider.people.set('ann', { email, email_verified: true, name: 'Ann' });
@@ -186,7 +186,7 @@ describe('sign-in with an identity provider', () => {
     );
   });
 
-  test('rejects unverified and unknown addresses', async () => {
+  test('rejects unverified and unknown e-mail addresses', async () => {
     const known = uniqueEmail();
     await people().accounts.create({ email: known });
     provider.people.set('mallory', { email: known });
@@ -201,7 +201,7 @@ describe('sign-in with an identity provider', () => {
     expect(await people().accounts.findByEmail('employee@example.org')).toMatchObject({ name: 'Emp Loyee', isAdmin: false });
   });
 
-  test('rejects a callback from another browser or with a different state', async () => {
+  test('rejects an OIDC callback from another browser or with a different state', async () => {
     provider.people.set('bob', { email: 'bob@example.org', email_verified: true });
     const { visitor, callback, response } = await signInAs('bob');
     expect(response.status).toBe(303);
@@ -212,13 +212,13 @@ describe('sign-in with an identity provider', () => {
     expect((await visitor.get(path)).status).toBe(400);
   });
 
-  test("shows the provider's name on the sign-in page", async () => {
+  test("shows the identity provider's name on the sign-in page", async () => {
     expect(await (await visit().get('/console/sign-in')).text()).toContain(`Sign in with ${new URL(provider.issuer).host}`);
   });
 });
 
 describe('the account page', () => {
-  test('changes the name and the password', async () => {
+  test("the account page changes the person's name and password", async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email, password });
     const visitor = visit();
@@ -238,7 +238,7 @@ describe('the account page', () => {
     expect(await people().signIn.withPassword({ email, password: next, address: '192.0.2.9' })).toMatchObject({ kind: 'ok' });
   });
 
-  test('revokes a session, but not one of another person', async () => {
+  test("revokes a person's own sessions but not those of others", async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email, password });
     const { id: stranger } = await people().accounts.create({ email: uniqueEmail() });

@@ -30,7 +30,7 @@ beforeAll(async () => {
   member = await signIn(gateway(), 'member', 'Maya');
 });
 
-test('shows end users under the names their callers use', async () => {
+test('groups usage by end user and shows the ids that applications send', async () => {
   for (const user of ['ann <b>', 'ann <b>', 'bob']) {
     const sent = await gateway().call('/v1/chat/completions', { model: 'standard', user, messages: [{ role: 'user', content: 'Hello' }] });
     expect(sent.status).toBe(200);
@@ -45,7 +45,7 @@ test('shows end users under the names their callers use', async () => {
   expect(csv).toMatch(/,bob,1,0,/);
 });
 
-test('counts a failed model even if another model served the call', async () => {
+test('counts the failures of a model even if another model served the call', async () => {
   await gateway().admin('PUT', '/provision/teams/acme', { tiers: { shaky: ['dead/m', 'two/echo'] } });
   for (let calls = 0; calls < 2; calls += 1) {
     const sent = await gateway().call('/v1/chat/completions', { model: 'shaky', messages: [{ role: 'user', content: 'Hello' }] });
@@ -62,7 +62,7 @@ test('counts a failed model even if another model served the call', async () => 
   expect(calls).toContain('Attempted model: dead/m');
 });
 
-test('groups refused calls by reason and links to their list', async () => {
+test('groups refused calls by reason and links to the calls', async () => {
   const { key: secret, prefix } = await jsonOf<{ key: string; prefix: string }>(
     gateway().admin('POST', '/provision/teams/acme/keys', { name: 'tight', ceilings: { calls: 0 } }),
   );
@@ -97,7 +97,7 @@ test('groups refused calls by reason and links to their list', async () => {
     expect((await member.get(`${path}/explore.csv?group=${group}&unit=hour&from=2025-01-01&to=2025-12-31`)).status).toBe(400);
 });
 
-test("shows people's names and counts only their playground calls", async () => {
+test('groups playground calls by person', async () => {
   const project = await gateway().app.projects.findBySlug('acme');
   const gone = randomUUID();
   const call = (triggerDetail: string, { source = 'gateway-playground', keyId = internalKeyId } = {}) =>
@@ -118,7 +118,7 @@ test("shows people's names and counts only their playground calls", async () => 
   expect((await pageOf(href)).text).toContain('2 calls, 0 errors');
 });
 
-test("doesn't take a caller's word for who made a call in the playground", async () => {
+test('ignores headers that claim that a call was made in the playground', async () => {
   const victim = await signIn(gateway(), 'stranger', 'Victoria');
   const headers = {
     'x-gateway-trigger-kind': 'playground',

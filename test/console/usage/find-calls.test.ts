@@ -66,7 +66,7 @@ async function locationOf(path: string): Promise<string> {
   return (await get(path)).headers.get('location') ?? '';
 }
 
-test("hides the gateway's own calls unless they are requested", async () => {
+test("hides the gateway's internal calls by default", async () => {
   expect(await listedBy('')).toEqual([ids.broken, ids.dear, ids.slow]);
   const list = await textOf('/calls');
   expect(list).toContain('3 calls, 1 error, $2.50');
@@ -81,7 +81,7 @@ test("hides the gateway's own calls unless they are requested", async () => {
   expect(await textOf('/explore?own=show&group=source')).toContain(memoryApplication);
 });
 
-test("counts calls of applications that use the name of the gateway's own calls", async () => {
+test('counts calls of applications that use the reserved name of internal calls', async () => {
   const elsewhere = await gateway().withProject('forged');
   const headers = { 'x-gateway-source': memoryApplication, 'x-gateway-task-id': 'forged' };
   const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
@@ -92,7 +92,7 @@ test("counts calls of applications that use the name of the gateway's own calls"
   expect(page).not.toContain('Not included');
 });
 
-test('filters by end user, latency and cost', async () => {
+test('filters the list of calls by end user, latency and cost', async () => {
   expect(await listedBy(`subject=${encodeURIComponent('user 7')}`)).toEqual([ids.slow]);
   expect(await listedBy('min_ms=1000')).toEqual([ids.slow]);
   expect(await listedBy('max_ms=1000')).toEqual([ids.broken, ids.dear]);
@@ -107,7 +107,7 @@ test('filters by end user, latency and cost', async () => {
   expect(filtered).toContain('Latency of at least: 5 ms');
 });
 
-test('finds a call by its id, task, end user or vendor request id', async () => {
+test('finds a call by id, task, end user or vendor request id', async () => {
   const { call, admin } = gateway();
   const response = await call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] });
   const id = response.headers.get('x-gateway-call-id') ?? '';
@@ -140,7 +140,7 @@ test('finds a call by its id, task, end user or vendor request id', async () => 
     expect(toText(await (await other.get(`/console/p/other/find?q=${encodeURIComponent(text)}`)).text())).toContain('Nothing found');
 });
 
-test('explains in words how a call ended', async () => {
+test('explains in a sentence how a call ended', async () => {
   const broken = await textOf(`/calls/${ids.broken}`);
   expect(broken).toMatch(/Call of openai\/gpt-4o at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/);
   expect(broken).toContain('The stream broke off after 2 tokens. upstream_failed');
@@ -184,7 +184,7 @@ test("shows a call's parameters, prompt and tools, and a curl command", async ()
   });
 });
 
-test('says which texts of a call are truncated, and that its request set no parameters', async () => {
+test('says which texts of a call are truncated and whether the request set parameters', async () => {
   const open = async (messages: readonly object[]): Promise<string> => {
     const response = await gateway().call('/v1/chat/completions', { model: 'one/echo', messages });
     await response.arrayBuffer();
@@ -203,7 +203,7 @@ test('says which texts of a call are truncated, and that its request set no para
   expect(long).toContain('The request is not complete: attachments are not stored, and long texts are cut off.');
 });
 
-test('opens a call with Ctrl K', async () => {
+test('opens a call by its id with Ctrl+K', async () => {
   const context = await chromium().newContext();
   await member.useIn(context);
   const page = await context.newPage();

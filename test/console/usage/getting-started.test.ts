@@ -17,7 +17,7 @@ async function doneSteps(person: SignedIn, path: string): Promise<string[]> {
   return steps.flatMap(([, title = '', state]) => (state === 'done' ? [title] : []));
 }
 
-test('shows the remaining steps in an empty project', async () => {
+test('shows the remaining setup steps in an empty project', async () => {
   const { withProject, admin } = shared();
   const gateway = await withProject('fresh');
   const owner = await signIn(gateway, 'owner');
@@ -40,7 +40,7 @@ test('shows the remaining steps in an empty project', async () => {
   expect(await (await owner.get('/console/p/fresh/overview')).text()).not.toContain('steps to get started');
 });
 
-test("shows members the steps without the owners' buttons", async () => {
+test('shows the setup steps to members without the buttons for owners', async () => {
   const gateway = await shared().withProject('theirs');
   await shared().admin('PUT', '/provision/teams/theirs', { providers: [] });
   const path = '/console/p/theirs/getting-started';
@@ -51,7 +51,7 @@ test("shows members the steps without the owners' buttons", async () => {
   expect((await (await signIn(gateway, 'stranger')).get(path)).status).toBe(404);
 });
 
-test('hides the steps in a project that is a month old', async () => {
+test('hides the setup steps once a project is a month old', async () => {
   const gateway = await shared().withProject('older');
   const owner = await signIn(gateway, 'owner');
   await (await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] })).arrayBuffer();
@@ -65,7 +65,7 @@ test('hides the steps in a project that is a month old', async () => {
 test.each([
   ['light', 1280],
   ['dark', 390],
-] as const)('renders accessible pages (%s, %d pixels)', async (colorScheme, width) => {
+] as const)('the getting-started page is accessible (%s, %d pixels)', async (colorScheme, width) => {
   const gateway = await shared().withProject(`empty-${colorScheme}`);
   const context = await chromium().newContext({ colorScheme, viewport: { width, height: 900 } });
   await (await signIn(gateway, 'owner')).useIn(context);

@@ -24,7 +24,7 @@ async function showCall(model: string, headers: Record<string, string> = { 'x-ga
   return (await page.text()).replaceAll(/\s+/g, ' ');
 }
 
-test('shows the recalled memories, what they cost, and which of them the response mentions', async () => {
+test("shows a call's recalled memories, their cost, and which ones the response mentions", async () => {
   const [oolong, sencha] = [await memory('Guests get a tea from Taiwan <b>Oolong'), await memory('Guests get cold tea in summer')];
   const page = await showCall(`one/${said}`);
   expect(page).toContain('2 memories were added to the prompt');
@@ -41,7 +41,7 @@ test('shows the recalled memories, what they cost, and which of them the respons
   expect(await showCall('one/echo')).toContain('cost nothing because the response came from the response cache');
 });
 
-test('says if no memories were added', async () => {
+test('says if no memories were added to a call', async () => {
   const page = await showCall('one/echo', { 'cache-control': 'no-store' });
   expect(page).toContain('No memories were added to the prompt.');
   expect(page).not.toContain('The response mentions');

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 describe('the page of a refused call', () => {
-  test('shows the ceiling that was exceeded, and a link to change it', async () => {
+  test('shows which ceiling refused a call, with a link to change it', async () => {
     const id = await call('one/echo', { authorization: `Bearer ${limited.key}`, 'x-gateway-source': 'support-bot' });
     const { status, html } = await page(owner, `/calls/${id}`);
     expect(status).toBe(200);
@@ -42,7 +42,7 @@ describe('the page of a refused call', () => {
     expect((await page(owner, `/keys/${limited.prefix}/edit`)).status).toBe(200);
   });
 
-  test('links a member only to pages that members may open', async () => {
+  test('links members only to pages that they may open', async () => {
     const id = await call('one/echo', { authorization: `Bearer ${limited.key}` });
     const { html } = await page(member, `/calls/${id}`);
     expect(html).toContain(`/keys/${limited.prefix}"`);
@@ -50,14 +50,14 @@ describe('the page of a refused call', () => {
     expect(html).not.toContain(`/keys/${limited.prefix}/edit`);
   });
 
-  test('escapes names chosen by the caller', async () => {
+  test('escapes model and application names that the caller chose', async () => {
     const id = await call(`unknown/${hostile}`, { 'x-gateway-source': hostile });
     const { html } = await page(member, `/calls/${id}`);
     expect(html).toContain('&lt;img src=x onerror=ran=1&gt;');
     expect(html).not.toContain(hostile);
   });
 
-  test('returns 404 to strangers and in other projects', async () => {
+  test('returns 404 to strangers and under other projects', async () => {
     const id = await call('unknown/model');
     expect((await page(member, `/calls/${id}`)).status).toBe(200);
     const stranger = await signIn(gateway(), 'stranger');
@@ -67,7 +67,7 @@ describe('the page of a refused call', () => {
     expect((await other.get(`/console/p/acme/calls/refused`)).status).toBe(404);
   });
 
-  test('links to a form that exists for each reason', async () => {
+  test('links each reason for a refusal to a form that exists', async () => {
     const { app, database } = gateway();
     const projectId = (await app.projects.findBySlug('acme'))?.id ?? '';
     const keyId = (await app.keyring.read(projectId, limited.prefix)).id;
@@ -92,7 +92,7 @@ describe('the page of a refused call', () => {
 });
 
 describe('the list of refused calls', () => {
-  test('filters by reason, key and application', async () => {
+  test('filters refused calls by reason, key and application', async () => {
     await call('unknown/of-a-bot', { 'x-gateway-source': 'lonely-bot' });
     const { html } = await page(member, '/calls/refused?source=lonely-bot');
     expect(html).toContain('unknown/of-a-bot');
@@ -106,7 +106,7 @@ describe('the list of refused calls', () => {
     expect((await page(member, '/calls/refused?source=nobody')).html).toContain('No refused calls in this period match the filters.');
   });
 
-  test('redirects to the refused calls when the `refused` filter is selected', async () => {
+  test('the `refused` filter leads to the list of refused calls', async () => {
     expect((await page(member, '/calls')).html).toContain('<option value="refused"');
     const moved = await member.get('/console/p/acme/calls?result=refused&range=24h&source=lonely-bot&key=&model=one');
     expect([moved.status, moved.headers.get('location')]).toEqual([303, '/console/p/acme/calls/refused?range=24h&source=lonely-bot&key=']);

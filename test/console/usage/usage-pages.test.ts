@@ -130,7 +130,7 @@ const sumOfColumn = (rows: readonly string[][], name: string): number => {
   return rows.slice(1).reduce((sum, row) => sum + Math.round(Number(row[column]) * 1e9), 0);
 };
 
-test('shows totals in the overview that match the stored calls', async () => {
+test('the totals on the overview page match the stored calls', async () => {
   const { calls, cost, unpriced } = await sums();
   const text = await textOf('/overview');
   expect(text).toContain(`Spend ${totalUsd(cost)}`);
@@ -143,7 +143,7 @@ test('shows totals in the overview that match the stored calls', async () => {
   for (const name of ['two/small', 'one/big', 'web', 'batch', 't-1']) expect(text).toContain(name);
 });
 
-test('exports CSV files that add up to the same total cost', async () => {
+test('all CSV exports add up to the same total cost', async () => {
   const { calls, cost, errors } = await sums();
   const paths = [
     '/overview.csv',
@@ -164,7 +164,7 @@ test('exports CSV files that add up to the same total cost', async () => {
   expect((await csvOf('/explore.csv?group=provider'))[0]).toContain('attempts');
 });
 
-test('shows a metric by group in Explore with its total', async () => {
+test('the Explore page shows a metric by group with its total', async () => {
   const { cost } = await sums(`source = 'web'`);
   const text = await textOf('/explore?metric=cost&group=model&source=web');
   expect(text).toContain('Cost per day, by model');
@@ -176,7 +176,7 @@ test('shows a metric by group in Explore with its total', async () => {
   }
 });
 
-test('lists each call once while paging', async () => {
+test('paging through the list of calls shows each call once', async () => {
   const { calls } = await sums();
   const seen: string[] = [];
   let path: string | null = '/console/p/acme/calls';
@@ -199,7 +199,7 @@ test('lists each call once while paging', async () => {
   expect((await member.get('/console/p/acme/calls?before=x')).status).toBe(400);
 });
 
-test('pauses the live list on request', async () => {
+test('the live list of calls can be paused', async () => {
   const live = await (await member.get('/console/p/acme/calls?live=1&cache=hit')).text();
   const poll = /hx-get="([^"]*)" hx-trigger="every 2s"/.exec(live)?.[1]?.replaceAll('&amp;', '&') ?? '';
   expect(toText(live)).toMatch(/live Refresh Pause/);
@@ -209,7 +209,7 @@ test('pauses the live list on request', async () => {
   expect(part).not.toContain('<main');
 });
 
-test('shows the attempts, plan, ceilings and cost lines of a call', async () => {
+test("a call's page shows its attempts, plan, ceilings and cost breakdown", async () => {
   const text = await textOf(`/calls/${ids.failover}`);
   expect(text).toMatch(/1\. one\/big .* 503 failed/);
   expect(text).toMatch(/Wait before attempt 2/);
@@ -230,7 +230,7 @@ test('shows the attempts, plan, ceilings and cost lines of a call', async () => 
   expect(await textOf(`/calls/${ids.refused}`)).toContain('Project refused the call');
 });
 
-test('shows the text of a call only on request', async () => {
+test('shows the prompt and response of a call only on demand', async () => {
   const { call } = gateway();
   const question = `${hostile} what is the time?`;
   const answer = await call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: question }] });
@@ -242,7 +242,7 @@ test('shows the text of a call only on request', async () => {
   expect(await textOf(`/calls/${newest}?text=1`)).toContain(`User ${question}`);
 });
 
-test('returns 404 to strangers and for unknown calls', async () => {
+test("a call's page returns 404 to strangers and for unknown ids", async () => {
   for (const path of ['/overview', '/explore', '/calls', '/calls.csv', '/calls/live', `/calls/${ids.failover}`]) {
     expect([path, (await stranger.get(`/console/p/acme${path}`)).status]).toEqual([path, 404]);
   }
@@ -253,7 +253,7 @@ test('returns 404 to strangers and for unknown calls', async () => {
   expect(toText(await (await other.get('/console/p/other/overview')).text())).toContain('No calls in other yet');
 });
 
-test('keeps each page under 150 kB including scripts and styles', async () => {
+test('each usage page is smaller than 150 kB including scripts and styles', async () => {
   const { url } = gateway();
   for (const path of ['/overview?range=30d', '/explore?unit=hour', '/explore?range=24h&unit=hour&group=task', '/calls?range=30d']) {
     const page = await (await member.get(`/console/p/acme${path}`)).text();
@@ -264,7 +264,7 @@ test('keeps each page under 150 kB including scripts and styles', async () => {
   }
 });
 
-test('suggests a shorter range before it reads many calls', async () => {
+test('suggests a shorter time range instead of reading too many calls', async () => {
   const counted = ['vendor_calls', 'vendor_tokens', 'slots', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input'];
   const columns = [...counted, 'tokens_cache_write', 'tokens_output', 'cache_hits', 'cache_lookups', 'failovers'];
   await gateway().database.query(
