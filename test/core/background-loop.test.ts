@@ -48,7 +48,7 @@ function createLoop(options: Partial<BackgroundLoopOptions> = {}) {
 
 const pass = (ms = 30): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('runs immediately on start and then at the interval', async () => {
+test('a background loop runs immediately on start and then at its interval', async () => {
   const { loop, run } = createLoop({ intervalMs: 20 });
   loop.start();
   const startedAt = performance.now();
@@ -58,7 +58,7 @@ test('runs immediately on start and then at the interval', async () => {
   (await run(3)).finish();
 });
 
-test('stays idle until woken if it has no interval', async () => {
+test('a background loop without an interval stays idle until it is woken', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   (await run(1)).finish('idle');
@@ -68,7 +68,7 @@ test('stays idle until woken if it has no interval', async () => {
   await run(2);
 });
 
-test('runs again immediately or after a delay if a run asks for it', async () => {
+test('runs again immediately or after a delay if the previous run requested it', async () => {
   const { loop, run } = createLoop();
   loop.start();
   (await run(1)).finish('again');
@@ -78,7 +78,7 @@ test('runs again immediately or after a delay if a run asks for it', async () =>
   expect(performance.now() - finishedAt).toBeGreaterThan(15);
 });
 
-test('merges several wakes into one run at the earliest time', async () => {
+test('coalesces several wake-ups into one run at the earliest requested time', async () => {
   const { loop, runs, run } = createLoop();
   loop.wake(60_000);
   loop.wake(5);
@@ -89,7 +89,7 @@ test('merges several wakes into one run at the earliest time', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('never runs twice at once, and runs again if woken during a run', async () => {
+test('never runs twice at once, and runs again if it is woken during a run', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   const first = await run(1);
@@ -100,7 +100,7 @@ test('never runs twice at once, and runs again if woken during a run', async () 
   await run(2);
 });
 
-test('runNow joins the run in progress', async () => {
+test('runNow waits for the run in progress instead of starting another', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   const first = await run(1);
@@ -110,7 +110,7 @@ test('runNow joins the run in progress', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('runNow rejects with the error of its run', async () => {
+test('runNow rejects with the error of the run it waited for', async () => {
   const { loop, runs, events, run } = createLoop({ intervalMs: 1 });
   const result = loop.runNow();
   (await run(1)).fail(new Error('away'));
@@ -120,7 +120,7 @@ test('runNow rejects with the error of its run', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('backs off after failures and reports each outage once', async () => {
+test('backs off after failed runs and reports each outage once', async () => {
   const { loop, events, run } = createLoop({ backoff: { initialMs: 10, maxMs: 40 } });
   loop.start();
   (await run(1)).fail();
@@ -143,7 +143,7 @@ test('retries a failed run at the next interval if there is no backoff', async (
   expect(loop.isFailing).toBe(false);
 });
 
-test('cuts the backoff short when woken', async () => {
+test('ends the backoff early when the loop is woken', async () => {
   const { loop, run } = createLoop({ backoff: { initialMs: 60_000, maxMs: 60_000 } });
   loop.start();
   (await run(1)).fail();
@@ -152,7 +152,7 @@ test('cuts the backoff short when woken', async () => {
   await run(2);
 });
 
-test('treats a synchronous throw as a failed run', async () => {
+test('treats a synchronous exception as a failed run', async () => {
   const { loop, events } = createLoop({
     run: () => {
       throw new Error('bug');
@@ -162,7 +162,7 @@ test('treats a synchronous throw as a failed run', async () => {
   expect(events).toEqual(['failed: bug', 'failure 1']);
 });
 
-test('stop aborts the signal and waits for the run', async () => {
+test("stop() aborts the run's signal and waits for the run to end", async () => {
   const events: string[] = [];
   const { loop } = createLoop({
     async run(signal) {
@@ -178,7 +178,7 @@ test('stop aborts the signal and waits for the run', async () => {
   expect(events).toEqual(['aborted: true']);
 });
 
-test("doesn't run after stop until it is started again", async () => {
+test("doesn't run after stop() until it is started again", async () => {
   const { loop, runs, run } = createLoop({ intervalMs: 5 });
   loop.start();
   (await run(1)).finish();
@@ -192,7 +192,7 @@ test("doesn't run after stop until it is started again", async () => {
   expect((await run(2)).signal.aborted).toBe(false);
 });
 
-test('runs again if it is restarted while the last run is finishing', async () => {
+test('runs again if the loop is restarted while its last run is finishing', async () => {
   const { loop, run } = createLoop();
   loop.start();
   await run(1);

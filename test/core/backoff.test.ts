@@ -2,16 +2,16 @@ import { describe, expect, test } from '@jest/globals';
 import { backoffDelays, backoffMs, retry } from '../../src/core/backoff.ts';
 
 describe('backoffMs', () => {
-  test('doubles the delay up to the maximum', () => {
+  test('doubles the retry delay up to the maximum', () => {
     const policy = { initialMs: 500, maxMs: 3_000 };
     expect([1, 2, 3, 4, 5, 10_000].map((failures) => backoffMs(failures, policy))).toEqual([500, 1_000, 2_000, 3_000, 3_000, 3_000]);
   });
 
-  test('supports other growth factors', () => {
+  test('supports growth factors other than two', () => {
     expect(backoffMs(3, { initialMs: 10, factor: 4, maxMs: 1_000 })).toBe(160);
   });
 
-  test('stays within the jitter range', () => {
+  test('random jitter stays within its range', () => {
     const delays = Array.from({ length: 1_000 }, () => backoffMs(1, { initialMs: 1_000, maxMs: 1_000, jitter: 0.1 }));
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(900);
     expect(Math.max(...delays)).toBeLessThanOrEqual(1_100);
@@ -44,15 +44,15 @@ describe('retry', () => {
     ]);
   });
 
-  test('throws the last error when all retries have failed', async () => {
+  test('throws the last error after all retries have failed', async () => {
     await expect(retry(failing(9), { delays: [0, 0] })).rejects.toThrow('failure 3');
   });
 
-  test('throws immediately if the error is not retryable', async () => {
+  test("doesn't retry after an error that isn't retryable", async () => {
     await expect(retry(failing(9), { delays: [0, 0], isRetryable: () => false })).rejects.toThrow('failure 1');
   });
 
-  test('rejects with the abort reason during a delay', async () => {
+  test('rejects with the abort reason if it is aborted between retries', async () => {
     const stopping = new AbortController();
     const result = retry(failing(9), {
       delays: [60_000],
@@ -62,7 +62,7 @@ describe('retry', () => {
     await expect(result).rejects.toBe('stopped');
   });
 
-  test("doesn't start if the signal is already aborted", async () => {
+  test("doesn't make the first attempt if the signal is already aborted", async () => {
     await expect(retry(failing(0), { delays: [], signal: AbortSignal.abort('stopped') })).rejects.toBe('stopped');
   });
 });

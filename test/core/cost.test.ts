@@ -75,7 +75,7 @@ describe('nanosFromUsd', () => {
     expect(() => nanosFromUsd(usd)).toThrow(RangeError);
   });
 
-  test('parses decimal strings exactly and rounds half up at the tenth decimal', () => {
+  test('parses decimal amounts exactly and rounds half up at the tenth decimal place', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.nat({ max: 25 }), (digits, decimals) => {
         const text = String(digits).padStart(decimals + 1, '0');
@@ -85,7 +85,7 @@ describe('nanosFromUsd', () => {
     );
   });
 
-  test('uses the shortest decimal representation of a number', () => {
+  test('converts the shortest decimal representation of a number to nano-dollars', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e24, noNaN: true }), fc.integer({ min: -12, max: 3 }), (value, scale) => {
         for (const usd of [value, value * 10 ** (scale - 20), Number(`${(value % 1e4).toFixed(3)}e${scale}`)]) {
@@ -106,7 +106,7 @@ describe('tokenCost', () => {
     cacheWrite1hNanos: nanosFromUsd('6'),
   };
 
-  test('prices each of the five token counts at its own rate', () => {
+  test('prices each of the five kinds of tokens at its own rate', () => {
     expect(tokenCost({ ...noTokens, input: 1 }, price)).toBe(3000);
     expect(tokenCost({ ...noTokens, output: 1 }, price)).toBe(15_000);
     expect(tokenCost({ ...noTokens, cachedInput: 1 }, price)).toBe(300);
@@ -126,7 +126,7 @@ describe('tokenCost', () => {
     expect(tokenCost({ ...noTokens, output: input }, { ...free, outputNanos: inputNanos })).toBe(cost);
   });
 
-  test('rounds the total instead of each part', () => {
+  test('rounds the total cost of a call instead of each part', () => {
     const tenth: Price = {
       inputNanos: 400_000n,
       outputNanos: 400_000n,
@@ -159,7 +159,7 @@ describe('tokenCost', () => {
     });
   });
 
-  test('adds the cost of searches before rounding', () => {
+  test('adds the cost of web searches before rounding', () => {
     const search: Price = { ...free, inputNanos: 400_000n, perSearchNanos: 2_000_000n };
     expect(tokenCost(noTokens, search, { searches: 3 })).toBe(6_000_000);
     expect(tokenCost({ ...noTokens, input: 2 }, search, { searches: 1 })).toBe(2_000_001);
@@ -175,7 +175,7 @@ describe('tokenCost', () => {
     expect(tokenCost({ ...noTokens, input: 1_000 }, { ...free, inputNanos: 5_000_000_000n }, { imageTokens: 800 })).toBe(5_000_000);
   });
 
-  test('computes costs to the exact nano-dollar', () => {
+  test('computes the cost of a call to the exact nano-dollar', () => {
     const count = fc.nat({ max: 50_000_000 });
     const rate = fc.bigInt({ min: 0n, max: 600_000_000_000n });
     const tokens: fc.Arbitrary<Tokens> = fc.record({
@@ -217,7 +217,7 @@ test.each([
   expect(String(toUsd(nanos))).toBe(text);
 });
 
-test('parses a formatted amount back to the same value', () => {
+test('parses a formatted dollar amount back to the same value', () => {
   fc.assert(fc.property(fc.nat({ max: 8_000_000_000_000_000 }), (nanos) => expect(nanosFromUsd(toUsd(nanos))).toBe(BigInt(nanos))));
 });
 
@@ -242,7 +242,7 @@ describe('shiftDecimal', () => {
     expect(shiftDecimal(text, 6)).toBeNull();
   });
 
-  test('shifts every JSON number exactly', () => {
+  test('shifts the decimal point of any JSON number exactly', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e20, noNaN: true }), (value) => {
         const moved = shiftDecimal(String(value), 6);

@@ -47,13 +47,13 @@ describe('error codes', () => {
 });
 
 describe('gatewayError', () => {
-  test('uses the default message and status of its code', () => {
+  test('uses the default message and status of its error code', () => {
     const error = gatewayError('no_route');
     expect(error).toBeInstanceOf(GatewayError);
     expect(error).toMatchObject({ code: 'no_route', status: 400, message: 'no models available for route', name: 'GatewayError' });
   });
 
-  test('accepts a custom message and status', () => {
+  test('accepts a custom error message and status', () => {
     const cause = new Error('inside');
     expect(gatewayError('upstream_refused', { message: 'too long', status: 413, cause })).toMatchObject({
       code: 'upstream_refused',
@@ -64,7 +64,7 @@ describe('gatewayError', () => {
   });
 });
 
-test('keeps the stack only for errors of the gateway itself', () => {
+test('records stack traces only for internal errors, not for vendor or client errors', () => {
   const { stackTraceLimit } = Error;
   const frame = /\n +at /;
   const vendorError = new VendorError('status', 'the vendor responded with 500');
@@ -77,13 +77,13 @@ test('keeps the stack only for errors of the gateway itself', () => {
 });
 
 describe('VendorError', () => {
-  test('distinguishes a missing retry delay from a delay of zero', () => {
+  test('distinguishes a missing retry-after delay from a delay of zero', () => {
     expect(new VendorError('status', 'x').retryAfterMs).toBeUndefined();
     expect(new VendorError('status', 'x', { retryAfterMs: 0 }).retryAfterMs).toBe(0);
     expect(new VendorError('status', 'x', { retryAfterMs: null }).retryAfterMs).toBeNull();
   });
 
-  test("has no status if the vendor didn't respond", () => {
+  test("a vendor error has no status if the vendor didn't respond", () => {
     expect(new VendorError('connect', 'x')).toMatchObject({ kind: 'connect', status: null, vendorMessage: null });
   });
 });

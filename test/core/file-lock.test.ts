@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('allows one holder at a time within a process', async () => {
+test('allows only one lock holder at a time within a process', async () => {
   const file = join(folder, 'one', 'deep', 'owner.lock');
   const first = await acquireFileLock(file);
   expect(first).not.toBeNull();
@@ -25,7 +25,7 @@ test('allows one holder at a time within a process', async () => {
   second?.release();
 });
 
-test('lets exactly one of many concurrent requests acquire the lock', async () => {
+test('only one of many concurrent attempts acquires the file lock', async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => acquireFileLock(join(folder, 'many.lock'))));
   const holders = answers.filter((lock) => lock !== null);
   expect(holders).toHaveLength(1);
@@ -33,7 +33,7 @@ test('lets exactly one of many concurrent requests acquire the lock', async () =
   holders[0]?.release();
 });
 
-test('creates a private lock file in a private folder', async () => {
+test('creates the lock file and its folder with owner-only permissions', async () => {
   const lock = await acquireFileLock(join(folder, 'private', 'owner.lock'));
   expect((await stat(join(folder, 'private'))).mode & 0o777).toBe(0o700);
   expect((await stat(join(folder, 'private', 'owner.lock'))).mode & 0o777).toBe(0o600);
@@ -41,7 +41,7 @@ test('creates a private lock file in a private folder', async () => {
   lock?.release();
 });
 
-test('locks out other processes until the holder dies', async () => {
+test("other processes can't acquire the file lock until its holder dies", async () => {
   const file = join(folder, 'other.lock');
   const script = `
     const { acquireFileLock } = await import(${JSON.stringify(module)});
@@ -59,7 +59,7 @@ test('locks out other processes until the holder dies', async () => {
   lock?.release();
 });
 
-test("names the file in the error if it can't be created", async () => {
+test("names the lock file in the error if it can't be created", async () => {
   const file = join(folder, 'a file');
   await writeFile(file, '');
   await expect(acquireFileLock(join(file, 'owner.lock'))).rejects.toThrow(`cannot lock ${join(file, 'owner.lock')}`);

@@ -3,7 +3,7 @@ import { isUuid, minIdAt, newId } from '../../src/core/ids.ts';
 
 const instants = [0, 1, 1_763_632_800_000, 1_763_632_800_001, 281_474_976_710_655];
 
-test('creates UUIDv7 ids for the given time', () => {
+test('creates UUIDv7 ids with the given timestamp', () => {
   for (const instant of instants) {
     const id = newId(instant);
     expect(isUuid(id)).toBe(true);

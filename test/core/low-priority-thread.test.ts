@@ -10,7 +10,7 @@ const runFail = defineJob<typeof fail>(jobs, 'fail');
 const runBreak = defineJob<typeof breakThread>(jobs, 'breakThread');
 const runReadPriority = defineJob<typeof readPriority>(jobs, 'readPriority');
 
-test("takes turns between owners, so one with many jobs doesn't block the others", async () => {
+test("takes turns between projects, so that one with many jobs doesn't block the others", async () => {
   const ended: string[] = [];
   const run = (owner: string, text: string) => runEcho(owner, { text }).then(() => ended.push(text));
   await Promise.all([run('a', 'a1'), run('a', 'a2'), run('a', 'a3'), run('a', 'a4'), run('b', 'b1'), run('c', 'c1'), run('b', 'b2')]);
@@ -29,7 +29,7 @@ test('transfers large buffers to the thread and copies small ones', async () => 
   }
 });
 
-test('fails only the job that throws or crashes the thread', async () => {
+test('only the job that throws or crashes the worker thread fails', async () => {
   const [before, thrown, broken, after] = await Promise.allSettled([
     runEcho('a', { text: 'before' }),
     runFail('b', { message: 'no such text' }),
@@ -42,7 +42,7 @@ test('fails only the job that throws or crashes the thread', async () => {
   expect(after).toMatchObject({ value: { text: 'after' } });
 });
 
-test("runs at a lower priority than the event loop, and so do V8's garbage collection threads", async () => {
+test("the thread and V8's garbage collection threads run at a lower priority than the event loop", async () => {
   const { priority } = await runReadPriority('a', {});
   expect(priority).toBeGreaterThan(getPriority());
   const threads = readdirSync('/proc/self/task').filter((id) => readFileSync(`/proc/self/task/${id}/comm`, 'utf8') === 'V8Worker\n');

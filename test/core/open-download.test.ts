@@ -17,7 +17,7 @@ async function download(respond: RequestListener, responseTimeoutMs?: number): P
   }
 }
 
-test('follows up to five redirects on the same origin', async () => {
+test('a download follows up to five redirects on the same origin', async () => {
   const redirectTimes =
     (times: number): RequestListener =>
     ({ url }, response) => {
@@ -29,7 +29,7 @@ test('follows up to five redirects on the same origin', async () => {
   await expect(download(redirectTimes(6))).rejects.toThrow('too many redirects');
 });
 
-test('refuses to follow a redirect to another origin without TLS', async () => {
+test("a download doesn't follow redirects to another origin without TLS", async () => {
   const requests: string[] = [];
   const other = await startLocalServer((request, response) => {
     requests.push(request.url ?? '');
@@ -42,7 +42,7 @@ test('refuses to follow a redirect to another origin without TLS', async () => {
   expect(requests).toEqual([]);
 });
 
-test('limits the time until the headers arrive, but not the time for the body', async () => {
+test("limits the time until a download's headers arrive, but not the time for the body", async () => {
   await expect(download(() => undefined, 50)).rejects.toThrow('no response within 0.05 seconds');
   const redirectToSilence: RequestListener = ({ url }, response) => {
     if (url === '/') response.writeHead(302, { location: '/slow' }).end();

@@ -66,7 +66,7 @@ const streamText = fc.oneof(
 );
 
 describe('the stream parser', () => {
-  test('parses the same events wherever the chunks are split', () => {
+  test('parses the same SSE events wherever the bytes are split into chunks', () => {
     fc.assert(
       fc.property(streamText, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
         const bytes = Buffer.from(text);
@@ -138,7 +138,7 @@ describe('the stream parser', () => {
     expect(read(bytewise(Buffer.from(text))).events.map(({ name, data }) => ({ name, data }))).toEqual(events);
   });
 
-  test('decodes characters that are split between chunks', () => {
+  test('decodes UTF-8 characters that are split between chunks', () => {
     const bytes = Buffer.from('data: grüße 漢字 😀\n\n');
     for (let cut = 0; cut <= bytes.length; cut += 1) {
       expect(read([bytes.subarray(0, cut), bytes.subarray(cut)]).events).toEqual([
@@ -149,7 +149,7 @@ describe('the stream parser', () => {
 });
 
 describe('push', () => {
-  test('returns an event as soon as its blank line arrives', () => {
+  test('returns an SSE event as soon as its blank line arrives', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\n')).events).toEqual([]);
     const { bytes, events } = parser.push(Buffer.from('\ndata: b'));
@@ -158,7 +158,7 @@ describe('push', () => {
     expect(parser.push(Buffer.from('\r\n\r\n')).bytes.toString()).toBe('data: b\r\n\r\n');
   });
 
-  test("doesn't modify earlier chunks", () => {
+  test("doesn't modify the bytes of earlier chunks", () => {
     const parser = createSseParser();
     const first = Buffer.from('data: a\n\ndata: b');
     const { bytes } = parser.push(first);
@@ -167,7 +167,7 @@ describe('push', () => {
     expect(first.toString()).toBe('data: a\n\ndata: b');
   });
 
-  test('accepts an event that is split into many chunks', () => {
+  test('accepts an SSE event that is split into thousands of chunks', () => {
     const data = 'x'.repeat(3_000_000);
     const bytes = Buffer.from(`data: ${data}\n\n`);
     const chunks = Array.from({ length: Math.ceil(bytes.length / 1000) }, (_, index) => bytes.subarray(index * 1000, (index + 1) * 1000));
@@ -177,7 +177,7 @@ describe('push', () => {
     expect(whole === bytes.toString()).toBe(true);
   });
 
-  test('rejects an event over the size limit', () => {
+  test('rejects an SSE event over the size limit', () => {
     const parser = createSseParser(100);
     for (let n = 0; n < 50; n += 1) expect(parser.push(Buffer.from('data: 0123456789\n\n')).events).toHaveLength(1);
     const push = (): void => {
@@ -203,7 +203,7 @@ describe('end', () => {
     expect(parser.end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 
-  test('treats a trailing CR as a line ending', () => {
+  test('treats a trailing CR as a line ending at the end of the stream', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\r\r')).events).toEqual([]);
     const { bytes, events } = parser.end();
@@ -211,12 +211,12 @@ describe('end', () => {
     expect(bytes.toString()).toBe('data: a\r\r');
   });
 
-  test('returns nothing if nothing is left', () => {
+  test('returns no event at the end of the stream if there are no bytes left', () => {
     expect(createSseParser().end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 });
 
-test('formatEvent writes events that the parser can read back', () => {
+test('formatEvent writes events that the SSE parser can read back', () => {
   fc.assert(
     fc.property(fc.option(fc.constantFrom('error', 'message_stop')), fc.jsonValue(), (name, value) => {
       const [event, ...more] = readText(formatEvent(name, value));

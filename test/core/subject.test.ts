@@ -25,7 +25,7 @@ describe('isSubject', () => {
     expect(isSubject(text)).toBe(expected);
   });
 
-  test('rejects a huge string without splitting it', () => {
+  test('rejects a huge subject without splitting it into characters', () => {
     expect(isSubject('😀'.repeat(8_000_000))).toBe(false);
   });
 });

@@ -33,19 +33,19 @@ test.each([
   expect(iso(startOfNext(unit, zone, at(time)))).toBe(next);
 });
 
-test('resolves skipped and repeated local times', () => {
+test('resolves local times that a clock change skips or repeats', () => {
   expect(iso(fromLocalTime('Europe/Berlin', { year: 2026, month: 3, day: 29, hour: 2, minute: 30 }))).toBe('2026-03-29T01:00:00.000Z');
   expect(iso(fromLocalTime('Europe/Berlin', { year: 2026, month: 10, day: 25, hour: 2, minute: 30 }))).toBe('2026-10-25T00:30:00.000Z');
 });
 
-test('adds days in local time', () => {
+test('adds calendar days in local time', () => {
   expect(iso(addDays('Europe/Berlin', at('2026-10-24T10:00:30Z'), 2))).toBe('2026-10-26T11:00:30.000Z');
   expect(toLocalTime('Asia/Kathmandu', at('2026-11-20T18:15:00Z'))).toEqual({ year: 2026, month: 11, day: 21, hour: 0, minute: 0 });
 });
 
 describe('splitting a range', () => {
   test.each(['UTC', 'Europe/Berlin', 'Asia/Kolkata', 'Australia/Lord_Howe', 'Africa/Cairo'])(
-    'splits a range in %s into the same days as Intl',
+    'splits a time range in %s into the same calendar days as Intl',
     (zone) => {
       const range = { from: at('2026-01-15T08:20:00Z'), to: at('2026-12-20T10:00:00Z') };
       const starts = splitRange('day', zone, range, 500) ?? [];
@@ -57,7 +57,7 @@ describe('splitting a range', () => {
     },
   );
 
-  test('produces days of 23 and 25 hours when the clocks change', () => {
+  test('days have 23 or 25 hours when the clocks change', () => {
     const hoursOf = (day: string): number => {
       const from = startOf('day', 'Europe/Berlin', at(day));
       return splitRange('hour', 'Europe/Berlin', { from, to: startOfNext('day', 'Europe/Berlin', from) }, 30)?.length ?? 0;
@@ -65,7 +65,7 @@ describe('splitting a range', () => {
     expect([hoursOf('2026-03-29T12:00:00Z'), hoursOf('2026-10-25T12:00:00Z'), hoursOf('2026-06-01T12:00:00Z')]).toEqual([23, 25, 24]);
   });
 
-  test('rejects a range with too many units', () => {
+  test('returns null if a time range would be split into too many units', () => {
     expect(splitRange('minute', 'UTC', { from: 0, to: hour }, 59)).toBeNull();
     expect(splitRange('minute', 'UTC', { from: 0, to: hour }, 60)).toHaveLength(60);
   });

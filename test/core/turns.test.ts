@@ -25,7 +25,7 @@ async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer[]> {
   return all;
 }
 
-test('yields to the event loop every mebibyte while it joins bytes', async () => {
+test('yields to the event loop after every mebibyte while joining or checksumming buffers', async () => {
   const joined = await countTurns(joinInTurns(chunks, bytes.length));
   expect(joined.result.equals(bytes)).toBe(true);
   expect(joined.turns).toBeGreaterThanOrEqual(5);
@@ -34,14 +34,14 @@ test('yields to the event loop every mebibyte while it joins bytes', async () =>
   expect(sum.turns).toBeGreaterThanOrEqual(5);
 });
 
-test('splits bytes into pieces of at most one mebibyte', async () => {
+test('splits large buffers into pieces of at most one mebibyte', async () => {
   const { turns, result } = await countTurns(collect(takeInTurns(chunks)));
   expect(Buffer.concat(result).equals(bytes)).toBe(true);
   expect(Math.max(...result.map(({ length }) => length))).toBe(mebibyte);
   expect(turns).toBeGreaterThanOrEqual(result.length);
 });
 
-test('gives concurrent callers separate turns', async () => {
+test('gives concurrent callers separate turns of the event loop', async () => {
   let turns = 0;
   let isDone = false;
   const counting = (async () => {

@@ -34,7 +34,7 @@ function kindOfValue(value: unknown): string {
 }
 
 describe('scanObject', () => {
-  test('finds the same members as JSON.parse', () => {
+  test('the JSON scanner finds the same object members as JSON.parse', () => {
     fc.assert(
       fc.property(objectText, (text) => {
         const bytes = Buffer.from(text);
@@ -53,7 +53,7 @@ describe('scanObject', () => {
     );
   });
 
-  test('accepts exactly the texts that JSON.parse accepts', () => {
+  test('accepts exactly the JSON texts that JSON.parse accepts', () => {
     const damage = fc.record({
       at: fc.nat(),
       remove: fc.nat({ max: 3 }),
@@ -134,7 +134,7 @@ describe('scanObject', () => {
     expect(() => scanObject(Buffer.from(text))).toThrow(JsonSyntaxError);
   });
 
-  test('rejects every truncated object', () => {
+  test('rejects every truncated JSON object', () => {
     const text = '{"model":"a\\u0041\\n","n":[-1.5e+3,{"b":true,"c":[null,false]}],"é":{}}';
     const bytes = Buffer.from(text);
     for (let length = 0; length < bytes.length; length += 1) {
@@ -154,11 +154,11 @@ describe('scanObject', () => {
     expect(() => scanObject(bytes)).toThrow(JsonSyntaxError);
   });
 
-  test('reports the position of the error but not the content', () => {
+  test('reports the position of a JSON syntax error without the content', () => {
     expect(() => scanObject(Buffer.from('{"password":"hunter2" "x":1}'))).toThrow('expected a comma or closing brace at byte 22');
   });
 
-  test('accepts any nesting depth that fits in the body', () => {
+  test('accepts JSON nested a million levels deep', () => {
     const depth = 1_000_000;
     const arrays = Buffer.from(`{"a":${'['.repeat(depth)}${']'.repeat(depth)},"model":"m"}`);
     expect(scanObject(arrays).members.get('model')?.kind).toBe('string');
@@ -186,7 +186,7 @@ describe('scanObject', () => {
     expect(members.size).toBe(6);
   });
 
-  test('finds the wanted keys even if they are escaped', () => {
+  test('finds requested keys even if they contain JSON escapes', () => {
     const wanted = new Set(['model', 'é', 'n']);
     const keys = fc.oneof(keyText('model'), keyText('é'), keyText('n'), keyText('modes'), keyText('è'), keyText('models'));
     fc.assert(
@@ -200,7 +200,7 @@ describe('scanObject', () => {
     );
   });
 
-  test('treats names of JavaScript properties as ordinary keys', () => {
+  test('treats keys such as `__proto__` and `constructor` like any other key', () => {
     const { members, repeated } = scanObject(Buffer.from('{"__proto__":1,"constructor":2,"toString":3,"hasOwnProperty":4}'));
     expect([...members.keys()]).toEqual(['__proto__', 'constructor', 'toString', 'hasOwnProperty']);
     expect(repeated.size).toBe(0);
@@ -208,7 +208,7 @@ describe('scanObject', () => {
 });
 
 describe('splice and setMember', () => {
-  test('replaces a member without changing any other byte', () => {
+  test('replaces a JSON member without changing any other byte', () => {
     fc.assert(
       fc.property(objectWith({ model: valueText }), valueText, (text, json) => {
         const bytes = Buffer.from(text);
@@ -223,7 +223,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('inserts a member without changing any other byte', () => {
+  test('inserts a JSON member without changing any other byte', () => {
     fc.assert(
       fc.property(fc.oneof(objectText, fc.constantFrom('{}', '{ }', ' {\n} ')), valueText, (text, json) => {
         const bytes = Buffer.from(text);
@@ -239,7 +239,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('applies several splices in any order', () => {
+  test('applies several edits to the bytes regardless of their order', () => {
     const bytes = Buffer.from('{"é":1,"b":22,"c":"x"}');
     const spans = scanObject(bytes);
     const changes = [setMember(spans, 'c', '"longer"'), setMember(spans, 'é', '[]'), setMember(spans, 'b', 'null')];
@@ -247,7 +247,7 @@ describe('splice and setMember', () => {
     expect(splice(bytes, [])).toBe(bytes);
   });
 
-  test('scans and splices a nested object in place', () => {
+  test('scans and edits a nested object in place', () => {
     const bytes = Buffer.from('{"a":1,"o": { "p" : [1.0] } ,"z":{}}');
     const outer = scanObject(bytes);
     const inner = scanMembers(bytes, outer.members.get('o')?.value.start ?? 0);
