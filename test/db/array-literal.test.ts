@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { toArrayLiteral, toArrayParameter } from '../../src/db/array-literal.ts';
 import { describeDatabases } from './databases.ts';
 
-describeDatabases('array literals', (database) => {
-  test("doesn't change any text that PostgreSQL can store", async () => {
+describeDatabases('PostgreSQL array literals', (database) => {
+  test('any text that PostgreSQL can store survives an array literal unchanged', async () => {
     const unit = fc.oneof(fc.constantFrom('"', '\\', ',', '{', '}', '\n', 'N', '\u2028'), fc.string({ unit: 'grapheme', maxLength: 1 }));
     const short = fc.string({ unit, maxLength: 6 }).filter((value) => !value.includes('\0'));
     const text = fc.oneof(
@@ -23,7 +23,7 @@ describeDatabases('array literals', (database) => {
     );
   });
 
-  test('encodes bytes as hexadecimal digits', async () => {
+  test('an array literal encodes bytes as hexadecimal digits', async () => {
     const bytes = fc.uint8Array({ maxLength: 40 }).map((list) => Buffer.from(list).toString('hex'));
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(bytes, fc.constant(null)), { maxLength: 5 }), async (list) => {
@@ -37,14 +37,14 @@ describeDatabases('array literals', (database) => {
     );
   });
 
-  test("rejects a text that PostgreSQL can't store", async () => {
+  test("rejects text that PostgreSQL can't store", async () => {
     for (const text of ['\0', 'x'.repeat(70).concat('\0')]) {
       const refused = database().query('select unnest($1::text[])', [toArrayParameter('text', [text])]);
       await expect(refused).rejects.toMatchObject({ code: '22021' });
     }
   });
 
-  test('keeps numbers, booleans, bytes and JSON unchanged', async () => {
+  test('array literals keep numbers, booleans, bytes and JSON unchanged', async () => {
     const rows = await database().query(
       'select * from unnest($1::bigint[], $2::boolean[], $3::bytea[], $4::jsonb[]) as list(n, flag, bytes, json)',
       [

@@ -16,7 +16,7 @@ describeDatabases('a database', (database) => {
     return { payloads };
   };
 
-  test('parses each SQL type to the same JavaScript value on both databases', async () => {
+  test('parses SQL types to the same JavaScript values on both database kinds', async () => {
     const rows = await database().query(
       `select 9007199254740991::int8 as "int8", array[1, null, 3]::int8[] as "int8s", 1.50::numeric as "numeric", array[1.50]::numeric[] as "numerics",
               '2026-11-20T10:00:00.5+02'::timestamptz as "instant", array['2026-11-20T10:00:00Z']::timestamptz[] as "instants",
@@ -50,7 +50,7 @@ describeDatabases('a database', (database) => {
     ]);
   });
 
-  test('accepts every type of parameter that the modules use', async () => {
+  test('accepts every parameter type that our queries use', async () => {
     const rows = await database().query(
       `select $1::bytea as "bytes", $2::bytea[] as "list", $3::jsonb as "json", $4::timestamptz as "instant", $5::bigint as "big", $6::text[] as "texts", $7::vector as "vector"`,
       [
@@ -77,7 +77,7 @@ describeDatabases('a database', (database) => {
     expect(fromSql(String(rows[0]?.vector))).toEqual([1e-7, -0.5]);
   });
 
-  test('rolls back a transaction that throws', async () => {
+  test('rolls back a transaction if its callback throws', async () => {
     await database().query('create table kept (n integer primary key)');
     await database().transaction((tx) => tx.query('insert into kept values ($1::integer)', [1]));
     const failing = database().transaction(async (tx) => {
@@ -93,7 +93,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select n from kept')).toEqual([{ n: 1 }]);
   });
 
-  test('resets settings at the end of a transaction', async () => {
+  test('resets `set local` settings at the end of a transaction', async () => {
     const read = 'select current_setting($1::text) as value';
     const [before] = await database().query(read, ['work_mem']);
     const inside = await database().transaction(
@@ -106,7 +106,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('stays usable after a failed statement', async () => {
+  test('the connection stays usable after a failed statement', async () => {
     for (let round = 0; round < 3; round += 1) {
       await expect(database().query('select $1::integer', ['no number'])).rejects.toMatchObject({ code: '22P02' });
       await expect(database().query('select * from nowhere')).rejects.toMatchObject({ code: '42P01' });
@@ -126,7 +126,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select count(*) as n from counted')).toEqual([{ n: 40 }]);
   });
 
-  test('notifies listeners of committed changes only', async () => {
+  test('sends notifications only after the transaction commits', async () => {
     const [first, second, other] = [await listen('channel_a'), await listen('channel_a'), await listen('channel_b')];
     await database()
       .transaction(async (tx) => {
@@ -149,7 +149,7 @@ describeDatabases('a database', (database) => {
     expect(payloads).toEqual([]);
   });
 
-  test('keeps notifying other listeners if one throws', async () => {
+  test('keeps notifying the other listeners if one of them throws', async () => {
     const { stop } = await database().listen('channel_d', () => {
       throw new Error('the listener failed');
     });
@@ -159,7 +159,7 @@ describeDatabases('a database', (database) => {
     await until(() => other.payloads.length > 0);
   });
 
-  test('can subscribe while transactions are running', async () => {
+  test('can subscribe to notifications while transactions are running', async () => {
     const busy = Array.from({ length: 20 }, (_, n) => database().transaction((tx) => tx.query('select $1::integer as n', [n])));
     const [payloads, ...results] = await Promise.all([listen('channel_e'), ...busy]);
     expect(results).toEqual(busy.map((_, n) => [{ n }]));

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
-test('locks its directory while it is open', async () => {
+test('the embedded database locks its directory while it is open', async () => {
   const first = await openEmbeddedDatabase({ dataDir });
   await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(/^the data directory \S+ is in use by another gateway process; [^\n]+$/);
   await first.query('create table kept as select 1 as n');
@@ -27,14 +27,14 @@ test('locks its directory while it is open', async () => {
   await second.close();
 });
 
-test('fails queries with a connection error after close', async () => {
+test('queries after close fail with a connection error', async () => {
   const database = await openEmbeddedDatabase({ dataDir });
   await database.close();
   const error: unknown = await database.query('select 1').catch((reason: unknown) => reason);
   expect(isConnectionError(error)).toBe(true);
 });
 
-test('keeps committed rows if the process is killed', async () => {
+test('keeps committed rows after the process is killed', async () => {
   const source = new URL('../../src/db/embedded.ts', import.meta.url).href;
   const script = `
     const { openEmbeddedDatabase } = await import(${JSON.stringify(source)});
@@ -55,7 +55,7 @@ test('keeps committed rows if the process is killed', async () => {
   await database.close();
 });
 
-test('recreates a database whose creation was interrupted', async () => {
+test('recreates the embedded database if its creation was interrupted', async () => {
   const cut = await mkdtemp(join(tmpdir(), 'gateway-cut-short-'));
   await mkdir(join(cut, 'db', 'base'), { recursive: true });
   await writeFile(join(cut, 'db', 'PG_VERSION'), '18\n');
@@ -87,13 +87,13 @@ describe('the first start', () => {
     return { databases: databases.map(({ name }) => name), warnings };
   }
 
-  test('unpacks the empty database that ships for the installed PGlite', async () => {
+  test('unpacks the prebuilt empty database for the installed PGlite version', async () => {
     // If this fails after an upgrade of PGlite, run `node scripts/write-empty-database.js`.
     expect(existsSync(await emptyDatabaseFile())).toBe(true);
     expect(await start(unpackEmptyDatabase)).toEqual({ databases: ['postgres'], warnings: [] });
   });
 
-  test('creates a database from scratch if the shipped one is damaged', async () => {
+  test('creates a database from scratch if the prebuilt one is damaged', async () => {
     const unpackHalf = async (folder: string): Promise<boolean> => {
       await unpackEmptyDatabase(folder);
       await rm(join(folder, 'base'), { recursive: true });
@@ -106,7 +106,7 @@ describe('the first start', () => {
   });
 });
 
-test('rejects a directory from a different PostgreSQL version with a one-line error', async () => {
+test('rejects a data directory of a different PostgreSQL version with a one-line error', async () => {
   const other = await mkdtemp(join(tmpdir(), 'gateway-other-major-'));
   await mkdir(join(other, 'db'));
   await writeFile(join(other, 'db', 'PG_VERSION'), '16\n');
@@ -114,7 +114,7 @@ test('rejects a directory from a different PostgreSQL version with a one-line er
   await rm(other, { recursive: true });
 });
 
-test("reports a directory that can't be created with a one-line error", async () => {
+test("reports a one-line error if the data directory can't be created", async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-unwritable-'));
   const file = join(folder, 'file');
   await writeFile(file, '');

@@ -35,7 +35,7 @@ async function hash(tx: Queries, text: string, seed: number): Promise<string> {
 const byKey = (a: HeldLock, b: HeldLock): number => (a.key < b.key ? -1 : 1);
 
 describeDatabases('advisory locks', (database) => {
-  test('uses the same lock keys as earlier versions', async () => {
+  test('advisory locks use the same keys as earlier versions', async () => {
     await database().transaction(async (tx) => {
       await lockProject(tx, [second, first], 'shared');
       await lockCounterCreation(tx, first, 'exclusive');
@@ -54,7 +54,7 @@ describeDatabases('advisory locks', (database) => {
     });
   });
 
-  test('tries to take a lock without waiting', async () => {
+  test('can try to take an advisory lock without waiting', async () => {
     await database().transaction(async (tx) => {
       expect(await tryLockGlobal(tx, 'migrate')).toBe(true);
       await lockGlobal(tx, 'prices');
@@ -67,7 +67,7 @@ describeDatabases('advisory locks', (database) => {
     });
   });
 
-  test('holds a lock until its transaction ends', async () => {
+  test('holds an advisory lock until its transaction ends', async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     const otherBlocks = (work: (tx: Queries) => Promise<unknown>): Promise<boolean> =>
       database().transaction(async (tx) => {

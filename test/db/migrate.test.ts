@@ -12,7 +12,7 @@ import { until } from '../support/temporal.ts';
 import { describeDatabases } from './databases.ts';
 
 describeDatabases('the shipped schema', (database) => {
-  test('creates the complete schema, and a second run changes nothing', async () => {
+  test('migrations create the complete schema, and a second run changes nothing', async () => {
     await checkSchema(database());
     expect(await migrate(database())).toEqual({ applied: 0 });
   });
@@ -98,7 +98,7 @@ describePostgres('migrate', () => {
       ]);
     }));
 
-  test('builds the indexes of a concurrent migration while rows are written', () =>
+  test('builds indexes concurrently while rows are being written', () =>
     withDatabase(async (database, connectionString) => {
       await write({
         '0002_parts.sql': `create table parts (n integer, m integer) partition by range (n);
@@ -136,7 +136,7 @@ describePostgres('migrate', () => {
       ).toEqual(['first_by_n', 'parts_by_m', 'parts_by_m_parts_low', 'parts_by_m_parts_rest'].map((name) => ({ name, valid: true })));
     }));
 
-  test('rejects a concurrent migration that does more than create indexes', () =>
+  test('rejects a concurrent migration with statements other than index creation', () =>
     withDatabase(async (database) => {
       await write({ '0002_mixed.sql': '-- concurrently\ncreate index first_by_n on first (n);\nupdate first set n = 2;' });
       await expect(migrate(database, url())).rejects.toThrow(

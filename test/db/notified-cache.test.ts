@@ -14,7 +14,7 @@ async function waitUntil(isDone: () => boolean): Promise<void> {
 }
 
 describeDatabases('a notified cache', (database) => {
-  test('serves rows from memory and reloads them after a notification', async () => {
+  test('serves cached rows from memory and reloads them after a notification', async () => {
     const rows = new Map([['a', 'one']]);
     const loads: string[] = [];
     const changes: string[] = [];
@@ -48,7 +48,7 @@ describeDatabases('a notified cache', (database) => {
   });
 });
 
-test('reloads every row after a lost connection', async () => {
+test('reloads all cached rows after the LISTEN connection was lost', async () => {
   let isDown = false;
   let onLost = (): void => undefined;
   const logged: unknown[] = [];

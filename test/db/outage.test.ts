@@ -16,7 +16,7 @@ function setUp() {
   return { outage, lines, quiet: outage.quieten(logger) };
 }
 
-test('logs the start and the end of an outage', async () => {
+test('logs the start and end of a database outage', async () => {
   const { outage, lines, quiet } = setUp();
   const refused = new Error('connect ECONNREFUSED');
   outage.failed(new Error('the transaction could not be rolled back', { cause: refused }));
@@ -36,7 +36,7 @@ test('logs the start and the end of an outage', async () => {
   ]);
 });
 
-test('logs other errors during an outage', () => {
+test('keeps logging unrelated errors during a database outage', () => {
   const { outage, lines, quiet } = setUp();
   outage.failed(new Error('connect ECONNREFUSED'));
   quiet.error({ err: new Error('connect ECONNREFUSED') }, 'identity provider unavailable');
@@ -48,7 +48,7 @@ test('logs other errors during an outage', () => {
   ]);
 });
 
-test('treats failures that alternate with responses as one outage', async () => {
+test('treats alternating database failures and successes as one outage', async () => {
   const { outage, lines } = setUp();
   for (let statement = 0; statement < 10; statement += 1) {
     outage.failed(new Error('Query read timeout'));
@@ -58,7 +58,7 @@ test('treats failures that alternate with responses as one outage', async () => 
   expect(lines.map(({ message }) => message)).toEqual(['database unavailable; retrying', 'database recovered']);
 });
 
-test("logs one warning for lost connections that aren't an outage", async () => {
+test('logs a single warning if several connections are lost without an outage', async () => {
   const { outage, lines } = setUp();
   for (let connection = 0; connection < 18; connection += 1) outage.connectionLost(new Error('read ECONNRESET'));
   await until(() => lines.length > 0);

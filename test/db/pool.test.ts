@@ -17,7 +17,7 @@ const closeLater = <Resource extends { close(): Promise<unknown> }>(resource: Re
   return resource;
 };
 
-test('opens without a server, and queries fail with a connection error', async () => {
+test('can be opened while the server is down, and queries fail with a connection error', async () => {
   const database = closeLater(openServerDatabase({ connectionString: 'postgres://nobody@127.0.0.1:1/none' }));
   for (const work of [() => database.query('select 1'), () => database.transaction((tx) => tx.query('select 1'))]) {
     const error: unknown = await work().catch((reason: unknown) => reason);
@@ -27,7 +27,7 @@ test('opens without a server, and queries fail with a connection error', async (
   await stop();
 });
 
-test('times out a query if the server never responds', () =>
+test('a query times out if the server never responds', () =>
   withFaultProxy('postgres://nobody@127.0.0.1:1/none', async (proxy) => {
     proxy.set({ silent: true });
     await proxy.connect();
@@ -38,7 +38,7 @@ test('times out a query if the server never responds', () =>
   }));
 
 describePostgres('long texts', () => {
-  test('compresses long texts with lz4 if the server supports it', () =>
+  test('compresses long texts with lz4 if PostgreSQL supports it', () =>
     withPostgres(async (url) => {
       const database = openServerDatabase({ connectionString: url });
       await database.query('create table texts (content text not null)');
@@ -84,7 +84,7 @@ describePostgres('on an unreliable network', () => {
     await proxy.connect();
   };
 
-  test('gives separate connections their own statement timeout', () =>
+  test('a separate connection pool has its own statement timeout', () =>
     withPostgres(async (url) => {
       const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
       const separate = database.separate?.({ name: 'status', maxConnections: 1, statementTimeoutMs: 50 });
@@ -104,7 +104,7 @@ describePostgres('on an unreliable network', () => {
       await database.close();
     }));
 
-  test('releases the locks of a process that dies in the middle of a transaction', () =>
+  test('releases locks if the process dies in the middle of a transaction', () =>
     withProxy(async ({ database, direct, proxy }) => {
       await direct.query('create table locked (id integer)');
       await direct.query('insert into locked values (1)');
@@ -164,7 +164,7 @@ describePostgres('on an unreliable network', () => {
       expect(payloads).toEqual(['one', 'two']);
     }));
 
-  test('receives notifications on many channels while others unsubscribe', () =>
+  test('receives notifications on many channels while other channels unsubscribe', () =>
     withProxy(async ({ database, direct }) => {
       const payloads: string[] = [];
       const { stop } = await database.listen('first', () => undefined);
@@ -175,7 +175,7 @@ describePostgres('on an unreliable network', () => {
       expect(payloads).toEqual(channels);
     }));
 
-  test('calls onReconnect at each check while no notifications arrive', () =>
+  test('calls onReconnect at each heartbeat while no notifications arrive', () =>
     withPostgres(async (url) => {
       const lines: string[] = [];
       let calls = 0;
@@ -198,7 +198,7 @@ describePostgres('on an unreliable network', () => {
       expect(lines).toEqual(['database notifications do not arrive; polling instead']);
     }));
 
-  test('reconnects LISTEN even if the notifying connections hang', () =>
+  test('reconnects LISTEN even if sending the heartbeat notification hangs', () =>
     withPostgres(async (url) => {
       let reconnects = 0;
       const listener = createListener({
@@ -220,7 +220,7 @@ describePostgres('on an unreliable network', () => {
       await Promise.all([listener.close(), database.close()]);
     }));
 
-  test('detects a LISTEN connection that was dropped without a reset', () =>
+  test('detects a LISTEN connection that was dropped silently', () =>
     withProxy(async ({ database, direct, proxy, lines }) => {
       const payloads: string[] = [];
       let reconnects = 0;
@@ -240,7 +240,7 @@ describePostgres('on an unreliable network', () => {
       });
     }, 500));
 
-  test('starts to receive notifications once the server becomes available', () =>
+  test('starts receiving notifications once the database becomes available', () =>
     withProxy(async ({ database, direct, proxy }) => {
       await proxy.sever();
       const payloads: string[] = [];

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createQuerySlots } from '../../src/db/query-slots.ts';
 
-test('queues queries over the limit in order and skips disconnected clients', async () => {
+test('queues queries over the concurrency limit in order and skips disconnected clients', async () => {
   const { run } = createQuerySlots(2);
   const started: number[] = [];
   const ends = new Map<number, () => void>();
@@ -31,7 +31,7 @@ test('queues queries over the limit in order and skips disconnected clients', as
   expect(await Promise.all([third, seventh])).toEqual([3, 7]);
 });
 
-test('frees its slot if a query fails', async () => {
+test('frees the slot of a query that fails', async () => {
   const { run } = createQuerySlots(1);
   await expect(run(() => Promise.reject(new Error('timeout')))).rejects.toThrow('timeout');
   expect(await run(async () => 'next')).toBe('next');

@@ -4,14 +4,14 @@ import type { Queries } from '../../src/db/database.ts';
 import { type Column, queryInBatches, selectRows, toBatches } from '../../src/db/row-batches.ts';
 import { describeDatabases } from './databases.ts';
 
-test('limits a batch to 500 rows and 1 Mi characters', () => {
+test("limits a statement's batch to 500 rows and 1 Mi characters", () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((batch) => batch.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
   expect(lengths([])).toEqual([]);
 });
 
-test('returns rows in the order of their keys', async () => {
+test('returns rows in the same order as the requested keys', async () => {
   const statements: number[] = [];
   const tx: Queries = {
     async query<Row>(_text: string, [keys]: readonly unknown[] = []): Promise<Row[]> {
@@ -42,14 +42,14 @@ const columns: readonly Column<Row>[] = [
   ['json', 'jsonb', ({ json }) => json],
 ];
 
-test('sends a column with identical values only once', () => {
+test('sends a column only once if all its values are identical', () => {
   const row: Row = { id: 1, name: 'x', hash: null, isOpen: true, json: '[]' };
   expect(selectRows(columns, [row, { ...row, isOpen: false }]).values).toEqual(['{1,1}', 'x', null, '{true,false}', '[]']);
   expect(selectRows(columns, [{ ...row, hash: '00ff' }]).values).toEqual(['{1}', 'x', Buffer.from([0, 255]), true, '[]']);
 });
 
 describeDatabases('sent rows', (database) => {
-  test('sends rows unchanged and in order', async () => {
+  test('the database receives batched rows unchanged and in order', async () => {
     const row = fc.record<Row>({
       id: fc.integer(),
       name: fc.constantFrom('', 'a "name" \\', 'long '.repeat(20), null),

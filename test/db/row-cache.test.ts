@@ -38,7 +38,7 @@ function setUp(options: { maxRows?: number } = {}): Setup {
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a row cache', () => {
-  test('returns a fresh row synchronously', async () => {
+  test('returns a fresh cached row synchronously', async () => {
     const state = setUp();
     state.rows.set('a', 'one');
     expect(await state.cache.get('a')).toBe('one');
@@ -47,7 +47,7 @@ describe('a row cache', () => {
     expect(state.loads).toEqual(['a']);
   });
 
-  test('serves a stale row while it reloads it once in the background', async () => {
+  test('serves a stale row while reloading it once in the background', async () => {
     const state = setUp();
     state.rows.set('a', 'one');
     await state.cache.get('a');
@@ -60,7 +60,7 @@ describe('a row cache', () => {
     expect(state.loads).toEqual(['a', 'a']);
   });
 
-  test('reloads a row if the clock has gone back', async () => {
+  test('reloads a cached row if the clock was set back', async () => {
     const state = setUp();
     state.now = 3_600_000;
     state.rows.set('a', 'one');
@@ -72,14 +72,14 @@ describe('a row cache', () => {
     expect(state.cache.get('a')).toBe('two');
   });
 
-  test('shares one load between concurrent callers', async () => {
+  test('concurrent callers share one load of the same row', async () => {
     const state = setUp();
     state.rows.set('a', 'one');
     expect(await Promise.all([state.cache.get('a'), state.cache.get('a'), state.cache.get('a')])).toEqual(['one', 'one', 'one']);
     expect(state.loads).toEqual(['a']);
   });
 
-  test('serves the last known row for an hour of an outage', async () => {
+  test('serves the last known row for up to an hour during an outage', async () => {
     const state = setUp();
     state.rows.set('a', 'one');
     await state.cache.get('a');
@@ -94,7 +94,7 @@ describe('a row cache', () => {
     await expect(state.cache.get('a')).rejects.toThrow('the database is down');
   });
 
-  test('reloads an invalidated row before serving it', async () => {
+  test('reloads an invalidated cached row before serving it', async () => {
     const state = setUp();
     state.rows.set('a', 'one');
     await state.cache.get('a');
@@ -106,7 +106,7 @@ describe('a row cache', () => {
     await expect(state.cache.get('a')).rejects.toThrow('the database is down');
   });
 
-  test('discards a load that was invalidated while it was running', async () => {
+  test('discards a row that was invalidated while it was loading', async () => {
     const state = setUp();
     let openGate = (): void => undefined;
     state.gate = new Promise((resolve) => {
@@ -121,7 +121,7 @@ describe('a row cache', () => {
     expect(state.cache.get('a')).toBe('after');
   });
 
-  test('reloads every row after invalidateAll', async () => {
+  test('reloads every cached row after invalidateAll()', async () => {
     const state = setUp();
     state.rows.set('a', 'one').set('b', 'one');
     await Promise.all([state.cache.get('a'), state.cache.get('b')]);
@@ -133,7 +133,7 @@ describe('a row cache', () => {
     expect(state.cache.get('b')).toBe('one');
   });
 
-  test('caches a missing row for at most ten seconds', async () => {
+  test("remembers for at most ten seconds that a row doesn't exist", async () => {
     const state = setUp();
     expect(await state.cache.get('a')).toBeNull();
     expect(state.cache.get('a')).toBeNull();
@@ -146,7 +146,7 @@ describe('a row cache', () => {
     expect(await state.cache.get('b')).toBe('one');
   });
 
-  test("doesn't evict rows during a flood of unknown keys", async () => {
+  test("doesn't evict cached rows when many unknown keys are looked up", async () => {
     const state = setUp({ maxRows: 3 });
     state.rows.set('a', 'one');
     await state.cache.get('a');
@@ -156,7 +156,7 @@ describe('a row cache', () => {
     expect(state.cache.get('made up 0')).toBeInstanceOf(Promise);
   });
 
-  test('drops a deleted row at the next reload', async () => {
+  test('drops a deleted row the next time it is reloaded', async () => {
     const state = setUp();
     state.rows.set('a', 'one');
     await state.cache.get('a');
@@ -167,7 +167,7 @@ describe('a row cache', () => {
     expect(state.cache.get('a')).toBeNull();
   });
 
-  test('warms 1,200 rows with three queries', async () => {
+  test('preloads 1,200 rows with three queries', async () => {
     const asked: number[] = [];
     let now = 0;
     const keys = Array.from({ length: 1_200 }, (_, n) => `key ${n}`);
@@ -187,7 +187,7 @@ describe('a row cache', () => {
     expect(asked).toHaveLength(6);
   });
 
-  test('discards a warmed row that changed while it was loading', async () => {
+  test('discards a preloaded row that changed while it was loading', async () => {
     const state = setUp();
     const { cache } = state;
     await cache.warm(['a', 'b', 'c'], async () => {
