@@ -18,7 +18,7 @@ const messages = [{ role: 'user' as const, content: 'hello 🌍' }];
 const schema = { type: 'object' as const, properties: { city: { type: 'string' } } };
 
 describe('chat completions', () => {
-  test('echoes the last user message and counts tokens', async () => {
+  test('the demo vendor echoes the last user message and counts tokens', async () => {
     const plain = await openai.chat.completions.create({ model: 'echo', messages });
     expect(plain.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'You said: hello 🌍' } });
     expect(plain.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 5, total_tokens: 7 });
@@ -30,7 +30,7 @@ describe('chat completions', () => {
     expect(whole.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 5 });
   });
 
-  test.each([false, true])('calls a tool that the user names and repeats its result (stream: %s)', async (streamed) => {
+  test.each([false, true])('calls a tool that the user mentions and repeats its result (stream: %s)', async (streamed) => {
     const question = { role: 'user' as const, content: 'please get weather' };
     const tools = [{ type: 'function' as const, function: { name: 'get_weather', parameters: schema } }];
     const first = { model: 'echo', messages: [question], tools };
@@ -46,12 +46,12 @@ describe('chat completions', () => {
     expect(second.choices[0]?.message.content).toBe('The tool said: sunny');
   });
 
-  test('stops at max_tokens with finish reason `length`', async () => {
+  test('the demo vendor stops at max_tokens with finish reason `length`', async () => {
     const response = await openai.chat.completions.create({ model: 'echo', messages, max_completion_tokens: 2 });
     expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });
   });
 
-  test('extracts memories from what users say about themselves', async () => {
+  test('the demo vendor extracts memories from what users say about themselves', async () => {
     const ask = async (properties: object, content: string): Promise<unknown> => {
       const response = await openai.chat.completions.create({
         model: 'echo',
@@ -74,7 +74,7 @@ describe('chat completions', () => {
 });
 
 describe('model names in the quick start', () => {
-  test('returns an error for fail-<status> and rate-limited-<seconds>', async () => {
+  test('the models fail-<status> and rate-limited-<seconds> return errors', async () => {
     await expect(openai.chat.completions.create({ model: 'fail-500', messages })).rejects.toBeInstanceOf(OpenAI.InternalServerError);
     const limited = await openai.chat.completions.create({ model: 'rate-limited-2', messages }).catch((error: unknown) => error);
     expect(limited).toBeInstanceOf(OpenAI.RateLimitError);
@@ -95,19 +95,19 @@ describe('model names in the quick start', () => {
     expect(text).not.toContain('[DONE]');
   });
 
-  test('returns the request body for echo-body', async () => {
+  test('the model echo-body returns the request body', async () => {
     const response = await openai.chat.completions.create({ model: 'echo-body', messages });
     expect(JSON.parse(response.choices[0]?.message.content ?? '')).toEqual({ model: 'echo-body', messages });
   });
 
-  test('echoes the message for any other name', async () => {
+  test('models with any other name echo the message', async () => {
     for (const model of ['gpt-4o-mini', 'constructor', 'fail-200', 'rapid-fail-500'])
       expect((await openai.chat.completions.create({ model, messages })).choices[0]?.message.content).toBe('You said: hello 🌍');
   });
 });
 
 describe('other models in the built-in catalog', () => {
-  test('returns similar embeddings for texts with common words', async () => {
+  test('returns similar embeddings for texts that share words', async () => {
     const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
     // The library requests base64 by default.
     const packed = await openai.embeddings.create({ model: 'embed', input });
@@ -119,7 +119,7 @@ describe('other models in the built-in catalog', () => {
     expect(dot(cat, cats)).toBeGreaterThan(dot(cat, tax) + 0.2);
   });
 
-  test('handles moderations, rerank, images and speech', async () => {
+  test('the demo vendor supports moderations, rerank, images and speech', async () => {
     const { results } = await openai.moderations.create({ model: 'moderation', input: ['have a nice day', 'I will attack you'] });
     expect(results.map(({ flagged }) => flagged)).toEqual([false, true]);
     const rerank = { model: 'rerank', query: 'cat sleeps', documents: ['tax report', 'the cat sleeps'] };
@@ -130,7 +130,7 @@ describe('other models in the built-in catalog', () => {
     expect([...new Uint8Array(await audio.arrayBuffer()).subarray(0, 2)]).toEqual([0xff, 0xfb]);
   });
 
-  test('transcribes and edits uploads', async () => {
+  test('transcribes uploaded audio and edits uploaded images', async () => {
     const file = await toFile(new Uint8Array(64_000), 'talk.wav');
     const { text } = await openai.audio.transcriptions.create({ model: 'transcribe', file });
     expect(text).toBe('The demo vendor received 2 s of talk.wav.');
@@ -138,7 +138,7 @@ describe('other models in the built-in catalog', () => {
     expect(edited.data).toHaveLength(1);
   });
 
-  test('finishes a video after two polls', async () => {
+  test('finishes a video after it was polled twice', async () => {
     const headers = { 'x-goog-api-key': 'any' };
     const request = async (path: string, body?: object): Promise<Operation> =>
       (
@@ -153,7 +153,7 @@ describe('other models in the built-in catalog', () => {
   });
 });
 
-test('rejects a request without a key or with an invalid body', async () => {
+test('the demo vendor rejects a request without a key or with an invalid body', async () => {
   const send = async (path: string, body: string, key = 'Bearer any') =>
     (await fetch(vendor.url + path, { method: 'POST', headers: { authorization: key }, body })).status;
   const body = JSON.stringify({ model: 'echo', messages });
