@@ -56,7 +56,7 @@ function checkPromql(expression: string): string[] {
   return problems;
 }
 
-test('rejects an expression with an unknown metric or label', () => {
+test('rejects PromQL with an unknown metric or label', () => {
   expect(checkPromql('sum by (route) (rate(gateway_calls_total{outcome="ok"}[5m]))')).toEqual([]);
   expect(checkPromql('sum(gateway_calls_total').join()).toContain('syntax error');
   expect(checkPromql('gateway_call_total')).toEqual(['no metric gateway_call_total']);
@@ -256,7 +256,7 @@ const firedAt = '80m';
 const healthyAt = '10m';
 
 describe('promtool', () => {
-  test('fires each alert for its fault', async () => {
+  test('each alert fires for the fault it describes', async () => {
     const promtool = await ensurePrometheusProgram('promtool');
     if (promtool === null) {
       if (process.env.CI === 'true') throw new Error('promtool is not installed');
@@ -338,7 +338,7 @@ interface BoardJson {
 
 const targetsOf = ({ panels }: BoardJson) => panels.flatMap(({ targets = [] }) => targets);
 
-test('uses only existing metrics in dashboards', () => {
+test('dashboards use only metrics that exist', () => {
   expect(boards.map(({ name }) => name)).toEqual(['gateway.json', 'spend.json']);
   const expressions = boards.flatMap(({ board }) => targetsOf(board).flatMap(({ expr }) => expr ?? []));
   expect(expressions.length).toBeGreaterThan(15);
@@ -360,7 +360,7 @@ test('uses only existing metrics in dashboards', () => {
   ]);
 });
 
-test('shows the metrics of alerts on a dashboard', () => {
+test('each metric with an alert is shown on a dashboard', () => {
   const shown = boards.flatMap(({ board }) => targetsOf(board).flatMap(({ expr }) => expr ?? [])).join('\n');
   const watched = Object.values(metrics).filter(({ name }) => rules.some(({ expr }) => expr.includes(name)));
   const missing = watched.filter(({ name }) => !shown.includes(name)).map(({ name }) => name);
@@ -368,7 +368,7 @@ test('shows the metrics of alerts on a dashboard', () => {
 });
 
 describePostgres('the spend dashboard', () => {
-  test('runs the queries of the spend dashboard as a restricted role', async () => {
+  test('the spend dashboard works with a read-only database role', async () => {
     const { url, drop } = await createTestDatabase();
     const database = openTestDatabase(url, 1);
     try {

@@ -26,7 +26,7 @@ const namesWhere = (condition: (service: ComposeService) => boolean): string[] =
   services.filter(([, service]) => condition(service)).map(([name]) => name);
 
 describe('docker-compose.yml', () => {
-  test("matches Compose's schema and passes the linter", async () => {
+  test('docker-compose.yml is valid and passes the linter', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-compose-'));
     try {
       const file = join(folder, 'docker-compose.yml');
@@ -62,7 +62,7 @@ describe('docker-compose.yml', () => {
     expect(stderr).toContain(`set ${secret} in .env`);
   });
 
-  test('lets Prometheus scrape every replica, the worker and the proxy', () => {
+  test('Prometheus scrapes every replica, the worker and the proxy', () => {
     const { scrape_configs, rule_files } = parse(readFileSync(join(root, 'deploy/prometheus/prometheus.yml'), 'utf8'));
     const targets = scrape_configs.flatMap(({ static_configs }: { static_configs: { targets: string[] }[] }) => static_configs[0]?.targets);
     const ownMetrics = namesWhere(({ environment }) => environment?.GATEWAY_METRICS_ADDRESS === '0.0.0.0:9464');
@@ -76,7 +76,7 @@ describe('docker-compose.yml', () => {
       expect(networksOf(target.split(':')[0]).some((name) => networksOf('prometheus').includes(name))).toBe(true);
   });
 
-  test('contains no secrets', () => {
+  test('docker-compose.yml contains no secrets', () => {
     const names = Object.keys({ ...composeSecrets, ...observabilitySecrets });
     const own = readCompose(Object.fromEntries(names.map((name) => [name, `<${name}>`])));
     const secrets = Object.values(own.services).flatMap(({ environment = {} }) =>
@@ -86,7 +86,7 @@ describe('docker-compose.yml', () => {
     expect(secrets.filter(([, value]) => !/<\w+>/.test(String(value)))).toEqual([]);
   });
 
-  test('gives every service an exact version and a read-only root', () => {
+  test('every service in docker-compose.yml has a pinned version and a read-only root', () => {
     expect(services.filter(([, service]) => !/^[\w./-]+:v?\d+\.\d+\.\d+[\w.-]*$/.test(service.image)).map(([name]) => name)).toEqual([]);
     for (const [name, service] of services) {
       const { read_only, cap_drop, cap_add = [], security_opt, logging, deploy } = service;
@@ -99,18 +99,18 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('gives every long-running service a health check', () => {
+  test('every long-running service in docker-compose.yml has a health check', () => {
     expect(namesWhere((service) => !isJob(service) && !service.healthcheck?.test)).toEqual([]);
     expect(namesWhere((service) => isJob(service) && service.healthcheck?.test !== undefined && !service.healthcheck.disable)).toEqual([]);
   });
 
-  test('publishes ports on the loopback address only', () => {
+  test('docker-compose.yml publishes ports only on the loopback address', () => {
     const ports = services.flatMap(([, service]) => service.ports ?? []);
     expect(ports).toContain('127.0.0.1:8080:8080');
     expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([]);
   });
 
-  test("isolates PostgreSQL from services that don't use it", () => {
+  test("services that don't use PostgreSQL can't reach it", () => {
     const networksOf = (name: string): readonly string[] => compose.services[name]?.networks ?? [];
     const unreachable = services.flatMap(([name, service]) => {
       const settings = JSON.stringify([service.environment, service.command]);
@@ -123,7 +123,7 @@ describe('docker-compose.yml', () => {
     expect(networksOf('postgres').map((name) => compose.networks[name])).toEqual([{ internal: true }]);
   });
 
-  test('mounts only existing files and declared volumes', () => {
+  test('docker-compose.yml mounts only existing files and declared volumes', () => {
     const sources = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0] ?? ''));
     const files = sources.filter((source) => source.startsWith('./'));
     expect(files.length).toBeGreaterThan(2);
@@ -133,7 +133,7 @@ describe('docker-compose.yml', () => {
     expect([...named].toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
   });
 
-  test('keeps the replicas identical except for their journal volumes', () => {
+  test('the replicas are identical except for their journal volumes', () => {
     const [one, two] = ['gateway-1', 'gateway-2'].map((name) => serviceOf(compose, name));
     const journals = [one, two].map((replica) => replica?.volumes?.find((volume) => volume.endsWith(':/data')));
     expect(new Set(journals).size).toBe(2);
@@ -141,7 +141,7 @@ describe('docker-compose.yml', () => {
     expect(namesWhere(({ volumes = [] }) => volumes.some((volume) => journals.includes(volume)))).toEqual(['gateway-1', 'gateway-2']);
   });
 
-  test('keeps a stopping replica unready until the proxy has noticed', () => {
+  test("a stopping replica reports that it isn't ready until the proxy has noticed", () => {
     const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
     const millisecondsOf = (name: string): number => Number(new RegExp(` ${name} (\\d+)ms`).exec(proxy)?.[1]);
     const noticed = millisecondsOf('inter') + millisecondsOf('fastinter');
@@ -160,23 +160,23 @@ const ordering = [
 ].concat(['service-ports-alphabetical-order']);
 
 describe('Dockerfile', () => {
-  test('passes the Dockerfile linter', () => {
+  test('the Dockerfile passes its linter', () => {
     expect(validate(image.text)).toEqual([]);
   });
 
-  test('uses the Node version of .nvmrc in every stage', () => {
+  test('every Dockerfile stage uses the Node version of .nvmrc', () => {
     const node = readFileSync(join(root, '.nvmrc'), 'utf8').trim();
     expect(new Set(image.from)).toEqual(new Set([`node:${node}-bookworm-slim`]));
     expect(image.text).toContain(`image.base.name="docker.io/library/node:${node}-bookworm-slim"`);
   });
 
-  test('labels the image with the version in package.json', () => {
+  test('the image is labeled with the version in package.json', () => {
     expect(image.instructions).toContain(`ARG VERSION=${version}`);
     expect(image.instructions.join('\n')).toContain('org.opencontainers.image.version="$VERSION"');
     expect(serviceOf(compose, 'gateway-1').image).toBe(`model-gateway:${version}`);
   });
 
-  test('copies only files that .dockerignore allows', () => {
+  test('the Dockerfile copies exactly the files that .dockerignore allows', () => {
     const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
     expect(ignored[0]).toBe('*');
     const sent = ignored.slice(1).map((line) => line.slice(1));
@@ -186,7 +186,7 @@ describe('Dockerfile', () => {
     expect(readdirSync(join(root, 'src'))).toContain('main.ts');
   });
 
-  test("doesn't run as root", () => {
+  test("the image doesn't run as root", () => {
     expect(image.instructions.findLast((line) => line.startsWith('USER '))).toBe('USER node');
     expect(image.instructions).toContain(`VOLUME ${image.env.GATEWAY_DATA_DIR}`);
     expect(image.instructions).toContain(`EXPOSE ${image.env.PORT}`);

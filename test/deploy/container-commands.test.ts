@@ -114,7 +114,7 @@ describeOwnPostgres('in containers', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('finds `gateway` on the path in a container', async () => {
+  it('the `gateway` command is on the path in containers', async () => {
     expect(await runOnHost('docker compose exec gateway-1 gateway --version')).toBe(
       await runOnHost('kubectl exec gateway-0 -- gateway --version'),
     );
@@ -122,18 +122,18 @@ describeOwnPostgres('in containers', () => {
     expect(files.trim().split('\n').toSorted()).toEqual(['LICENSE', 'activities', 'node_modules', 'package.json', 'src', 'workflows']);
   });
 
-  it('prints a first sign-in link in each deployment', async () => {
+  it('each deployment can print a link for the first sign-in', async () => {
     expect((await runOnHost(commandsOf('first-sign-in'))).match(/http:\S+\/console\/sign-in\/link\?token=\S+/g)).toHaveLength(2);
   });
 
-  it('runs a command that reads a file on the host', async () => {
+  it('commands in a container can read a file on the host', async () => {
     const row = { litellm_provider: 'one', mode: 'chat', input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 };
     await writeFile(join(folder, 'prices.json'), JSON.stringify({ 'one/priced': row }));
     await runOnHost(commandsOf('with-a-file'));
     expect(await runOnHost('docker compose exec gateway-1 gateway catalog list')).toContain('one/priced');
   });
 
-  it('runs every command of the table of steps', async () => {
+  it('the commands in the table of deployment steps work', async () => {
     const [, table = ''] = page.split('| Step | Compose | Kubernetes |\n');
     const [rows = ''] = table.split('\n\n', 1);
     const cells = rows
@@ -160,7 +160,7 @@ describeOwnPostgres('in containers', () => {
     await eventually(async () => expect(services.map(reloads)).toEqual([2, 1, 1]));
   });
 
-  it('runs every documented `gateway …` command in a deployment', async () => {
+  it('every documented `gateway …` command works in a deployment', async () => {
     const commands = [...page.replace(/^```.*?^```$/gms, '').matchAll(/`gateway ([a-z-]+(?: [^`…]+)?)`/g)].map(
       ([, command = '']) => command,
     );
@@ -225,7 +225,7 @@ describeOwnPostgres('in containers', () => {
     return Number((await query(`select count(*)::integer as n from calls where id in (${list})`))[0]?.n);
   };
 
-  it('restores a Compose backup into new volumes', async () => {
+  it('a Compose backup can be restored into new volumes', async () => {
     const ids = await backUp('back-up-compose');
     await loseEverything(true);
     await runOnHost(commandsOf('restore-compose'));
@@ -234,7 +234,7 @@ describeOwnPostgres('in containers', () => {
     await eventually(async () => expect(await storedOf(ids)).toBe(5));
   });
 
-  it('restores a Kubernetes backup', async () => {
+  it('a Kubernetes backup can be restored', async () => {
     const ids = await backUp('back-up-kubernetes');
     await loseEverything(false);
     await runOnHost(commandsOf('restore-kubernetes'));

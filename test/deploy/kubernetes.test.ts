@@ -81,7 +81,7 @@ const find = (kind: string, name: string): Manifest | undefined =>
   manifests.find((object) => object.kind === kind && object.metadata.name === name);
 
 describe('the manifests of docs/kubernetes.md', () => {
-  test('finds every object that the page mentions in its manifests', () => {
+  test('the manifests define every object that the page mentions', () => {
     expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
     expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
       ...['Secret gateway-superuser', 'Job gateway-vector', 'Job gateway-temporal-namespace'],
@@ -92,7 +92,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     expect(new Set(named)).toEqual(new Set([`gateway-migrate-${version.replaceAll('.', '-')}`]));
   });
 
-  test('refers only to selectors, services and volumes that exist', () => {
+  test('the manifests refer only to selectors, services and volumes that exist', () => {
     const labels = new Set(workloads.map((workload) => workload.labels.app));
     for (const { spec } of manifests) {
       const app = spec?.selector?.matchLabels?.app ?? spec?.selector?.app;
@@ -106,7 +106,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test("runs the commands of this version as the image's user", () => {
+  test("pods run this version's image as a non-root user", () => {
     expect(workloads.map(({ container }) => container.args)).toEqual([['migrate'], ['serve'], ['worker']]);
     for (const { pod, container } of workloads) {
       expect(container.image).toBe(`registry.example.com/model-gateway:${version}`);
@@ -124,7 +124,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('restarts on /healthz and sends calls on /readyz', () => {
+  test('liveness probes use /healthz and readiness probes use /readyz', () => {
     const server = readFileSync(join(root, 'src/http/server.ts'), 'utf8');
     for (const { container } of workloads.slice(1)) {
       const { startupProbe, livenessProbe, readinessProbe } = container;
@@ -140,7 +140,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('gives the probe enough time to notice that a process is stopping', () => {
+  test('the readiness probe notices in time that a process is stopping', () => {
     for (const { container } of workloads.slice(1)) {
       const delay = Number(container.env?.find(({ name }) => name === 'GATEWAY_STOP_DELAY_SECONDS')?.value ?? 0);
       const { periodSeconds = 0, failureThreshold = 0 } = container.readinessProbe ?? {};
@@ -148,7 +148,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('uses only existing settings', () => {
+  test('the manifests use only settings that exist', () => {
     const settings = readdirSync(join(root, 'src/config'))
       .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(join(root, 'src/config', file), 'utf8'));
@@ -172,7 +172,7 @@ describe('the manifests of docs/kubernetes.md', () => {
   });
 
   describePostgres('prepare PostgreSQL', () => {
-    test('creates the vector extension in a database that lacks it', async () => {
+    test('the setup job creates the vector extension if the database lacks it', async () => {
       const { url, drop } = await createTestDatabase('empty');
       try {
         await runAsAdmin(url, 'drop extension if exists vector cascade');
@@ -188,7 +188,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     });
   });
 
-  test('creates the Temporal namespace that the gateway uses', async () => {
+  test('the setup job creates the Temporal namespace that the gateway uses', async () => {
     const { command, env = [] } = containerOf('gateway-temporal-namespace');
     const variables = Object.fromEntries(env.map(({ name, value }) => [name, value]));
     const settings = find('ConfigMap', 'gateway')?.data;

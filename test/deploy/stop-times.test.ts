@@ -26,7 +26,7 @@ const manifests = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].flatMap(([, bloc
 );
 const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
 
-test('gives running calls ten minutes by default', () => {
+test('running calls have ten minutes to finish at shutdown by default', () => {
   expect([defaults('serve'), defaults('worker')]).toEqual([600, 600]);
 });
 
@@ -36,14 +36,14 @@ describe.each([
 ])('Compose %s', (_title, variables, seconds) => {
   const compose = readCompose({ ...composeSecrets, ...variables });
 
-  test.each(['gateway-1', 'gateway-2', 'worker'])('gives %s enough time to stop before it is killed', (service) => {
+  test.each(['gateway-1', 'gateway-2', 'worker'])('Compose gives %s enough time to stop before it is killed', (service) => {
     const { environment, stop_grace_period: grace } = serviceOf(compose, service);
     expect(Number(environment?.[name])).toBe(seconds);
     const delay = service === 'worker' ? 0 : Number(environment?.GATEWAY_STOP_DELAY_SECONDS);
     expect(secondsOf(grace)).toBeGreaterThan(delay + seconds + otherPhases);
   });
 
-  test('kills the proxy only after its connections have ended', () => {
+  test('Compose kills the proxy only after its connections have had time to end', () => {
     const { environment, stop_grace_period: grace } = serviceOf(compose, 'proxy');
     expect(Number(environment?.[name])).toBe(seconds);
     expect([...proxy.matchAll(/^ *hard-stop-after (.*)$/gm)].map(([, value]) => value)).toEqual([`"\${${name}}s"`]);
@@ -51,7 +51,7 @@ describe.each([
   });
 });
 
-test('keeps idle connections in the proxy for as long as the setting allows', () => {
+test('the proxy keeps idle connections for as long as calls may take to finish at shutdown', () => {
   const longest = 3_600;
   expect(parseEnvironment({ [name]: String(longest) }, 'serve').errors.filter((error) => error.startsWith(name))).toEqual([]);
   expect(parseEnvironment({ [name]: String(longest + 1) }, 'serve').errors).toContain(
@@ -61,7 +61,7 @@ test('keeps idle connections in the proxy for as long as the setting allows', ()
   expect(proxy).not.toMatch(/^[^#]*(?:shutdown-sessions|timeout tunnel)/m);
 });
 
-test('gives a Kubernetes pod enough time to stop', () => {
+test('Kubernetes gives pods enough time to stop', () => {
   const seconds = Number(manifests.find(({ kind, data }) => kind === 'ConfigMap' && data[name] !== undefined)?.data[name]);
   expect(seconds).toBe(defaults('serve'));
   const pods = manifests.filter(({ kind }) => kind === 'StatefulSet' || kind === 'Deployment').map(({ spec }) => spec.template.spec);
