@@ -56,17 +56,17 @@ describe('chat streams', () => {
     ['a member that the gateway does not know', { something_new: { parts: ['123', { deep: '45' }] } }, 5],
     ['an image, which is billed by the image', { images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] }, 0],
     ['a signature', { reasoning_details: [{ type: 'reasoning.text', text: '', signature: 'AAAAAAAA' }] }, 0],
-  ])('counts %s', (_what, delta, characters) => {
+  ])('counts the generated text of a chat stream: %s', (_what, delta, characters) => {
     expect(countOf(chat, chunk(delta))).toBe(characters);
     expect(countOf(chat, chunk(delta), chunk(delta, 5))).toBe(2 * characters);
   });
 
-  test("doesn't count log probabilities", () => {
+  test("doesn't count log probabilities as generated text", () => {
     const logprobs = { content: [{ token: 'abc', bytes: [1], top_logprobs: [{ token: 'def' }] }] };
     expect(countOf(chat, { choices: [{ index: 0, delta: { content: 'abc' }, logprobs, finish_reason: null }] })).toBe(3);
   });
 
-  test('counts events that are skipped without parsing', () => {
+  test('counts the text of chat stream events that are read without parsing their JSON', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world', ' world'];
     expect(countOf(chat, ...texts.map((content) => chunk({ content })))).toBe(texts.join('').length);
     // These three events are identical. Their text is in `reasoning_content` instead of `content`, and all three have
@@ -77,19 +77,19 @@ describe('chat streams', () => {
     expect(countOf(chat, both('a'), both('b'), both('c'))).toBe(15);
   });
 
-  test('counts all choices but remembers only the text of the first', () => {
+  test('counts the text of all choices but records only the first one', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'one' }), chunk({ content: 'two' }, 1), chunk({ content: 'more' }, 1));
     expect(reader.summary()).toMatchObject({ turn: { text: 'one' }, generatedCharacters: 10 });
   });
 
-  test('expects no more output once all requested choices have finished', () => {
+  test('a chat stream has all output once every requested choice has finished', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'a' }), chunk({}, 0, 'stop'));
     expect([1, 2].map(reader.hasAllOutput)).toEqual([true, false]);
     const two = readAsRelayed(chat, chunk({}, 0, 'stop'), chunk({ content: 'a' }, 1));
     expect([1, 2].map(two.hasAllOutput)).toEqual([false, false]);
   });
 
-  test("doesn't mistake the usage of an early chunk for the final one", () => {
+  test("doesn't mistake the usage in an early chunk for the final usage", () => {
     const usage = { prompt_tokens: 9, completion_tokens: 0 };
     const early = readAsRelayed(chat, { ...chunk({ role: 'assistant' }), usage }, chunk({ content: 'abcd'.repeat(10) }));
     expect(early.summary()).toMatchObject({ tokens: { input: 9, output: 0 }, isFinal: false, generatedCharacters: 40 });
@@ -126,18 +126,18 @@ describe('messages streams', () => {
       [start({ type: 'compaction', content: '' }), delta({ type: 'compaction_delta', content: '12345' })],
       5,
     ],
-  ])('counts %s', (_what, events, characters) => {
+  ])('counts the generated text of a message stream: %s', (_what, events, characters) => {
     expect(countOf(messages, ...events)).toBe(characters);
   });
 
-  test('counts events that are skipped without parsing', () => {
+  test('counts the text of message stream events that are read without parsing their JSON', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world'];
     expect(countOf(messages, ...texts.map((text) => delta({ type: 'text_delta', text })))).toBe(texts.join('').length);
     const both = (text: string) => delta({ type: 'text_delta', text, thinking: 'ab' });
     expect(countOf(messages, both('x'), both('y'), both('z'))).toBe(9);
   });
 
-  test('expects no more output if no block is open', () => {
+  test('a message stream has all output once no content block is open', () => {
     const events = [start({ type: 'text', text: '' }), delta({ type: 'text_delta', text: 'a' }), stop()];
     expect(readAsRelayed(messages, ...events.slice(0, 2)).hasAllOutput(1)).toBe(false);
     expect(readAsRelayed(messages, ...events).hasAllOutput(1)).toBe(true);
@@ -165,7 +165,7 @@ describe('responses streams', () => {
     expect(countOf(responses, delta(name, '123'), delta(name, '45'), delta(name, '6', 1))).toBe(6);
   });
 
-  test("counts an item once, even if it's sent both in deltas and as a whole", () => {
+  test('counts an output item once even if the stream sends it both in deltas and as a whole', () => {
     const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '{"a":1}', status: 'completed' };
     const deltas = [added({ ...call, arguments: '' }), delta('function_call_arguments', '{"a":1}')];
     expect(countOf(responses, ...deltas)).toBe(11);
@@ -174,7 +174,7 @@ describe('responses streams', () => {
     expect(countOf(responses, done({ type: 'reasoning', summary: [], encrypted_content: 'A'.repeat(8) }))).toBe(6);
   });
 
-  test('expects no more output if no item is open', () => {
+  test('a response stream has all output once no output item is open', () => {
     const events = [
       added({ type: 'message', content: [] }),
       delta('output_text', 'a'),
@@ -183,7 +183,7 @@ describe('responses streams', () => {
     expect([1, 2, 3].map((count) => readAsRelayed(responses, ...events.slice(0, count)).hasAllOutput(1))).toEqual([false, false, true]);
   });
 
-  test('treats a background response as pending until its last event', () => {
+  test('a background response is pending until its last event', () => {
     const created = { type: 'response.created', response: { status: 'queued', background: true } };
     const completed = {
       type: 'response.completed',
@@ -196,7 +196,7 @@ describe('responses streams', () => {
   });
 });
 
-test('counts all choices, reasoning and tool calls of plain responses', () => {
+test("counts all choices, reasoning and tool calls of responses that aren't streamed", () => {
   const parse = (codec: RouteCodec, body: object) => codec.parseResponse(Buffer.from(JSON.stringify(body)))?.generatedCharacters;
   const message = {
     role: 'assistant',
@@ -225,7 +225,7 @@ test('counts all choices, reasoning and tool calls of plain responses', () => {
   expect(parse(responses, { output })).toBe(5);
 });
 
-test('treats a queued or running response as pending', () => {
+test('treats queued and in-progress responses as pending', () => {
   const parse = (status: string) => responses.parseResponse(Buffer.from(JSON.stringify({ status, output: [], usage: null })));
   expect(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'].map((status) => parse(status)?.isPending)).toEqual([
     true,
@@ -237,13 +237,13 @@ test('treats a queued or running response as pending', () => {
   ]);
 });
 
-test('counts object arguments as JSON', () => {
+test('counts tool arguments that are JSON objects by their serialized length', () => {
   const input = { a: [1, 'two', null, { b: {} }, []], c: true };
   expect(countGeneratedText({ input })).toBe(JSON.stringify(input).length);
   expect(countGeneratedText({ input: {} })).toBe(0);
 });
 
-test('counts deeply nested values without a stack overflow', () => {
+test('counts the text of deeply nested values without a stack overflow', () => {
   const depth = 200_000;
   const nested: unknown = JSON.parse(`${'[{"a":'.repeat(depth)}"text"${'}]'.repeat(depth)}`);
   expect(countGeneratedText(nested)).toBe(4);

@@ -29,7 +29,7 @@ describe('omitMembers', () => {
     expect(cut(text)).toBe(left);
   });
 
-  test('keeps the formatting of the remaining members', () => {
+  test('keeps the formatting of the remaining JSON members', () => {
     const style = fc.constantFrom<[string, string, string]>(['', ',', ':'], ['', ', ', ': '], ['\n  ', ',\n  ', ': ']);
     const members = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', ...keys), valueText), { maxLength: 8 });
     fc.assert(

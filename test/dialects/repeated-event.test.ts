@@ -65,7 +65,7 @@ const forms = [
 test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   ['chat', chat, chatEvents],
   ['messages', messages, messagesEvents],
-])('reads repeated %s events as if each were parsed', (_name, codec, event) => {
+])('reads repeated %s events correctly without parsing each one', (_name, codec, event) => {
   const parse = jest.spyOn(JSON, 'parse');
   /** Reads a stream in pieces, and counts how often it parses JSON. */
   const read = (pieces: readonly Buffer[]) => {
@@ -100,7 +100,7 @@ test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   expect(saved).toBeGreaterThan(50);
 });
 
-test("doesn't use an event of several megabytes as a template", () => {
+test("doesn't keep a stream event of several megabytes as a template", () => {
   const data = (text: string): string => JSON.stringify({ text });
   const createEvents = () => createRepeatedEvent({ member: 'text', readText: (json) => JSON.parse(json).text });
   const [short, long] = [createEvents(), createEvents()];

@@ -48,7 +48,7 @@ describe('parseRequest', () => {
     ['{"messages":[],"max_tokens":"5"}', {}],
     ['{"messages":[],"temperature":1,"temperature":2}', {}],
     ['{"messages":[{"role":"user","model":"x","model":"y"}]}', {}],
-  ])('reads %s', (text, facts) => {
+  ])('reads from a chat request: %s', (text, facts) => {
     expect(readRequest(text)).toEqual({ model: null, stream: false, maxOutputTokens: null, user: null, ...facts });
   });
 
@@ -126,7 +126,7 @@ describe('spliceForVendor', () => {
     expect(forVendor(text, 'gpt', stream)).toBe(sent);
   });
 
-  test('inserts a model id unchanged, whatever characters it contains', () => {
+  test('any model id reaches the vendor unchanged, whatever characters it contains', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (model) =>
         expect(JSON.parse(forVendor('{"messages":[]}', model, false)).model).toBe(model),
@@ -147,7 +147,7 @@ describe('spliceForVendor', () => {
     objectWith({ model: valueText, messages: valueText, stream_options: options, stream: fc.constant('true') }),
   );
 
-  test('changes nothing but the model and include_usage', () => {
+  test('changes nothing in a chat request but the model and include_usage', () => {
     fc.assert(
       fc.property(body, fc.boolean(), (text, stream) => {
         const bytes = Buffer.from(text);
@@ -182,7 +182,7 @@ describe('parseResponse', () => {
   const answerOf = (message: unknown, more: object = { usage }): Buffer =>
     Buffer.from(JSON.stringify({ id: 'x', choices: [{ index: 0, message }], ...more }));
 
-  test('reads text, tool calls and usage', () => {
+  test('reads the text, tool calls and usage of a chat response', () => {
     const tool_calls = [
       { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } },
       { id: 'b', type: 'function', function: { name: 'g', arguments: '' } },
@@ -200,7 +200,7 @@ describe('parseResponse', () => {
     });
   });
 
-  test('reads tool calls the same as when the next request repeats them', () => {
+  test("reads a response's tool calls like the same calls in the next request", () => {
     const tool_calls = [
       { id: 'a', type: 'function', function: { name: 'f', arguments: { x: 1 } } },
       { id: 'b', type: 'custom', custom: { name: 'g', input: '' } },
@@ -223,7 +223,7 @@ describe('parseResponse', () => {
     expect(chat.parseResponse(answerOf(message))?.turn).toEqual({ text, toolCalls: [] });
   });
 
-  test('treats missing usage as unknown, not as zero', () => {
+  test('treats missing usage in a chat response as unknown, not as zero', () => {
     for (const more of [{}, { usage: null }, { usage: {} }])
       expect(chat.parseResponse(answerOf({ content: 'x' }, more))).toMatchObject({ tokens: null, isFinal: false });
     expect(chat.parseResponse(answerOf({ content: 'x' }, { usage: { prompt_tokens: 0, completion_tokens: 0 } }))).toMatchObject({
@@ -249,7 +249,7 @@ describe('the stream reader', () => {
   const usage = { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } };
   const counted = { ...noTokens, input: 5, cachedInput: 4, output: 2 };
 
-  test('reads a typical stream with role, text, finish reason, usage and [DONE]', () => {
+  test('reads a chat stream with role, text, finish reason, usage and [DONE]', () => {
     const reader = chat.createStreamReader();
     const meanings = readStream(
       reader,
@@ -283,7 +283,7 @@ describe('the stream reader', () => {
       [delta({ content: 'x' }, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), finish('stop', { usage })],
     ],
     ['in a chunk without choices', [finish('stop'), { usage }]],
-  ])('finds the usage %s', (_name, chunks) => {
+  ])('finds the usage of a chat stream %s', (_name, chunks) => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(...chunks, '[DONE]'));
     expect(reader.summary()).toMatchObject({ tokens: counted, isFinal: true });
@@ -302,7 +302,7 @@ describe('the stream reader', () => {
     expect(readStream(chat.createStreamReader(), streamOf(chunk))).toEqual([meaning]);
   });
 
-  test('distinguishes zero counts from missing ones', () => {
+  test('distinguishes zero token counts from missing ones', () => {
     const zero = chat.createStreamReader();
     readStream(zero, streamOf(finish('stop', { usage: { prompt_tokens: 0, completion_tokens: 0 } })));
     expect(zero.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
@@ -311,7 +311,7 @@ describe('the stream reader', () => {
     expect(none.summary()).toMatchObject({ tokens: null, isFinal: false });
   });
 
-  test('assembles parallel tool calls by index', () => {
+  test('assembles parallel tool calls from stream chunks by their index', () => {
     const reader = chat.createStreamReader();
     const call = (index: number, fn: object, id?: string): object =>
       delta({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: fn }] });
@@ -364,14 +364,14 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test('reads a legacy function call as a tool call', () => {
+  test('reads a legacy function_call as a tool call', () => {
     const reader = chat.createStreamReader();
     const parts = [{ name: 'f', arguments: '{"x"' }, { arguments: ':1}' }];
     readStream(reader, streamOf(...parts.map((part) => delta({ function_call: part })), finish('function_call'), '[DONE]'));
     expect(reader.summary().turn.toolCalls).toEqual([{ name: 'f', arguments: '{"x":1}' }]);
   });
 
-  test('keeps only the first of several choices for the conversation', () => {
+  test('records only the first of several choices in the conversation', () => {
     const reader = chat.createStreamReader();
     const second = { choices: [{ index: 1, delta: { content: 'B', tool_calls: [{ index: 0, function: { name: 'b' } }] } }] };
     readStream(
@@ -386,7 +386,7 @@ describe('the stream reader', () => {
     expect(reader.summary().turn).toEqual({ text: 'Aa', toolCalls: [] });
   });
 
-  test('reads a refusal as text, but not the reasoning', () => {
+  test('reads a refusal as text but ignores reasoning', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ reasoning_content: 'hm' }), delta({ refusal: 'No', content: null }), delta({ refusal: '.' })));
     expect(reader.summary().turn.text).toBe('No.');
@@ -404,11 +404,11 @@ describe('the stream reader', () => {
     expect(reader.finished()).toBe(false);
   });
 
-  test("doesn't treat a null error as an error", () => {
+  test("doesn't treat `error: null` in a chunk as an error", () => {
     expect(readStream(chat.createStreamReader(), streamOf(delta({ content: 'x' }, { error: null })))).toEqual(['delta']);
   });
 
-  test('ignores keep-alives', () => {
+  test('ignores keep-alive comments and empty events in a chat stream', () => {
     expect(readStream(chat.createStreamReader(), ': OPENROUTER PROCESSING\n\n\nevent: ping\n\ndata:\n\n')).toEqual([
       'ignored',
       'ignored',
@@ -417,7 +417,7 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test("ignores objects that aren't chunks", () => {
+  test("ignores stream events that aren't chat chunks", () => {
     expect(readStream(chat.createStreamReader(), streamOf({ debug: true }, { type: 'message_start', message: {} }))).toEqual([
       'ignored',
       'ignored',
@@ -428,7 +428,7 @@ describe('the stream reader', () => {
     expect(readStream(chat.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
   });
 
-  test('accepts a finish reason without [DONE] as the end', () => {
+  test('a chat stream may end with a finish reason instead of [DONE]', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ content: 'x' })));
     expect(reader.finished()).toBe(false);
@@ -437,6 +437,6 @@ describe('the stream reader', () => {
   });
 });
 
-test('adds no error event to a broken stream', () => {
+test("doesn't append an error event to a broken chat stream", () => {
   expect(chat.formatStreamError('x')).toBeNull();
 });

@@ -55,11 +55,11 @@ test.each<[string, object, object]>([
   ["xAI's cost in ticks", { usage: { cost_in_usd_ticks: 318_319_000 } }, { reportedCostNanos: 31_831_900 }],
   ['nothing from a negative cost', { usage: { cost: -1 } }, {}],
   ['nothing from a cost that is an object', { usage: { cost: { total: 1 } } }, {}],
-])('reads %s', (_what, response, report) => {
+])("reads from a vendor's usage: %s", (_what, response, report) => {
   expect(readBillingReport({ ...response })).toEqual(report);
 });
 
-test('reads the billing report from a stream', () => {
+test("reads the vendor's billed cost and service tier from a stream", () => {
   const chatReader = chat.createStreamReader();
   const delta = (content: string) => ({ service_tier: 'flex', choices: [{ index: 0, delta: { content }, finish_reason: null }] });
   readStream(chatReader, streamOf(delta('a'), delta('b')));

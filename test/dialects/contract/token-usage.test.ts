@@ -3,7 +3,7 @@ import type { Tokens } from '../../../src/core/pricing.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
 import { estimateTokens, parseChatUsage, parseMessagesUsage, parseResponsesUsage } from '../../../src/dialects/contract/token-usage.ts';
 
-test('counts tokens written to the cache as input for responses', () => {
+test('subtracts cached and cache-write tokens from the input tokens of a response', () => {
   const usage = { input_tokens: 100, output_tokens: 5, input_tokens_details: { cached_tokens: 30, cache_write_tokens: 60 } };
   expect(parseResponsesUsage(usage)).toEqual({ input: 10, cachedInput: 30, cacheWrite: 60, cacheWrite1h: 0, output: 5 });
 });
@@ -70,7 +70,7 @@ describe('parseChatUsage', () => {
     ['an empty object', {}, null],
     ["counts that aren't numbers", { prompt_tokens: '9', completion_tokens: -1 }, null],
     ['a list', [9, 2], null],
-  ])('reads %s', (_name, usage, tokens) => {
+  ])('reads token counts of a chat response: %s', (_name, usage, tokens) => {
     expect(parseChatUsage(usage)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 });
@@ -117,7 +117,7 @@ describe('parseMessagesUsage', () => {
     ['no usage', undefined, null],
     ['an empty object', {}, null],
     ['no counts', { service_tier: 'standard' }, null],
-  ])('reads %s', (_name, usage, tokens) => {
+  ])('reads token counts of a message: %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, null)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 
@@ -133,11 +133,11 @@ describe('parseMessagesUsage', () => {
     ['explicit zeros', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 }, { input: 0, cachedInput: 0, output: 0 }],
     ['nothing', {}, {}],
     ['no usage', undefined, {}],
-  ])('replaces earlier counts of a stream: %s', (_name, usage, tokens) => {
+  ])('later token counts of a stream replace earlier ones: %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, earlier)).toEqual({ ...earlier, ...tokens });
   });
 
-  test("doesn't count 1-hour cache writes twice", () => {
+  test("doesn't count one-hour cache writes twice", () => {
     const first = parseMessagesUsage(
       {
         input_tokens: 1,

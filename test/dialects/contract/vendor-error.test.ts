@@ -42,7 +42,7 @@ test.each<[string, object]>([
   ['[]', {}],
   ['<html>', {}],
   ['', {}],
-])('reads %s', (text, said) => {
+])('reads the vendor error %s', (text, said) => {
   expect(parseVendorError(Buffer.from(text))).toEqual({ ...nothing, ...said });
 });
 
@@ -98,20 +98,23 @@ describe('a prompt that is too long for the model', () => {
     ['is about another member', { message: 'tool description exceeds the maximum context length of 1024', param: 'tools[0].description' }],
     ['limits the output', { message: 'max_output_tokens exceeds the maximum number of tokens allowed (8192)' }],
     ['limits the rate', { message: 'too many tokens per minute' }],
-  ])("doesn't confuse it with an error that %s", (_what, error) => {
+  ])("doesn't report a prompt as too long for an error that %s", (_what, error) => {
     expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: null, windowTokens: null });
   });
 
-  test.each(['context_length_exceeded', 'exceed_context_size_error'])('recognizes the name %s alone, as code or type', (name) => {
-    for (const error of [{ code: name }, { type: name }])
-      expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: 'context_length_exceeded' });
-  });
+  test.each(['context_length_exceeded', 'exceed_context_size_error'])(
+    'recognizes a prompt that is too long by the error code or type %s alone',
+    (name) => {
+      for (const error of [{ code: name }, { type: name }])
+        expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: 'context_length_exceeded' });
+    },
+  );
 
   test.each([
     'max_tokens is too large: 50000. This model supports at most 16384 completion tokens',
     'Rate limit reached for requests',
     "Invalid 'messages[0].content': string too long.",
-  ])('leaves other errors unchanged: %s', (message) => {
+  ])('leaves other vendor errors unchanged: %s', (message) => {
     expect(parseVendorError(Buffer.from(JSON.stringify({ error: { message, code: 'other' } })))).toMatchObject({ code: 'other' });
   });
 });

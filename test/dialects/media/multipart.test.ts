@@ -61,7 +61,7 @@ describe('a multipart body', () => {
     );
   });
 
-  it('reads the same fields as an independent parser', async () => {
+  it('reads the same multipart fields as an independent parser', async () => {
     const form = new FormData();
     form.set('file', new File(['\r\n--other\r\n'], 'ünï"cödé\r\n.wav', { type: 'audio/wav' }));
     form.set('model', 'a/b');
@@ -115,7 +115,7 @@ describe('a multipart body', () => {
     ),
     ['headers that are too long', bodyOf(part('form-data; name="file"', '', `X: ${'x'.repeat(20_000)}\r\n`)), 'too long'],
     ['a field that is too long', bodyOf(part('form-data; name="prompt"', 'x'.repeat(1024 * 1024 + 1))), 'prompt is too long'],
-  ])('rejects a body with %s', (_what, body, message) => {
+  ])('rejects a multipart body with %s', (_what, body, message) => {
     for (const size of [1_000, body.length]) expect(() => scan(body, size)).toThrow(message);
     expect(() => scan(body)).toThrow(expect.objectContaining({ code: 'bad_json' }));
   });

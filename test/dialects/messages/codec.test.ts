@@ -25,7 +25,7 @@ describe('parseRequest', () => {
     ['{"max_tokens":0,"messages":[]}', { maxOutputTokens: null }],
     ['{"max_tokens":1.5,"messages":[]}', { maxOutputTokens: null }],
     [`{"max_tokens":5,"messages":[],"metadata":{"user_id":"u","deep":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`, { user: 'u' }],
-  ])('reads %.80s', (text, facts) => {
+  ])('reads the messages request %.80s', (text, facts) => {
     expect(readRequest(text)).toEqual({ model: null, stream: false, maxOutputTokens: 5, user: null, ...facts });
   });
 
@@ -58,7 +58,7 @@ describe('parseResponse', () => {
   const answerOf = (content: unknown, usage?: unknown): Buffer =>
     Buffer.from(JSON.stringify({ type: 'message', role: 'assistant', content, usage }));
 
-  test('reads text, tool uses and usage, but not thinking', () => {
+  test('reads the text, tool uses and usage of a message, but not its thinking', () => {
     const content = [
       { type: 'thinking', thinking: 'hm', signature: 's' },
       { type: 'text', text: 'Hel' },
@@ -83,7 +83,7 @@ describe('parseResponse', () => {
     });
   });
 
-  test('treats missing usage as unknown', () => {
+  test('treats missing usage in a message as unknown', () => {
     expect(messages.parseResponse(answerOf([]))).toMatchObject({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
     const halfTold = Buffer.from(JSON.stringify({ content: [], usage: { output_tokens: 3 } }));
     expect(messages.parseResponse(halfTold)).toMatchObject({ tokens: { ...noTokens, output: 3 }, isFinal: false });
@@ -116,7 +116,7 @@ describe('the stream reader', () => {
   const delta = (usage: unknown): object => ({ type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage });
   const stop = { type: 'message_stop' };
 
-  test('reads a typical stream', () => {
+  test('reads a message stream with text and usage', () => {
     const reader = messages.createStreamReader();
     const meanings = readStream(
       reader,
@@ -139,7 +139,7 @@ describe('the stream reader', () => {
     });
   });
 
-  test('replaces earlier counts with later ones', () => {
+  test('later token counts of a message stream replace earlier ones', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,
@@ -151,7 +151,7 @@ describe('the stream reader', () => {
     expect(reader.summary()).toMatchObject({ tokens: { input: 26, cachedInput: 0, cacheWrite: 7, output: 15 }, isFinal: true });
   });
 
-  test("doesn't treat the usage in message_start as final", () => {
+  test("doesn't mistake the usage in message_start for the final usage", () => {
     const begun = messages.createStreamReader();
     readStream(begun, streamOf(start(), text('x'), delta(undefined), stop));
     expect(begun.summary()).toMatchObject({ tokens: { input: 25, output: 1 }, isFinal: false });
@@ -163,13 +163,13 @@ describe('the stream reader', () => {
     expect(halfTold.summary()).toMatchObject({ tokens: { ...noTokens, output: 7 }, isFinal: false });
   });
 
-  test('reads zeros as counts', () => {
+  test('reads zero as a token count', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start({ input_tokens: 0, output_tokens: 0 }), delta({ output_tokens: 0 })));
     expect(reader.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
   });
 
-  test('assembles parallel tool uses by index', () => {
+  test('assembles parallel tool uses from stream events by their index', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,
@@ -192,7 +192,7 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test("doesn't read thinking, signatures and citations as text", () => {
+  test("doesn't treat thinking, signatures and citations as response text", () => {
     const reader = messages.createStreamReader();
     const deltas = [
       { type: 'thinking_delta', thinking: 'hm' },
@@ -214,7 +214,7 @@ describe('the stream reader', () => {
     expect(reader.problem()).toMatchObject({ message: problem });
   });
 
-  test('ignores an event of an unknown type', () => {
+  test('ignores stream events of an unknown type', () => {
     expect(readStream(messages.createStreamReader(), streamOf({ type: 'something_new' }))).toEqual(['ignored']);
   });
 
@@ -222,18 +222,18 @@ describe('the stream reader', () => {
     expect(readStream(messages.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
   });
 
-  test('ignores keep-alives', () => {
+  test('ignores ping events and comments in a message stream', () => {
     expect(readStream(messages.createStreamReader(), ': hi\n\nevent: ping\n\n')).toEqual(['ignored', 'ignored']);
   });
 
-  test('accepts only message_stop as the end', () => {
+  test('a message stream is complete only after message_stop', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start(), text('x'), delta({ output_tokens: 1 })));
     expect(reader.finished()).toBe(false);
   });
 });
 
-test('ends a broken stream with an error event', () => {
+test('ends a broken message stream with an error event', () => {
   expect(messages.formatStreamError('the vendor "stopped"')).toBe(
     'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"the vendor \\"stopped\\""}}\n\n',
   );

@@ -20,7 +20,7 @@ const ask = '{"role":"user","content":"Hi"}';
 const say = (...blocks: string[]): string => `{"role":"assistant","content":[${blocks.join(',')}]}`;
 const list = (...all: string[]): string => `${start}[${all.join(',')}]}`;
 
-describe('for a model that checks signatures', () => {
+describe('requests to a model that checks thinking signatures', () => {
   test.each([
     ['first', list(ask, say(unsigned, text), ask), list(ask, say(text), ask)],
     ['last', list(ask, say(text, unsigned), ask), list(ask, say(text), ask)],
@@ -31,7 +31,7 @@ describe('for a model that checks signatures', () => {
     ['with white space', list(ask, say('{ "type" : "thinking", "thinking": "", "signature" : "" }', text)), list(ask, say(text))],
     ['without a signature', list(ask, say('{"thinking":"Hm","type":"thinking"}', text)), list(ask, say(text))],
     ['with null as its signature', list(ask, say('{"signature":null,"type":"thinking"}', text)), list(ask, say(text))],
-  ])('removes an unsigned block that is %s', (_place, body, sent) => {
+  ])('removes an unsigned thinking block that is %s', (_place, body, sent) => {
     expect(patch(body)).toBe(sent);
   });
 
@@ -42,11 +42,11 @@ describe('for a model that checks signatures', () => {
     ['the word as another value', list('{"role":"user","content":[{"type":"text","text":"thinking"}]}')],
     ['a tool input of that form', list(ask, say('{"type":"tool_use","id":"t","name":"f","input":{"type":"thinking"}}'))],
     ['malformed messages', list('null', '7', '{"role":"assistant","content":[null,[],"thinking",{"type":7}]}')],
-  ])('leaves %s unchanged', (_what, body) => {
+  ])('removing unsigned thinking leaves %s unchanged', (_what, body) => {
     expect(patch(body)).toBe(body);
   });
 
-  test('leaves the rest of the JSON unchanged', () => {
+  test('removing unsigned thinking blocks leaves the rest of the JSON unchanged', () => {
     const block = fc.constantFrom(unsigned, signed, text, `\n ${unsigned} `, '{"n":1.0}');
     const message = fc.oneof(
       fc.constant(ask),
@@ -67,7 +67,7 @@ describe('for a model that checks signatures', () => {
   });
 });
 
-test("forwards the caller's bytes unchanged to any other model", () => {
+test("keeps unsigned thinking blocks for models that don't check signatures", () => {
   const body = list(ask, say(unsigned, text), ask);
   expect(patch(body, 'glm-5.1')).toBe(body.replace('claude-sonnet-4-5', 'glm-5.1'));
 });

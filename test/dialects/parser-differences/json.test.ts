@@ -150,15 +150,15 @@ describe('JSON bodies that parsers read differently', () => {
     }
   });
 
-  test('checks every string that any parser might read', () => {
+  test('content rules check every JSON string that any parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('bounds the tokens by every limit that any parser might read', () => {
+  test('the token reservation covers every token limit that any JSON parser might read', () => {
     expect(uncounted).toEqual([]);
   });
 
-  test('blocks most ambiguous bodies by a rule instead of rejecting them', () => {
+  test("rules can block many ambiguous JSON bodies that aren't rejected outright", () => {
     expect(blocked).toBeGreaterThan(bodies / 5);
   });
 });

@@ -80,11 +80,11 @@ describe('uploads that parsers read differently', () => {
     }
   });
 
-  test('checks every string that any parser might read', () => {
+  test('content rules check every form field that any multipart parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('blocks most ambiguous uploads by a rule instead of rejecting them', () => {
+  test("rules can block many ambiguous uploads that aren't rejected outright", () => {
     expect(counts.blocked).toBeGreaterThan(bodies / 5);
   });
 });

@@ -33,15 +33,15 @@ describe.each([embeddings, moderations, rerank, responses])('a request of $route
     },
   );
 
-  it('accepts null instead of a boolean for stream', () => {
+  it('accepts `stream: null`', () => {
     expect(read(json({ model: 'm', stream: null }))).toMatchObject({ stream: false });
   });
 
-  it('rejects a duplicated model', () => {
+  it('rejects a request with two `model` members', () => {
     expect(codeOf(() => read(Buffer.from('{"model":"a","model":"b"}')))).toBe('bad_json');
   });
 
-  it('forwards everything but the model unchanged', () => {
+  it('forwards everything in a request but the model unchanged', () => {
     const body = Buffer.from('{ "input" : [1.0, 1e5] , "model":"a/b", "x":12345678901234567890}');
     const sent = splice(body, rules.patchForVendor(body, scanObject(body), 'b', true));
     expect(sent.toString()).toBe('{ "input" : [1.0, 1e5] , "model":"b", "x":12345678901234567890}');
@@ -73,18 +73,18 @@ describe('usage', () => {
       { output: [], usage: { input_tokens: 10, input_tokens_details: { cached_tokens: 4 }, output_tokens: 0 } },
       { tokens: { ...none, input: 6, cachedInput: 4 }, isFinal: true },
     ],
-  ])('reads %s', (_title, rules, answer, expected) => {
+  ])('reads the usage of %s', (_title, rules, answer, expected) => {
     expect(rules.parseResponse(json(answer))).toMatchObject(expected);
   });
 
-  it('rejects an invalid response as unreadable', () => {
+  it('rejects an invalid vendor response as unreadable', () => {
     for (const rules of [embeddings, moderations, rerank, responses]) {
       expect(rules.parseResponse(Buffer.from('<html>'))).toBeNull();
       for (const fault of [{ error: { message: 'x' } }, { error: 'x' }, 'x', 7, null]) expect(rules.parseResponse(json(fault))).toBeNull();
     }
   });
 
-  it("accepts members that it doesn't know, because the caller receives the response unchanged", () => {
+  it("accepts unknown members in a vendor's response", () => {
     for (const rules of [embeddings, moderations, rerank, responses])
       expect(rules.parseResponse(json({ id: 'x', error: null, new_member: 1 }))).not.toBeNull();
   });
@@ -105,7 +105,7 @@ describe('responses', () => {
   ];
   const turn = { text: 'Hello', toolCalls: [{ name: 'f', arguments: '{"a":1}' }] };
 
-  it('stores the text and function calls of the response in memory', () => {
+  it('records the text and function calls of a response in the conversation', () => {
     expect(responses.parseResponse(json({ output }))?.turn).toEqual(turn);
   });
 
@@ -126,7 +126,7 @@ describe('responses', () => {
     });
   });
 
-  it('reports failed and error events as errors', () => {
+  it('treats response.failed and error events as errors', () => {
     const failing = responses.createStreamReader();
     expect(
       read(failing, [
@@ -162,7 +162,7 @@ describe('a long list of embeddings', () => {
       Buffer.from(`{"data":[{"embedding" : ${vector},"index":0},{"index":1,"embedding":[1]}],"usage":{"prompt_tokens":5}}`),
     );
 
-  it('parses only the usage of a response with many embeddings', () => {
+  it('reads the usage of an embeddings response without parsing the vectors', () => {
     expect(read(`[${numbers},1.2.3]`)).toMatchObject({ tokens: { ...none, input: 5 }, isFinal: true });
   });
 

@@ -17,19 +17,19 @@ describe('the lower bound for the tokens of a prompt', () => {
     ['Hindi', 'आज मौसम बहुत अच्छा है और हम पार्क में गए।', 8, 11],
     ['one repeated letter', 'x'.repeat(1_600), 100, 200],
     ['dots', '.'.repeat(5_000), 0, 79],
-  ])("estimates at most the vendor's count for %s", (_what, text, least, tokens) => {
+  ])('estimates no more tokens than the vendor counts for %s', (_what, text, least, tokens) => {
     expect(count(says(text))).toBe(least);
     expect(least).toBeLessThanOrEqual(tokens);
   });
 
-  test('never estimates more than the size of the body allows', () => {
+  test('never estimates more tokens than the size of the body allows', () => {
     const body = says('a '.repeat(1_000));
     expect(count(body)).toBe(1_000);
     expect(count(body)).toBeLessThanOrEqual(JSON.stringify(body).length / leastBytesPerToken);
   });
 });
 
-describe('the bound', () => {
+describe('counting the lower bound', () => {
   const text = 'one two three';
   test.each<[string, unknown]>([
     ['a text', says(text)],
@@ -40,7 +40,7 @@ describe('the bound', () => {
     ['the input of responses', { instructions: 'one', input: 'two three' }],
     ['an input item of responses', { input: [{ role: 'user', content: [{ type: 'input_text', text }] }] }],
     ['the output of a function', { input: [{ type: 'function_call_output', call_id: 'x', output: text }] }],
-  ])('counts %s', (_what, body) => {
+  ])('the lower bound counts the tokens of %s', (_what, body) => {
     expect(count(body)).toBe(3);
   });
 
@@ -53,11 +53,11 @@ describe('the bound', () => {
     ['thinking', { messages: [{ role: 'assistant', content: [{ type: 'thinking', thinking: 'one two', signature: blob }] }] }],
     ['tools', { tools: [{ type: 'function', function: { name: 'f', description: 'one two three', parameters: {} } }] }],
     ['a key within a text', { metadata: { note: '{"text": "one two three"}' } }],
-  ])('ignores %s', (_what, body) => {
+  ])('the lower bound ignores %s', (_what, body) => {
     expect(count(body)).toBe(0);
   });
 
-  test('counts escaped characters like literal ones', () => {
+  test('counts escaped characters in JSON like literal ones', () => {
     const texts = ['Привет, как дела?\n\t"quoted"', '今日は天気', 'café', '😀'];
     for (const written of texts) {
       const escaped = JSON.stringify(says(written)).replace(
@@ -75,7 +75,7 @@ describe('the bound', () => {
     },
   );
 
-  test('stops counting once the limit is exceeded', () => {
+  test('stops counting tokens once the limit is exceeded', () => {
     const messages = Array.from({ length: 1_000 }, () => ({ role: 'user', content: 'one two three' }));
     expect(countLeastTokens(Buffer.from(JSON.stringify({ messages })), 10)).toBe(12);
   });

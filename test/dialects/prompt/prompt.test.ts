@@ -10,7 +10,7 @@ const sha256 = (content: string) => createHash('sha256').update(content).digest(
 const base64 = (content: string) => Buffer.from(content).toString('base64');
 
 describe('chat', () => {
-  test('stores tool results and system prompts separately from the messages', () => {
+  test('stores tool results and system prompts separately from chat messages', () => {
     const { messages, extras, isPrefilled } = parsePrompt('chat', {
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -45,7 +45,7 @@ describe('chat', () => {
     expect(isPrefilled).toBe(false);
   });
 
-  test('stores images, audio and files as type, size and hash', () => {
+  test('stores only the type, size and hash of images, audio and files', () => {
     const { messages, extras } = parsePrompt('chat', {
       messages: [
         {
@@ -72,7 +72,7 @@ describe('chat', () => {
     expect(JSON.stringify(extras)).not.toContain(base64('pixels'));
   });
 
-  test('reads a refusal as assistant text', () => {
+  test('stores a refusal as assistant text', () => {
     const { messages } = parsePrompt('chat', {
       messages: [
         { role: 'assistant', content: null, refusal: 'I cannot.' },
@@ -91,17 +91,17 @@ describe('chat', () => {
     expect(messages).toEqual([user(`see ![]([image/png, 180 bytes, sha256 ${sha256(pixels)}]) here`)]);
   });
 
-  test('keeps a data URL whose replacement would be longer', () => {
+  test('keeps a data URL that is shorter than its replacement', () => {
     const text = `see ![](data:image/png;base64,${base64('pixels')}) here`;
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('reads 2 MB of data URL prefixes quickly', () => {
+  test('scans 2 MB of repeated data URL prefixes in linear time', () => {
     const text = ';base64,'.repeat(250_000);
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('keeps the system prompt and the newest messages of a very long prompt', () => {
+  test('stores the system prompt and the newest messages of a very long prompt', () => {
     const read = (count: number) => {
       const said = Array.from({ length: count }, (_value, index) => ({ role: 'user', content: String(index) }));
       return parsePrompt('responses', { input: [{ role: 'developer', content: 'Be brief.' }, ...said] });
@@ -113,7 +113,7 @@ describe('chat', () => {
     expect(read(1_999).messages).toHaveLength(1_999);
   });
 
-  test('keeps the newest parts of a message with a million blocks', () => {
+  test('keeps only the newest parts of a message with a million blocks', () => {
     const blocks = Array.from({ length: 1_000_000 }, (_value, n) => ({ type: 'image', n }));
     const { extras } = parsePrompt('messages', { messages: [{ role: 'user', content: [{ type: 'tool_result', content: blocks }] }] });
     expect(extras).toHaveLength(2_000);
@@ -127,20 +127,20 @@ describe('chat', () => {
     expect(extras).toMatchObject([{ kind: 'other', type: 'x', text: expect.stringMatching(/^\{"type":"x","all":\["data:,",/) }]);
   });
 
-  test('truncates text after four million characters', () => {
+  test('truncates stored text after four million characters', () => {
     const turn = { text: 'x'.repeat(9_000_000), toolCalls: Array(1_000_000).fill({ name: 'check', arguments: '{}' }) };
     const message = normalizeMessage('assistant', turn);
     expect([message?.text.length, message?.toolCalls.length]).toEqual([4_194_304, 128]);
   });
 
-  test('keeps text that only mentions data URLs unchanged', () => {
+  test('leaves text unchanged if it only mentions data URLs', () => {
     const text = 'a data: URL ends its head with ;base64, you know; data:x,;base64,y';
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 });
 
 describe('messages', () => {
-  test('stores text and tool calls as messages, but not results or thinking', () => {
+  test('stores text and tool calls as messages, but tool results and thinking separately', () => {
     const { messages, extras } = parsePrompt('messages', {
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
       messages: [
@@ -214,7 +214,7 @@ describe('messages', () => {
 });
 
 describe('responses', () => {
-  test('reads a string input as a user message', () => {
+  test('stores a string input as a user message', () => {
     expect(parsePrompt('responses', { instructions: 'Be brief.', input: 'Hi' })).toEqual({
       messages: [user('Hi')],
       extras: [{ position: 0, kind: 'system', type: 'instructions', text: 'Be brief.' }],
@@ -222,7 +222,7 @@ describe('responses', () => {
     });
   });
 
-  test('merges the items of one response into one message', () => {
+  test('merges the items of one earlier response into one assistant message', () => {
     const { messages, extras } = parsePrompt('responses', {
       input: [
         {
@@ -304,7 +304,7 @@ describe('unusual input', () => {
     ),
   }));
 
-  test('converts any input to JSON that PostgreSQL can store', () => {
+  test('converts any prompt to JSON that PostgreSQL can store', () => {
     fc.assert(
       fc.property(routes, body, (route, json) => {
         for (const request of [json, { messages: json, input: json, system: json }, { messages: [json], input: [json] }]) {
@@ -319,7 +319,7 @@ describe('unusual input', () => {
     );
   });
 
-  test('accepts input that is nested a hundred thousand levels deep', () => {
+  test('accepts prompts that are nested a hundred thousand levels deep', () => {
     const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
     const content = [
       { type: 'tool_use', name: 'f', input: deep },
@@ -331,7 +331,7 @@ describe('unusual input', () => {
     ]);
   });
 
-  test('replaces long base64 in unknown blocks with its hash', () => {
+  test('replaces long base64 strings in unknown blocks with their hash', () => {
     const data = base64('x'.repeat(3_000));
     const { extras } = parsePrompt('chat', { messages: [{ role: 'user', content: [{ type: 'hologram', payload: { blob: data } }] }] });
     expect(extras).toEqual([
@@ -345,7 +345,7 @@ describe('unusual input', () => {
     ]);
   });
 
-  test('drops messages without text and tool calls', () => {
+  test('drops messages that have neither text nor tool calls', () => {
     expect(normalizeMessage('assistant', { text: ' \n', toolCalls: [{ name: '', arguments: '{}' }] })).toBeNull();
     expect(normalizeMessage('user', { text: 'a\0\ud800', toolCalls: [] })).toEqual(user('a\ufffd'));
   });

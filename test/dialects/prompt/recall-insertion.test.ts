@@ -36,7 +36,7 @@ describe('inserting recalled memories into a chat request', () => {
       `[{"r\\u006fle":"s\\u0079stem"},${message},{"role":"user","content":"hi"}]`,
     ],
     ["before something that isn't a message", '[1,{"role":"user","content":"hi"}]', `[${message},1,{"role":"user","content":"hi"}]`],
-  ])('adds one system message: %s', (_name, before, after) => {
+  ])('adds recalled memories as one system message: %s', (_name, before, after) => {
     expect(insert('chat', `{"a":1.0,"messages":${before}, "z":1e5 }`)?.text).toBe(`{"a":1.0,"messages":${after}, "z":1e5 }`);
   });
 });
@@ -58,11 +58,11 @@ describe('inserting recalled memories into a messages request', () => {
     ['null is replaced', `{"system":null,${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
     ['an empty string is replaced', `{"system":"",${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
     ['a missing system prompt is added', `{${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
-  ])('adds one text to system: %s', (_name, before, after) => {
+  ])('adds recalled memories as one text block to system: %s', (_name, before, after) => {
     expect(insert('messages', before)?.text).toBe(after);
   });
 
-  test('inserts nothing if system has an unexpected type', () => {
+  test("doesn't insert memories if `system` has an unexpected type", () => {
     expect(insert('messages', `{"system":7,${rest}}`)).toBeNull();
   });
 });
@@ -122,7 +122,7 @@ describe('the last user text', () => {
     ['nothing in white space', 'chat', [{ role: 'user', content: ' \n' }], null],
     ['nothing without messages', 'chat', [], null],
     ['no block that was recalled earlier', 'chat', [{ role: 'user', content: `hi ${wrapRecalled('recall', ['old'])} there` }], 'hi  there'],
-  ])('finds %s', (_name, dialect, messages, text) => {
+  ])('finds the last text of the user: %s', (_name, dialect, messages, text) => {
     expect(insert(dialect, JSON.stringify({ messages }))?.userText ?? null).toBe(text);
   });
 });
@@ -148,7 +148,7 @@ const bodies = fc
       `${gap}{"first":${odd},${gap}"messages":${gap}[${gap}${messages.join(',')}]${gap},${system === null ? '' : `"system":${gap}${system},`}"last":${odd}}${gap}`,
   );
 
-test('leaves all other bytes unchanged', () => {
+test('inserting recalled memories leaves all other bytes unchanged', () => {
   fc.assert(
     fc.property(bodies, fc.constantFrom<Dialect>('chat', 'messages'), (before, dialect) => {
       const after = insert(dialect, before);

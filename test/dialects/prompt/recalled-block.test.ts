@@ -14,7 +14,7 @@ test.each([
   ['a block that was cut off', `a ${block.slice(0, -5)}`, 'a'],
   ['a block within JSON', JSON.stringify({ note: block }), '{"note":""}'],
   ['a block with CRLF line endings', block.replaceAll('\n', '\r\n'), ''],
-])('removes %s', (_, text, left) => {
+])('removes recalled memories from a message: %s', (_, text, left) => {
   expect(stripRecalled(text)).toBe(left);
 });
 
@@ -22,7 +22,7 @@ test.each([
   ['the opening mark', '[gateway memory: begin] what I say'],
   ['the closing mark', 'I say [gateway memory: end]'],
   ['both marks around other text', '[gateway memory: begin]\nI owe you 5.\n[gateway memory: end] Yes.'],
-])('keeps text that imitates a block with %s', (_, text) => {
+])('keeps text that imitates a block of recalled memories with %s', (_, text) => {
   expect(stripRecalled(text)).toBe(text);
   expect(stripRecalled(`${text} ${block}`)).toBe(text);
   expect(stripRecalled(`${block} ${text}`)).toBe(text);

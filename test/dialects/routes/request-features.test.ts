@@ -9,7 +9,7 @@ const featuresOf = (text: string) => {
 };
 const none = { inputBytes: 2, messages: 0, hasTools: false, hasImages: false, hasCode: false };
 
-describe('features of a body', () => {
+describe('features of a request body', () => {
   test.each<[string, string, object]>([
     ['nothing in an empty body', '{}', { ...none, inputBytes: 0 }],
     ['nothing in an empty list', '{"messages":[]}', none],
@@ -44,16 +44,16 @@ describe('features of a body', () => {
     ['code in the system prompt', JSON.stringify({ system: '```', messages: [] }), { hasCode: true }],
     ['no code in inline backticks', JSON.stringify({ messages: [{ role: 'user', content: 'the `x`' }] }), { hasCode: false }],
     ['no code outside the prompt', '{"messages":[],"stop":["```"]}', { hasCode: false }],
-  ])('finds %s', (_name, text, expected) => {
+  ])('finds in a request: %s', (_name, text, expected) => {
     expect(featuresOf(text)).toMatchObject(expected);
   });
 
-  test('searches only the first 256 KiB', () => {
+  test('looks for code only in the first 256 KiB of a request', () => {
     const text = JSON.stringify({ messages: [{ role: 'user', content: `${'x'.repeat(33_000_000)}\`\`\`` }] });
     expect(featuresOf(text)).toMatchObject({ hasCode: false, messages: 1 });
   });
 
-  test('counts at most a thousand messages', () => {
+  test('counts at most 1,000 messages of a request', () => {
     expect(featuresOf(JSON.stringify({ messages: Array.from({ length: 1_500 }, () => ({ role: 'user' })) })).messages).toBe(1_000);
   });
 });
@@ -81,7 +81,7 @@ describe('the last user text', () => {
     ['no messages', {}, null],
     ["nothing in values that aren't messages", { messages: [7, null, 'x'] }, null],
     ['nothing in a body that is too large', { messages: [{ role: 'user', content: 'x'.repeat(300_000) }] }, null],
-  ])('finds %s', (_name, body, text) => {
+  ])('finds the last user text: %s', (_name, body, text) => {
     expect(read(body)).toBe(text);
   });
 });

@@ -24,7 +24,7 @@ function stream(dialect: Dialect, answer: unknown): string | null {
 }
 
 describe('chat', () => {
-  test('assembles a stream into the JSON response', () => {
+  test('assembles a chat stream into the same JSON response', () => {
     fc.assert(
       fc.property(said, (answer) => {
         fc.pre((answer.hasToolIds || answer.tools.length === 0) && !isSigned(answer));
@@ -35,7 +35,7 @@ describe('chat', () => {
     );
   });
 
-  test('converts a JSON response to a stream that the SDK reads the same way', () =>
+  test('converts a chat response to a stream that the SDK reads the same way', () =>
     fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         fc.pre(answer.form !== 'thinking_blocks');
@@ -43,7 +43,7 @@ describe('chat', () => {
       }),
     ));
 
-  test('converts to the other format and back without loss', () => {
+  test('converts a chat response to a stream and back without loss', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         fc.pre(!isSigned(answer));
@@ -53,7 +53,7 @@ describe('chat', () => {
     );
   });
 
-  test('converts signed reasoning both ways', () => {
+  test('converts signed reasoning between chat responses and streams', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const there = responseToChat(JSON.parse(JSON.stringify(messagesAnswer(answer))), { id: 'c', model: 'm', createdSeconds: 1 });
@@ -70,7 +70,7 @@ describe('chat', () => {
   const first = chunk(0, { role: 'assistant', content: 'Hi' });
   const last = chunk(0, {}, 'stop');
 
-  test('converts every choice at its index', () => {
+  test('assembles the choices of a chat stream by their index', () => {
     const converted = plain(
       'chat',
       eventsOf(chunk(1, { content: 'b' }), chunk(0, { content: 'a' }), chunk(1, { content: 'c' }, 'length'), last, '[DONE]'),
@@ -83,7 +83,7 @@ describe('chat', () => {
     expect(plain('chat', stream('chat', converted) ?? '')).toEqual(converted);
   });
 
-  test('leaves numbers, top-level members, refusals and legacy calls unchanged', () => {
+  test('keeps numbers, unknown members, refusals and legacy function calls unchanged', () => {
     const text = `{"id":"c","object":"chat.completion","created":1.0,"model":"m","provider":{"seed":12345678901234567890},"choices":[
       {"index":0,"message":{"role":"assistant","content":null,"refusal":"No."},"logprobs":null,"finish_reason":"stop"},
       {"index":1,"message":{"role":"assistant","content":null,"refusal":null,"function_call":{"name":"f","arguments":"{\\"n\\":1.0}"}},"logprobs":null,"finish_reason":"function_call"}
@@ -95,7 +95,7 @@ describe('chat', () => {
     expect(plain('chat', events)).toEqual(JSON.parse(text));
   });
 
-  test('splits a long text into chunks, but never within a character', async () => {
+  test('splits a long text into stream chunks, but never within a character', async () => {
     const content = `${'x'.repeat(2_047)}${'😀'.repeat(3_000)}`;
     const message = { role: 'assistant', content, refusal: null };
     const answer = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message, finish_reason: 'stop' }] };
@@ -154,7 +154,7 @@ describe('messages', () => {
   const named = (text: string): string =>
     text.replace(/^data: (\{.*\})$/gm, (line, json: string) => `event: ${JSON.parse(json).type}\n${line}`);
 
-  test('assembles a stream into the JSON response', () => {
+  test('assembles a message stream into the same JSON response', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const converted = plain('messages', named(messagesStream(answer)));
@@ -163,7 +163,7 @@ describe('messages', () => {
     );
   });
 
-  test('converts a JSON response to a stream that the SDK reads the same way', () =>
+  test('converts a message to a stream that the SDK reads the same way', () =>
     fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         const received = await readMessagesStream(stream('messages', messagesAnswer(answer)) ?? '');
@@ -171,7 +171,7 @@ describe('messages', () => {
       }),
     ));
 
-  test('converts to the other format and back without loss', () => {
+  test('converts a message to a stream and back without loss', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const there = messagesAnswer(answer);
@@ -180,7 +180,7 @@ describe('messages', () => {
     );
   });
 
-  test('leaves citations, thinking, searches, numbers and unknown members unchanged', () => {
+  test('keeps citations, thinking, searches, numbers and unknown members unchanged', () => {
     const text = `{"id":"m","type":"message","role":"assistant","model":"c","content":[
       {"type":"thinking","thinking":"Hm","signature":"c2ln"},{"type":"redacted_thinking","data":"x"},
       {"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q","n":1.50}},
@@ -208,7 +208,7 @@ describe('messages', () => {
   const stop = { type: 'message_stop' };
   const text = block({ type: 'text', text: '' });
 
-  test('replaces earlier counts with later ones', () => {
+  test('uses the latest token counts of a message stream', () => {
     const converted = plain('messages', eventsOf(start, { type: 'ping' }, { ...end, context_management: { applied_edits: [] } }, stop));
     const ends = { stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 1, output_tokens: 3 } };
     expect(converted).toEqual({ ...message, ...ends, context_management: { applied_edits: [] } });

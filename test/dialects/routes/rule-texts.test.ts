@@ -6,7 +6,7 @@ import { readRequestTexts } from '../../../src/dialects/routes/rule-texts.ts';
 const extractRequestTexts = (body: object): readonly string[] => readRequestTexts(Buffer.from(JSON.stringify(body)));
 const of = (content: unknown): readonly string[] => extractRequestTexts({ messages: [{ role: 'user', content }] });
 
-test('checks the blocks of a message separately and joined', () => {
+test('content rules check the text blocks of a message separately and joined', () => {
   const texts = of([
     { type: 'text', text: '4111 1111 ' },
     { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
@@ -17,7 +17,7 @@ test('checks the blocks of a message separately and joined', () => {
   expect(of([{ type: 'text', text: 'one' }])).toEqual(['one']);
 });
 
-test('checks data URLs as text, except where the API expects one', () => {
+test('content rules check data URLs as text unless the API expects one there', () => {
   const url = 'data:image/png;base64,iVBORw0KGgo=';
   expect(of([{ type: 'image_url', image_url: { url } }])).toEqual([]);
   expect(of(url)).toEqual([url]);
@@ -26,7 +26,7 @@ test('checks data URLs as text, except where the API expects one', () => {
     expect(of(text)).toEqual([text]);
 });
 
-test("checks reasoning that the gateway sealed, but not a vendor's", () => {
+test("content rules check reasoning that the gateway encoded, but not a vendor's encrypted reasoning", () => {
   const item = (encrypted: string): object => ({ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: encrypted });
   const sealed = sealReasoning({ reasoning_content: 'call 4111 1111 1111 1111' });
   expect(extractRequestTexts({ input: [item(sealed), item('gAAAA')] })).toEqual(['call 4111 1111 1111 1111']);
@@ -48,13 +48,13 @@ test.each<[string, object]>([
   ['the end user', { user: card }],
   ['a stop sequence', { stop: ['END', card] }],
   ['a member that the gateway does not know', { vendor_extension: [{ hints: [card] }] }],
-])('checks %s', (_place, members) => {
+])('content rules check %s', (_place, members) => {
   const texts = extractRequestTexts({ model: 'one/echo', messages: [{ role: 'user', content: 'hi' }], ...members });
   expect(texts).toContain(card);
   expect(texts).toContain('hi');
 });
 
-test('decodes escapes in the JSON arguments of a tool call', () => {
+test('content rules see the decoded JSON arguments of a tool call', () => {
   const call = { id: 'call_1', type: 'function', function: { name: 'pay', arguments: '{"note":"4111\\u00201111 1111 1111"}' } };
   expect(extractRequestTexts({ messages: [{ role: 'assistant', tool_calls: [call] }] })).toContain(card);
   const item = { type: 'function_call', call_id: 'call_1', name: 'pay', arguments: call.function.arguments };
@@ -62,7 +62,7 @@ test('decodes escapes in the JSON arguments of a tool call', () => {
   expect(extractRequestTexts({ input: [{ ...item, arguments: 'not JSON \\u0020' }] })).toEqual(['pay', 'not JSON \\u0020']);
 });
 
-test('checks long numbers, even if they look like an identifier', () => {
+test('content rules check long numbers even inside text that looks like an identifier', () => {
   const card = '4111111111111111';
   const values = [`msg-${card}`, `file-4111-1111-1111-1111`, `user_${card}`];
   const messages = [
@@ -77,18 +77,18 @@ test('checks long numbers, even if they look like an identifier', () => {
   expect(extractRequestTexts({ messages: ids.map((id) => ({ id, type: 'text_editor_20250429', role: 'tool' })) })).toEqual([]);
 });
 
-test('checks unknown members of a request, whatever their names', () => {
+test('content rules check unknown members of a request, whatever their names', () => {
   const names = { id: 'falcon', status: 'falcon-1', object: 'falcon-2', role: 'falcon-3' };
   expect(extractRequestTexts({ ...names, previous_response_id: 'resp_1' })).toEqual(Object.values(names));
 });
 
-test("checks numbers in a tool's input", () => {
+test("content rules check numbers in a tool's input", () => {
   const call = { type: 'tool_use', id: 'toolu_1', name: 'pay', input: { card: 4111111111111111, parts: [12] } };
   const texts = extractRequestTexts({ max_tokens: 50, messages: [{ role: 'assistant', content: [call] }] });
   expect(new Set(texts)).toEqual(new Set(['pay', 'card', '4111111111111111', 'parts', '12']));
 });
 
-test("doesn't check identifiers, binary content and API names", () => {
+test('content rules ignore identifiers, binary content and names defined by the API', () => {
   const body = {
     model: 'vendor/model',
     previous_response_id: 'resp_1',

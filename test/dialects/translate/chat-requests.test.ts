@@ -5,7 +5,7 @@ import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-
 import { format, nativeTool, png, schema, text, toMessages, tool } from './examples.ts';
 
 describe('a chat request for a messages vendor', () => {
-  test('contains only the model, a token limit and the messages', () => {
+  test('a minimal chat request becomes a model, a token limit and messages', () => {
     expect(toMessages({})).toEqual({ model: 'claude', max_tokens: 4096, messages: [{ role: 'user', content: [text('Hi')] }] });
   });
 
@@ -120,7 +120,7 @@ describe('a chat request for a messages vendor', () => {
       },
       { messages: [{ role: 'user', content: [text('Hi')] }] },
     ],
-  ])('translates %s', (_name, members, expected) => {
+  ])('translates a chat request for a messages vendor: %s', (_name, members, expected) => {
     // Expected in every row that doesn't override it. There can't be any other fields in the request.
     const max_tokens = 'max_tokens' in members ? (members.max_tokens ?? 4096) : 4096;
     const tools = 'tools' in members ? [nativeTool] : undefined;
@@ -128,12 +128,12 @@ describe('a chat request for a messages vendor', () => {
     expect(toMessages(members)).toEqual({ model: 'claude', messages, max_tokens, tools, ...expected });
   });
 
-  test('keeps the stream flag', () => {
+  test('sets `stream` only for streamed calls', () => {
     expect(toMessages({}, { stream: true }).stream).toBe(true);
     expect(toMessages({ stream: true })).not.toHaveProperty('stream');
   });
 
-  test('sets an effort only if the model supports it', () => {
+  test('sets a thinking effort only if the model supports it', () => {
     const members = { reasoning_effort: 'high', response_format: format };
     expect(toMessages(members, { thinking: 'adaptive', supportsSchema: true })).toMatchObject({
       thinking: { type: 'adaptive' },
@@ -142,7 +142,7 @@ describe('a chat request for a messages vendor', () => {
     expect(toMessages({ reasoning_effort: 'high', max_tokens: 90000 }, { thinking: 'none' })).not.toHaveProperty('thinking');
   });
 
-  test('sends strict tools only to models that support them', () => {
+  test('marks tools as strict only for models that support it', () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: schema, strict: true } }];
     expect(toMessages({ tools }, { supportsSchema: true }).tools).toEqual([{ name: 'f', input_schema: schema, strict: true }]);
     expect(toMessages({ tools }).tools).toEqual([{ name: 'f', input_schema: schema }]);
@@ -158,11 +158,11 @@ describe('a chat request for a messages vendor', () => {
       });
     });
 
-    test('turns response_format into a forced tool call otherwise', () => {
+    test("turns response_format into a forced tool call if the model doesn't support it natively", () => {
       expect(toMessages({ response_format: format })).toMatchObject({ tools: [answerTool], tool_choice: onlyAnswer });
     });
 
-    test("lets the model choose between the JSON answer and the caller's tools", () => {
+    test("the model can choose between the JSON answer tool and the caller's tools", () => {
       expect(toMessages({ response_format: format, tools: [tool] })).toMatchObject({
         tools: [nativeTool, answerTool],
         tool_choice: { type: 'any', disable_parallel_tool_use: true },
@@ -170,12 +170,12 @@ describe('a chat request for a messages vendor', () => {
       expect(toMessages({ response_format: format, tools: [tool], tool_choice: 'none' }).tool_choice).toEqual(onlyAnswer);
     });
 
-    test('ignores response_format if the caller forces a tool call', () => {
+    test('ignores response_format if the caller requires a tool call', () => {
       const request = toMessages({ response_format: format, tools: [tool], tool_choice: 'required' });
       expect(request).toMatchObject({ tools: [nativeTool], tool_choice: { type: 'any' } });
     });
 
-    test('accepts any object for json_object', () => {
+    test('response_format json_object allows any JSON object', () => {
       const expected = {
         tools: [{ name: jsonAnswerToolName, input_schema: { type: 'object', additionalProperties: true } }],
         tool_choice: onlyAnswer,
@@ -253,7 +253,7 @@ describe('a chat request for a messages vendor', () => {
     ['log probabilities', { logprobs: true, top_logprobs: 2 }, 'logprobs cannot be expressed in the messages dialect'],
     ['a token bias', { logit_bias: { 5: -100 } }, 'logit_bias cannot be expressed in the messages dialect'],
     ['moderation', { moderation: { model: 'm' } }, 'moderation cannot be expressed in the messages dialect'],
-  ])('rejects %s', (_name, members, message) => {
+  ])('rejects a chat request for a messages vendor: %s', (_name, members, message) => {
     const translate = () => toMessages(members);
     expect(translate).toThrow(UntranslatableError);
     expect(translate).toThrow(new Error(message));

@@ -57,27 +57,27 @@ describe('from chat to messages', () => {
   /** Returns the output for each chunk except the first. */
   const steps = (...datas: unknown[]): unknown[][] => run(createStreamToMessages(names), [first, ...datas], false).steps.slice(1);
 
-  test('converts a text response', () => {
+  test('converts a streamed text response from chat to messages', () => {
     expect(translate(first, chunk({ content: 'Hi' }), chunk({ content: '!' }), chunk({}, 'stop'), usage, '[DONE]')).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi')], [text(0, '!')], [stop(0)], [], closing('end_turn', counted), []],
       state: whole,
     });
   });
 
-  test("reads usage from the last chunk or from Groq's x_groq", () => {
+  test("reads usage from the last chunk or from Groq's x_groq field", () => {
     const { usage: counts } = usage;
     expect(steps(chunk({}, 'stop', { usage: counts }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
     expect(steps(chunk({}, 'stop', { x_groq: { usage: counts } }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
   });
 
-  test('accepts a finish reason without [DONE] as the end', () => {
+  test("a chat vendor's stream may end with a finish reason but without [DONE]", () => {
     expect(translate(first, chunk({ content: 'Hi' }, 'length'))).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi'), stop(0)], closing('max_tokens')],
       state: whole,
     });
   });
 
-  test('accepts [DONE] without a finish reason as the end', () => {
+  test("a chat vendor's stream may end with [DONE] but without a finish reason", () => {
     expect(translate(first, chunk({ content: 'Hi' }), '[DONE]')).toMatchObject({ state: whole });
     expect(steps(call(0, { name: 'f', arguments: '{}' }, 'c0'), '[DONE]').flat()).toEqual([
       useStart(0, 'c0'),
@@ -87,7 +87,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('forwards sequential tool calls immediately', () => {
+  test('forwards the chunks of sequential tool calls immediately', () => {
     expect(
       steps(
         chunk({ content: 'Wait' }),
@@ -111,7 +111,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('holds back a later tool call until the current one is complete', () => {
+  test('holds back interleaved tool calls until the current one is complete', () => {
     expect(
       steps(
         call(0, { name: 'f', arguments: '' }, 'c0'),
@@ -135,7 +135,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('accepts several calls in one chunk and text after a call', () => {
+  test('accepts several tool calls in one chunk and text after a tool call', () => {
     const both = chunk({
       tool_calls: [
         { index: 0, id: 'c0', function: { name: 'f', arguments: '{}' } },
@@ -150,7 +150,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('starts a new call when the id changes, if calls have no index', () => {
+  test('starts a new tool call when the id changes if the vendor sends no index', () => {
     expect(
       steps(
         call(undefined, { name: 'f', arguments: '{' }, 'c0'),
@@ -160,7 +160,7 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{')], [json(0, '}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{}')]]);
   });
 
-  test('separates complete calls with the same index by id', () => {
+  test('separates complete tool calls with the same index by their id', () => {
     expect(
       steps(
         call(0, { name: 'f', arguments: '{"a":1}' }, 'c0'),
@@ -171,7 +171,7 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{"a":1}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{"a":')], [json(1, '2}')], [stop(1)]]);
   });
 
-  test('handles a long call in linear time', () => {
+  test('converts a long streamed tool call in linear time', () => {
     const translator = createStreamToMessages(names);
     const push = (data: object): string => translator.push({ name: '', data: JSON.stringify(data), start: 0, end: 0 });
     push(first);
@@ -183,7 +183,7 @@ describe('from chat to messages', () => {
     expect(events.length - 1).toBe(1 + 1 + 20_000 * 3 - 1);
   });
 
-  test('waits for the name of a call and generates a missing id', () => {
+  test('waits for the name of a streamed tool call and generates a missing id', () => {
     const made = expect.stringMatching(/^toolu_[0-9a-f]{24}$/);
     expect(steps(more(0, '{'), call(0, { name: 'f', arguments: '' }), call(0, { name: 'f', arguments: '}' }))).toEqual([
       [],
@@ -193,7 +193,7 @@ describe('from chat to messages', () => {
     expect(steps(more(0, '{}'), chunk({}, 'tool_calls')).flat()).toEqual([useStart(0, made, ''), json(0, '{}'), stop(0)]);
   });
 
-  test('converts a legacy function_call', () => {
+  test('converts a legacy function_call to a tool use', () => {
     const old = [
       chunk({ function_call: { name: 'f', arguments: '' } }),
       chunk({ function_call: { arguments: '{}' } }),
@@ -203,7 +203,7 @@ describe('from chat to messages', () => {
     expect(steps(...old).flat()).toEqual([useStart(0, expect.any(String)), json(0, '{}'), stop(0), ...closing('tool_use')]);
   });
 
-  test('converts a refusal to text', () => {
+  test('converts a streamed refusal to text', () => {
     expect(steps(chunk({ refusal: 'No.' }), chunk({}, 'content_filter'), '[DONE]').flat()).toEqual([
       textStart(0),
       text(0, 'No.'),
@@ -236,7 +236,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('puts encrypted reasoning in a separate block', () => {
+  test('converts encrypted reasoning to a separate redacted_thinking block', () => {
     const encrypted = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZGF0YQ==', format: 'anthropic-claude-v1' }] });
     expect(steps(detail({ text: 'A' }), detail({ text: 'B' }), detail({ signature: 'c2ln' }), encrypted, detail({ text: 'C' }))).toEqual([
       [thinkingStart(0), thought(0, 'A')],
@@ -247,7 +247,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('adds only the signature if an entry repeats the streamed text', () => {
+  test('adds only the signature if reasoning_details repeat text that was already streamed', () => {
     expect(steps(chunk({ reasoning_content: 'A' }), chunk({ reasoning_content: 'B' }), detail({ text: 'AB', signature: 'c2ln' }))).toEqual([
       [thinkingStart(0), thought(0, 'A')],
       [thought(0, 'B')],
@@ -255,7 +255,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test("omits signatures in another format than the caller's", () => {
+  test('omits reasoning signatures of other vendors', () => {
     const foreign = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'google-gemini-v1' }] });
     expect(steps(detail({ text: 'A', signature: 'x', format: 'google-gemini-v1' }), foreign, chunk({ content: 'Hi' })).flat()).toEqual([
       thinkingStart(0),
@@ -266,40 +266,40 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('sends only pings during thinking if the caller disabled it', () => {
+  test('sends pings instead of thinking if the caller disabled thinking', () => {
     const datas = [first, chunk({ reasoning_content: 'Hm' }), chunk({ content: 'Hi' })];
     const { steps: out } = run(createStreamToMessages(names, { hidesThinking: true }), datas, false);
     expect(out.slice(1)).toEqual([[{ type: 'ping' }], [textStart(0), text(0, 'Hi')]]);
   });
 
-  test("turns the vendor's comments into pings", () => {
+  test('converts SSE comments of the vendor to ping events', () => {
     expect(run(createStreamToMessages(names), ['', first, ''], false).steps).toEqual([[], [opening], [{ type: 'ping' }]]);
   });
 
-  test('ignores additional choices and chunks without choices', () => {
+  test('ignores additional choices and stream chunks without choices', () => {
     const { steps: out } = translate({ id: '', choices: [] }, { id: 'x', choices: [{ index: 1, delta: { content: 'B' } }] }, first);
     expect(out.flat()).toEqual([opening]);
   });
 
-  test('generates members that the vendor omitted', () => {
+  test('generates the id and model of a message if the vendor omitted them', () => {
     expect(translate({ choices: [{ delta: {} }] }).steps.flat()).toEqual([
       { ...opening, message: { ...message, id: 'msg_gw-1', model: 'asked' } },
     ]);
   });
 
-  test('sends nothing before the response starts', () => {
+  test("sends no events before the chat vendor's response starts", () => {
     const { steps: out, state } = translate({ choices: [] }, '[DONE]', 'no json', { error: 'Overloaded' });
     expect(out.flat()).toEqual([]);
     expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('ignores events after an error', () => {
+  test('ignores chat stream events after an error', () => {
     const { steps: out, state } = translate(first, { error: { message: 'Overloaded' } }, chunk({ content: 'x' }, 'stop'), '[DONE]');
     expect(out.flat()).toEqual([opening]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('reports a stream without a finish reason as broken', () => {
+  test('reports a chat stream without a finish reason as broken', () => {
     const { steps: out, state } = translate(first, chunk({ content: 'Hi' }));
     expect(out.flat()).toEqual([opening, textStart(0), text(0, 'Hi')]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'the vendor ended the stream early' });

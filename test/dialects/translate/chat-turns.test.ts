@@ -30,14 +30,14 @@ describe('messages', () => {
     ]);
   });
 
-  test('accepts 160,000 parts in a message', () => {
+  test('translates a message with 160,000 content parts', () => {
     const parts = Array.from({ length: 160_000 }, () => text('A'));
     expect(asArray(toMessages({ messages: [{ role: 'system', content: parts }] }).system)).toHaveLength(160_000);
     const [turn] = asArray(turns(hello, { role: 'user', content: parts }));
     expect(asLosslessObject(turn).content).toHaveLength(160_001);
   });
 
-  test('adds a user turn at the start if there is none', () => {
+  test('adds a user message at the start if the conversation begins with the assistant', () => {
     const begin = { role: 'user', content: [text('Begin.')] };
     expect(turns({ role: 'assistant', content: 'Welcome' }, hello)).toEqual([
       begin,
@@ -47,18 +47,18 @@ describe('messages', () => {
     expect(turns({ role: 'system', content: 'A' })).toEqual([begin]);
   });
 
-  test('forwards an empty list of messages', () => {
+  test('translates an empty list of messages to an empty list', () => {
     expect(turns()).toEqual([]);
   });
 
-  test('uses a final assistant message as a prefill', () => {
+  test('sends a final assistant message as a prefill', () => {
     expect(turns(hello, { role: 'assistant', content: 'It is \n' })).toEqual([
       { role: 'user', content: [text('Hi')] },
       { role: 'assistant', content: [text('It is')] },
     ]);
   });
 
-  test('puts tool calls after the text', () => {
+  test("puts an assistant's tool calls after the text", () => {
     const message = { role: 'assistant', content: 'Wait', refusal: 'No', reasoning_content: 'Hm', tool_calls: [call] };
     expect(turns(hello, message, { role: 'tool', tool_call_id: 'c1', content: 'R' })).toEqual([
       { role: 'user', content: [text('Hi')] },
@@ -67,7 +67,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('merges tool results into one user message', () => {
+  test('merges consecutive tool results into one user message', () => {
     const calls = { role: 'assistant', content: null, tool_calls: [call, { ...call, id: 'c2' }] };
     const results = [
       { role: 'tool', tool_call_id: 'c2', content: [text('two'), png] },
@@ -92,7 +92,7 @@ describe('messages', () => {
     ]);
   });
 
-  test("sends the tools of earlier calls but doesn't let the model call any", () => {
+  test("declares the tools of earlier calls but doesn't let the model call them", () => {
     const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
     expect(toMessages({ messages })).toMatchObject({
       tools: [{ name: 'f', input_schema: { type: 'object', properties: {} } }],
@@ -161,7 +161,7 @@ describe('messages', () => {
       expect(request).not.toHaveProperty('thinking');
     });
 
-    test('needs signed reasoning only in the first step of a turn', () => {
+    test('enables thinking if the first step of a turn has signed reasoning', () => {
       const first = { role: 'assistant', tool_calls: [call], reasoning_details: details };
       const messages = [hello, first, result, { role: 'assistant', tool_calls: [call] }, result];
       expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).toHaveProperty('thinking');
@@ -180,7 +180,7 @@ describe('messages', () => {
     });
   });
 
-  test("doesn't enable thinking in the middle of a turn that began without it", () => {
+  test("doesn't enable thinking in the middle of a tool loop that began without it", () => {
     const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
     expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).not.toHaveProperty('thinking');
   });
@@ -195,7 +195,7 @@ describe('messages', () => {
     expect(turns(hello, { role: 'assistant', tool_calls: [bare] })).toMatchObject([{}, { content: [{ input: {} }] }]);
   });
 
-  test('preserves numbers and the order of arguments', () => {
+  test('keeps the spelling of numbers and the member order in tool arguments', () => {
     const argumentText = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     const body = {
       messages: [hello, { role: 'assistant', tool_calls: [{ ...call, function: { name: 'f', arguments: argumentText } }] }],
@@ -204,7 +204,7 @@ describe('messages', () => {
     expect(request).toContain(`"input":${argumentText}`);
   });
 
-  test('generates the same id for a call and its result if one is missing', () => {
+  test('generates the same id for a tool call and its result if the id is missing', () => {
     const anonymous = { type: 'function', function: { name: 'f', arguments: '' } };
     const foreign = { ...anonymous, id: 'functions.f:0' };
     const messages = [
@@ -242,11 +242,11 @@ describe('images and files', () => {
     ['the type image/jpg', image('data:image/jpg;base64,/9j/'), { type: 'base64', media_type: 'image/jpeg', data: '/9j/' }],
     ['a URL', image('https://a.example/b.gif'), { type: 'url', url: 'https://a.example/b.gif' }],
     ['a bare URL string', { type: 'image_url', image_url: 'https://a.example/b' }, { type: 'url', url: 'https://a.example/b' }],
-  ])('converts %s', (_name, part, source) => {
+  ])('converts an image given as %s', (_name, part, source) => {
     expect(partOf(part)).toEqual({ type: 'image', source });
   });
 
-  test('sends a PDF as a document', () => {
+  test('converts a PDF file to a document block', () => {
     expect(partOf(file({ filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBE' }))).toEqual({
       type: 'document',
       title: 'a.pdf',
@@ -254,14 +254,14 @@ describe('images and files', () => {
     });
   });
 
-  test('sends a text file as a document', () => {
+  test('converts a text file to a document block', () => {
     expect(partOf(file({ file_data: 'data:text/plain;base64,w6k=' }))).toEqual({
       type: 'document',
       source: { type: 'text', media_type: 'text/plain', data: 'é' },
     });
   });
 
-  test("keeps the caller's cache breakpoints", () => {
+  test("keeps the caller's cache_control breakpoints", () => {
     const mark = { cache_control: { type: 'ephemeral' } };
     expect(partOf({ ...text('A'), ...mark })).toEqual({ ...text('A'), ...mark });
   });
@@ -288,7 +288,7 @@ describe('images and files', () => {
       'this message may only contain text in the messages dialect',
     ],
     ['a part without a type', {}, 'this message may only contain text in the messages dialect'],
-  ])('rejects %s', (_name, part, message) => {
+  ])('rejects a message with %s', (_name, part, message) => {
     const translate = () => partOf(part);
     expect(translate).toThrow(UntranslatableError);
     expect(translate).toThrow(new Error(message));

@@ -4,7 +4,7 @@ import { createSseParser } from '../../../src/core/sse.ts';
 import { completionToChat, createCompletionStream } from '../../../src/dialects/translate/completions.ts';
 import { streamOf } from '../events.ts';
 
-test('adds a choice to chunks that contain usage', () => {
+test('keeps the choices of completion chunks that also report usage', () => {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     id: 'c',
     choices: [{ index: 0, delta, finish_reason }],
@@ -20,11 +20,11 @@ test('adds a choice to chunks that contain usage', () => {
   expect(choices).toEqual([[''], ['A'], [''], []]);
 });
 
-test('ends a stream like the vendor does', () => {
+test('ends a completion stream with [DONE] like the vendor', () => {
   expect(createCompletionStream().push(Buffer.from('data: [DONE]\n\n'))).toBe('data: [DONE]\n\n');
 });
 
-test('accepts best_of only if it asks for as many completions as n', () => {
+test('accepts best_of only if it equals n', () => {
   const chatOf = (members: object) =>
     JSON.parse(completionToChat(Buffer.from(JSON.stringify({ model: 'm', prompt: 'Hi', ...members }))).toString());
   const messages = [{ role: 'user', content: 'Hi' }];

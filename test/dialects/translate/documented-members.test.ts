@@ -126,22 +126,25 @@ function requestsOf({ request, at, values }: Place, member: string): [JsonObject
 }
 
 describe.each(ways)('a request of $route for a vendor of $vendor with $traits', ({ route, vendor, places, traits }) => {
-  test.each(places.map((place) => ({ name: place.type[1], place })))('keeps or reports every member of $name', ({ name, place }) => {
-    const documented = documentedMembers(...place.type);
-    // If the SDK adds a field, it needs a value here. It also needs a rule unless it can be dropped.
-    expect(Object.keys(place.values)).toEqual(expect.arrayContaining(documented));
-    const fates = Object.keys(place.values)
-      .filter((member) => !structural.has(member) && !honouredElsewhere.includes(`${name}.${member}`))
-      .map((member) => {
-        const [having, lacking] = requestsOf(place, member);
-        const sent = send(route, vendor, having, traits);
-        const isWholeNamed = place.within !== undefined && !(sent instanceof VendorError) && sent.named.includes(place.within);
-        return [member, isWholeNamed ? 'named' : fateOf(member, sent, send(route, vendor, lacking, traits))];
-      });
-    expect(fates.filter(([, fate]) => fate !== 'translated' && fate !== 'named' && fate !== 'refused')).toEqual([]);
-  });
+  test.each(places.map((place) => ({ name: place.type[1], place })))(
+    'translates or reports every documented member of $name',
+    ({ name, place }) => {
+      const documented = documentedMembers(...place.type);
+      // If the SDK adds a field, it needs a value here. It also needs a rule unless it can be dropped.
+      expect(Object.keys(place.values)).toEqual(expect.arrayContaining(documented));
+      const fates = Object.keys(place.values)
+        .filter((member) => !structural.has(member) && !honouredElsewhere.includes(`${name}.${member}`))
+        .map((member) => {
+          const [having, lacking] = requestsOf(place, member);
+          const sent = send(route, vendor, having, traits);
+          const isWholeNamed = place.within !== undefined && !(sent instanceof VendorError) && sent.named.includes(place.within);
+          return [member, isWholeNamed ? 'named' : fateOf(member, sent, send(route, vendor, lacking, traits))];
+        });
+      expect(fates.filter(([, fate]) => fate !== 'translated' && fate !== 'named' && fate !== 'refused')).toEqual([]);
+    },
+  );
 
-  test('keeps or reports members in any combination', () => {
+  test('translates or reports request members in any combination', () => {
     const [{ request, values } = places[0] as Place] = places;
     const free = Object.keys(values).filter((member) => {
       const [having] = requestsOf(places[0] as Place, member);
@@ -173,7 +176,7 @@ test.each<[PromptRoute, Dialect, readonly Place[]]>([
   }
 });
 
-test('reports members that no vendor documents', () => {
+test("reports request members that aren't in the API documentation", () => {
   expect(send('chat', 'messages', { messages: [hi], min_p: 0.1, chat_template_kwargs: {} })).toMatchObject({
     named: ['min_p', 'chat_template_kwargs'],
   });

@@ -252,7 +252,7 @@ describe('the translator with damaged input', () => {
     );
   });
 
-  test('accepts values nested as deeply as the parser allows', () => {
+  test('translates values that are nested as deeply as the parser allows', () => {
     const deep = `${'{"a":'.repeat(1_500)}1.0${'}'.repeat(1_500)}`;
     const request = `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":${deep}}}]}`;
     translatesOrRefuses(() => requestToMessages(asLosslessObject(parseLossless(request)), { model: 'm', maxTokens: 1, stream: false }));

@@ -24,7 +24,7 @@ describe('an object that arrives in chunks', () => {
     return text.isComplete();
   };
 
-  test('completes an object at its last brace, regardless of chunk boundaries', () => {
+  test('recognizes a complete JSON object at its last brace, wherever the chunks are split', () => {
     fc.assert(
       fc.property(objectText, fc.nat(), (text, place) => {
         const cut = place % (text.length + 1);
@@ -58,7 +58,7 @@ describe('parseLossless', () => {
     expect(JSON.stringify(parseLossless(text))).toBe(text);
   });
 
-  test('accepts what JSON.parse accepts', () => {
+  test('parseLossless accepts the same texts as JSON.parse', () => {
     fc.assert(
       fc.property(valueText, (text) => {
         const written = JSON.stringify(parseLossless(text));
@@ -68,7 +68,7 @@ describe('parseLossless', () => {
     );
   });
 
-  test('rejects what JSON.parse rejects', () => {
+  test('parseLossless rejects the same texts as JSON.parse', () => {
     const broken = fc
       .tuple(
         valueText,
@@ -125,17 +125,17 @@ describe('parseLossless', () => {
     },
   );
 
-  test('rejects text with too many values', () => {
+  test('rejects JSON with too many values', () => {
     const listOf = (count: number): string => `[${Array.from({ length: count }, () => '1').join(',')}]`;
     expect(parseLossless(listOf(499_999))).toHaveLength(499_999);
     expect(parseLossless(listOf(500_000))).toBeUndefined();
   });
 
-  test('rejects text that is nested too deeply', () => {
+  test('rejects JSON that is nested too deeply', () => {
     expect(parseLossless(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toBeUndefined();
   });
 
-  test('returns a value that can be serialized inside another one', () => {
+  test('parsed values can be serialized even when nested inside other values', () => {
     let low = 1;
     let high = 100_000;
     while (low < high) {
@@ -149,7 +149,7 @@ describe('parseLossless', () => {
   });
 });
 
-test('treats a number with its original spelling as a number', () => {
+test('treats a losslessly parsed number as a number', () => {
   const value = parseLossless('1.0');
   expect(isLosslessObject(value)).toBe(false);
   expect(asLosslessObject(value)).toEqual({});
@@ -158,7 +158,7 @@ test('treats a number with its original spelling as a number', () => {
   expect(asNumber('2')).toBeUndefined();
 });
 
-test('removes null and undefined members in omitNullish', () => {
+test('omitNullish removes null and undefined members', () => {
   expect(Object.entries(omitNullish({ b: 0, a: null, c: '', d: undefined, e: false }))).toEqual([
     ['b', 0],
     ['c', ''],

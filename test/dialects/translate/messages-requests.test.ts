@@ -9,7 +9,7 @@ import { createChanges } from '../../../src/dialects/translate/request-changes.t
 import { hello, nativeTool, png, schema, text, toChat, tool } from './examples.ts';
 
 describe('a messages request for a chat vendor', () => {
-  test('contains only the model, the token limit and the messages', () => {
+  test('a minimal messages request becomes a model, a token limit and messages', () => {
     expect(toChat({})).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello] });
   });
 
@@ -48,16 +48,16 @@ describe('a messages request for a chat vendor', () => {
       { reasoning_effort: 'high' },
     ],
     ['disabled thinking', { thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoning_effort: undefined }],
-  ])('translates %s', (_name, members, expected) => {
+  ])('translates a messages request for a chat vendor: %s', (_name, members, expected) => {
     const tools = 'tools' in members ? [tool] : undefined;
     expect(toChat(members)).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello], tools, ...expected });
   });
 
-  test('asks for usage in a stream', () => {
+  test('requests usage in streamed responses', () => {
     expect(toChat({}, { stream: true })).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  test("leaves out parameters that the vendor doesn't support", () => {
+  test("omits parameters that the vendor doesn't support", () => {
     const request = toChat({ thinking: { type: 'enabled', budget_tokens: 1024 } }, { maxTokensField: 'max_tokens', reasons: false });
     expect(request).toEqual({ model: 'gpt', max_tokens: 50, messages: [hello] });
   });
@@ -79,14 +79,14 @@ describe('a messages request for a chat vendor', () => {
       expect(toChat({ system }).messages).toEqual([hello]);
     });
 
-    test('keeps a single text as a string and several as parts', () => {
+    test('converts a single text block to a string and several to parts', () => {
       expect(messagesOf({ role: 'user', content: [{ ...text('A'), ...mark }] })).toEqual([{ role: 'user', content: 'A' }]);
       expect(messagesOf({ role: 'user', content: [text('A'), text(''), text('B')] })).toEqual([
         { role: 'user', content: [text('A'), text('B')] },
       ]);
     });
 
-    test('joins assistant texts and drops thinking', () => {
+    test('joins assistant text blocks and drops thinking', () => {
       const content = [
         { type: 'thinking', thinking: 'Hm', signature: 'x' },
         { type: 'redacted_thinking', data: 'x' },
@@ -106,7 +106,7 @@ describe('a messages request for a chat vendor', () => {
       const loop = [hello, { role: 'assistant', content: [thinking, sealed, use] }, results];
       const answered = { role: 'assistant', content: null, tool_calls: [{ id: 't' }] };
 
-      test('drops thinking for a vendor that would reject it', () => {
+      test('drops thinking blocks for a vendor that would reject them', () => {
         expect(said('none', ...loop)).toEqual([expect.not.objectContaining({ reasoning_content: expect.anything() })]);
       });
 
@@ -126,7 +126,7 @@ describe('a messages request for a chat vendor', () => {
         expect(said('details', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm', reasoning_details }]);
       });
 
-      test('adds blank thinking to tool calls if the vendor requires it', () => {
+      test('adds blank reasoning_content to tool calls if the vendor requires it', () => {
         const silent = [hello, { role: 'assistant', content: [use] }, results, { role: 'assistant', content: 'A' }, hello];
         expect(said('text', ...silent)).toMatchObject([
           { ...answered, reasoning_content: ' ' },
@@ -136,7 +136,7 @@ describe('a messages request for a chat vendor', () => {
       });
     });
 
-    test("puts tool results before the user's text", () => {
+    test('puts tool results before the text of the same user message', () => {
       const results = [
         { type: 'tool_result', tool_use_id: 't2', content: [text('bad')], is_error: true },
         text('And now?'),
@@ -151,7 +151,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('marks an error without text as an error', () => {
+    test('marks a failed tool result without text as an error', () => {
       const result = { type: 'tool_result', tool_use_id: 't1', is_error: true };
       expect(messagesOf(hello, { role: 'assistant', content: [use] }, { role: 'user', content: [result] })).toMatchObject([
         {},
@@ -160,7 +160,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test("moves images from a tool result to the user's message", () => {
+    test('moves images from a tool result to the next user message', () => {
       const content = [text('see'), { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }];
       expect(
         messagesOf(
@@ -216,7 +216,7 @@ describe('a messages request for a chat vendor', () => {
     });
   });
 
-  test('preserves numbers and the order of inputs', () => {
+  test('keeps the spelling of numbers and the member order in tool inputs', () => {
     const input = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     const body = `{"max_tokens":5.0,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":${input}}]},{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{"type":"object","maximum":1.0}}]}`;
     const request = JSON.stringify(requestToChat(asLosslessObject(parseLossless(body)), { model: 'm', stream: false }));
@@ -314,7 +314,7 @@ describe('a messages request for a chat vendor', () => {
       },
       'citations of a document cannot be expressed in the chat dialect',
     ],
-  ])('rejects %s', (_name, members, message) => {
+  ])('rejects a messages request for a chat vendor: %s', (_name, members, message) => {
     const translate = () => toChat(members);
     expect(translate).toThrow(UntranslatableError);
     expect(translate).toThrow(new Error(message));

@@ -44,7 +44,7 @@ describe('from messages to chat', () => {
       .steps.slice(1)
       .flat();
 
-  test('converts a text response', () => {
+  test('converts a streamed text response from messages to chat', () => {
     const datas = [start, block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hi' }), stop(0), ...ends('end_turn')];
     expect(translate(...datas)).toEqual({
       steps: [[opening], [], [chunk({ content: 'Hi' })], [], [], [chunk({}, 'stop'), usage, '[DONE]'], []],
@@ -52,7 +52,7 @@ describe('from messages to chat', () => {
     });
   });
 
-  test('numbers tool calls from 0, whatever the index of their block', () => {
+  test('numbers tool calls from 0, whatever the index of their content block', () => {
     const datas = [
       block(0, { type: 'text', text: '' }),
       stop(0),
@@ -80,7 +80,7 @@ describe('from messages to chat', () => {
     expect(pieces(toolBlock(0), ...ends('tool_use'))).toContainEqual(callPiece(0, '{}'));
   });
 
-  test('keeps the spelling of numbers in an input that arrives complete', () => {
+  test('keeps the spelling of numbers in a tool input that arrives in one piece', () => {
     const datas = [
       JSON.stringify(start),
       '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t0","name":"f","input":{"z":1.0,"a":2}}}',
@@ -92,7 +92,7 @@ describe('from messages to chat', () => {
     ]);
   });
 
-  test('generates an id for a tool without one', () => {
+  test('generates an id for a tool use without one', () => {
     expect(pieces(toolBlock(0, { id: undefined }))).toEqual([callStart(0, expect.stringMatching(/^call_[0-9a-f]{24}$/))]);
   });
 
@@ -105,7 +105,7 @@ describe('from messages to chat', () => {
     index,
   });
 
-  test('sends thinking as reasoning_content, followed by its signature', () => {
+  test('streams thinking as reasoning_content, followed by its signature', () => {
     const thought = (index: number, thinking: string): object => delta(index, { type: 'thinking_delta', thinking });
     const sign = (index: number, signature: string): object => delta(index, { type: 'signature_delta', signature });
     expect(
@@ -131,7 +131,7 @@ describe('from messages to chat', () => {
     ]);
   });
 
-  test('sends unsigned thinking only as reasoning_content', () => {
+  test('streams unsigned thinking only as reasoning_content', () => {
     const thinking = delta(0, { type: 'thinking_delta', thinking: 'Hm' });
     expect(pieces(block(0, { type: 'thinking' }), thinking, stop(0), { type: 'ping' })).toEqual([
       chunk({ reasoning_content: 'Hm' }),
@@ -139,19 +139,19 @@ describe('from messages to chat', () => {
     ]);
   });
 
-  test('ignores unknown events', () => {
+  test('ignores unknown events of a messages vendor', () => {
     const unknown = [{ type: 'news' }, delta(0, { type: 'citations_delta' }), block(1, { type: 'news' }), json(7, '{}')];
     expect(pieces(...unknown)).toEqual([]);
   });
 
-  test('turns a call of the JSON answer tool into text', () => {
+  test("converts a call of the gateway's JSON answer tool to text", () => {
     const datas = [toolBlock(0, { name: jsonAnswerToolName }), json(0, '{"a":'), json(0, '1}'), stop(0)];
     expect(pieces(...datas)).toEqual([chunk({ content: '{"a":' }), chunk({ content: '1}' })]);
     expect(pieces(...datas, ...ends('tool_use'))).toContainEqual(chunk({}, 'stop'));
     expect(pieces(toolBlock(0, { name: jsonAnswerToolName }), stop(0))).toEqual([chunk({ content: '{}' })]);
   });
 
-  test('replaces earlier counts with later ones', () => {
+  test('sends the latest token counts of a messages vendor', () => {
     const counted = pieces(
       { type: 'message_delta', delta: {}, usage: { input_tokens: 7, cache_read_input_tokens: 0, output_tokens: 3 } },
       { type: 'message_stop' },
@@ -164,13 +164,13 @@ describe('from messages to chat', () => {
     expect(bare.steps.flat()).toEqual([opening, chunk({}, 'stop'), '[DONE]']);
   });
 
-  test('generates members that the vendor omitted', () => {
+  test('generates the id and model of a chat stream if the vendor omitted them', () => {
     const { steps } = translate({ type: 'message_start', message: {} });
     expect(steps.flat()).toEqual([{ ...opening, id: 'chatcmpl-gw-1', model: 'asked' }]);
     expect(translate(delta(0, { type: 'text_delta', text: 'Hi' })).steps[0]).toHaveLength(2);
   });
 
-  test('sends nothing before the response starts', () => {
+  test("sends no chunks before the messages vendor's response starts", () => {
     const { steps, state } = translate({ type: 'ping' }, { type: 'news' }, { type: 'message_stop' }, 'no json', {
       type: 'error',
       error: { message: 'Overloaded' },
@@ -179,7 +179,7 @@ describe('from messages to chat', () => {
     expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('ignores events after an error', () => {
+  test('ignores message stream events after an error', () => {
     const { steps, state } = translate(
       start,
       { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
@@ -190,7 +190,7 @@ describe('from messages to chat', () => {
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('reports a stream that ends early as broken', () => {
+  test('reports a message stream without message_stop as broken', () => {
     const { steps, state } = translate(start, ...ends('end_turn').slice(0, 1));
     expect(steps.flat()).toEqual([opening]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'the vendor ended the stream early' });

@@ -28,11 +28,11 @@ const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
 const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
 const toChat = (answer: Said) => responseToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
 
-describe('a stream assembled by the client', () => {
+describe("a stream assembled by the client's SDK", () => {
   // Responses without ids are forwarded unchanged, but the SDKs can't parse them.
   const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
-  test('matches the chat response of a chat vendor', async () => {
+  test("a chat stream assembles to the chat vendor's response", async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readChatStream(chatStream(answer))).toEqual(readChatResponse(chatAnswer(answer)));
@@ -40,7 +40,7 @@ describe('a stream assembled by the client', () => {
     );
   });
 
-  test('matches the messages response of a messages vendor', async () => {
+  test("a message stream assembles to the messages vendor's response", async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readMessagesStream(named(messagesStream(answer)))).toEqual(readMessagesResponse(messagesAnswer(answer)));
@@ -48,7 +48,7 @@ describe('a stream assembled by the client', () => {
     );
   });
 
-  test('matches the translated response of a chat vendor', async () => {
+  test('a translated chat stream assembles to the translated response', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToMessages(names), chatStream(answer));
@@ -57,7 +57,7 @@ describe('a stream assembled by the client', () => {
     );
   });
 
-  test('matches the translated response of a messages vendor', async () => {
+  test('a translated message stream assembles to the translated response', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToChat(names), messagesStream(answer));
@@ -66,7 +66,7 @@ describe('a stream assembled by the client', () => {
     );
   });
 
-  test('has the same content for chat and messages clients', () => {
+  test('chat and messages clients receive the same content', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const { blocks, id, model, reasoning } = readMessagesResponse(toMessages(answer));
@@ -85,7 +85,7 @@ describe('a stream assembled by the client', () => {
   });
 });
 
-test('produces the same events wherever the bytes are split', () => {
+test('translates a stream to the same events wherever its bytes are split', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (answer, split, lineEnd) => {
@@ -104,7 +104,7 @@ test('produces the same events wherever the bytes are split', () => {
 describe('translated usage', () => {
   const sum = (tokens: Tokens | null): number => Object.values(tokens ?? {}).reduce((total, count) => total + count, 0);
 
-  test('keeps each count of a chat response', () => {
+  test('keeps every token count of a translated chat response', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -113,7 +113,7 @@ describe('translated usage', () => {
     );
   });
 
-  test('keeps the total of a messages response, including cache writes', () => {
+  test('keeps the total tokens of a translated messages response, including cache writes', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -175,7 +175,7 @@ describe('a request translated to the other dialect and back', () => {
     .tuple(fc.array(exchange, { maxLength: 6 }), content)
     .map(([exchanges, last]) => [...exchanges.flat(), { role: 'user', content: last }, { role: 'user', content: 'And?' }]);
 
-  test('keeps texts, images, files and tool calls in order', () => {
+  test('translating a request there and back keeps texts, images, files and tool calls in order', () => {
     fc.assert(
       fc.property(messages, (list) => {
         const there = JSON.stringify(requestToMessages({ messages: list }, { model: 'a', maxTokens: 1, stream: false }));
@@ -189,7 +189,7 @@ describe('a request translated to the other dialect and back', () => {
     );
   });
 
-  test('keeps the text and signature of reasoning in every format', () => {
+  test('translating a request there and back keeps the text and signature of reasoning', () => {
     const reasoned = fc.array(
       said.map((answer) => ({ ...answer, tools: [], text: answer.text.trim() || 'So.' })),
       { maxLength: 4 },
@@ -227,7 +227,7 @@ describe('a request translated to the other dialect and back', () => {
     return ['text', 'tool_use'].includes(asString(asObject(block).type) ?? '');
   }
 
-  test('keeps tools, limits and the response format', () => {
+  test('translating a request there and back keeps tools, limits and the response format', () => {
     const strict = fc.constantFrom({}, { strict: true });
     const tools = fc.array(
       fc.tuple(fc.stringMatching(/^[a-z]{1,8}$/), objectText, strict).map(([name, properties, mark]) => ({

@@ -58,7 +58,7 @@ describe('the stream translator', () => {
     );
   });
 
-  test("sends its last output together with the vendor's last event", () => {
+  test("a stream translator sends its last output together with the vendor's last event", () => {
     fc.assert(
       fc.property(said, (answer) => {
         for (const [translator, text] of [

@@ -37,7 +37,7 @@ function choiceOf(answer: JsonObject | null): JsonObject {
 }
 
 describe('a chat response for a messages caller', () => {
-  test('becomes a message with text, tool calls and usage', () => {
+  test('translates a chat response to a message with text, tool uses and usage', () => {
     const usage = {
       prompt_tokens: 100,
       completion_tokens: 5,
@@ -126,11 +126,11 @@ describe('a chat response for a messages caller', () => {
       { function_call: { name: 'f', arguments: '{"a":1}' } },
       [{ ...use, id: expect.stringMatching(/^toolu_[0-9a-f]{24}$/) }],
     ],
-  ])('converts %s', (_name, message, content) => {
+  ])("converts a chat vendor's response with %s", (_name, message, content) => {
     expect(ofChat(message)?.content).toEqual(content);
   });
 
-  test('omits thinking for a caller that disabled it', () => {
+  test('omits thinking from the response if the caller disabled it', () => {
     const choices = [{ message: { role: 'assistant', content: 'A', reasoning_content: 'Hm' }, finish_reason: 'stop' }];
     expect(responseToMessages({ choices }, names, { hidesThinking: true })?.content).toEqual([text('A')]);
   });
@@ -144,12 +144,12 @@ describe('a chat response for a messages caller', () => {
     expect(ofChat({ content: 'A' }, {}, { id })).toMatchObject({ id: expected });
   });
 
-  test('preserves numbers and the order of arguments', () => {
+  test('keeps the spelling of numbers and the member order in tool call arguments', () => {
     const text = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
   });
 
-  test('generates ids that the vendor omitted', () => {
+  test('generates message and tool call ids that the vendor omitted', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'msg_gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
@@ -178,7 +178,7 @@ describe('a chat response for a messages caller', () => {
 });
 
 describe('a messages response for a chat caller', () => {
-  test('becomes a completion with text, tool calls and usage', () => {
+  test('translates a message to a chat completion with text, tool calls and usage', () => {
     const usage = {
       input_tokens: 10,
       cache_creation_input_tokens: 200,
@@ -247,13 +247,13 @@ describe('a messages response for a chat caller', () => {
     expect(message).toEqual({ role: 'assistant', content: 'A', refusal: null, reasoning_content: 'Hm' });
   });
 
-  test('preserves numbers and the order of inputs', () => {
+  test('keeps the spelling of numbers and the member order in tool use inputs', () => {
     const text = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     const content = parseLossless(`[{"type":"tool_use","id":"t","name":"f","input":${text}}]`);
     expect(JSON.stringify(ofMessages(content))).toContain(JSON.stringify(text));
   });
 
-  test("returns the JSON answer tool's input as text", () => {
+  test("returns the input of the gateway's JSON answer tool as text", () => {
     const content = [{ ...use, name: jsonAnswerToolName, input: { a: [1, 'é'] } }];
     expect(choiceOf(ofMessages(content, { stop_reason: 'tool_use' }))).toMatchObject({
       message: { content: '{"a":[1,"é"]}' },
@@ -262,7 +262,7 @@ describe('a messages response for a chat caller', () => {
     expect(choiceOf(ofMessages(content)).message).not.toHaveProperty('tool_calls');
   });
 
-  test("records the JSON answer tool's input as text", () => {
+  test("records the input of the gateway's JSON answer tool as text in the conversation", () => {
     const others = [{ name: 'f', arguments: '{}' }];
     expect(toCallerTurn({ text: '', toolCalls: [...others, { name: jsonAnswerToolName, arguments: '{"a":1}' }] })).toEqual({
       text: '{"a":1}',
@@ -271,7 +271,7 @@ describe('a messages response for a chat caller', () => {
     expect(toCallerTurn({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
   });
 
-  test("omits usage that the vendor didn't report", () => {
+  test("omits usage from the response if the vendor didn't report it", () => {
     expect(ofMessages([{ type: 'text', text: 'A' }])).not.toHaveProperty('usage');
   });
 

@@ -47,7 +47,7 @@ const loop = [
 ];
 
 describe('a responses request for a chat vendor', () => {
-  test('merges the items of one response into one message', () => {
+  test('merges the output items of one response into one chat message', () => {
     expect(toChat({ instructions: 'Be brief.', input: loop }).messages).toEqual([
       { role: 'system', content: 'Be brief.\n\nUse tools.' },
       { role: 'user', content: 'Weather?' },
@@ -72,7 +72,7 @@ describe('a responses request for a chat vendor', () => {
     ]);
   });
 
-  test('translates settings, tools and formats to their chat names', () => {
+  test('translates settings, tools and formats of a responses request to chat', () => {
     const schema = { type: 'object', properties: {} };
     const translated = toChat({
       max_output_tokens: 9,
@@ -118,7 +118,7 @@ describe('a responses request for a chat vendor', () => {
     });
   });
 
-  test('accepts tools in the input', () => {
+  test('accepts tools that are declared in the input items', () => {
     const named = (name: string) => ({ type: 'function', name, parameters: {} });
     const namespace = (name: string, ...tools: object[]) => ({ type: 'namespace', name, description: '', tools });
     const input = [
@@ -133,13 +133,13 @@ describe('a responses request for a chat vendor', () => {
     expect(translated.messages).toMatchObject([{ content: 'Hi' }, { tool_calls: [{ function: { name: 'wait' } }] }]);
   });
 
-  test('keeps only the tools in allowed_tools', () => {
+  test('sends only the tools that allowed_tools lists', () => {
     const tools = ['f', 'g'].map((name) => ({ type: 'function', name }));
     const choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'g' }] };
     expect(toChat({ tools, tool_choice: choice })).toMatchObject({ tools: [{ function: { name: 'g' } }], tool_choice: 'required' });
   });
 
-  test("returns the request's parameters in the response", () => {
+  test("echoes the request's parameters in the response", () => {
     const offered = { type: 'function', name: 'f', parameters: null, strict: false };
     const { echo } = translateResponsesRequest(parse({ tools: [offered, { type: 'web_search' }], store: true, temperature: 0.2 }), 'none');
     expect(echo.members).toMatchObject({ tools: [offered], store: false, temperature: 0.2, tool_choice: 'auto', truncation: 'disabled' });
@@ -147,7 +147,7 @@ describe('a responses request for a chat vendor', () => {
 });
 
 describe('a responses request for a messages vendor', () => {
-  test('keeps images in tool results', () => {
+  test('keeps images in tool results for a messages vendor', () => {
     expect(toMessages({ input: loop.slice(0, -1), instructions: 'Be brief.' })).toMatchObject({
       system: [{ text: 'Be brief.\n\nUse tools.' }],
       messages: [
@@ -172,7 +172,7 @@ describe('a responses request for a messages vendor', () => {
   });
 });
 
-test('accepts 160,000 images in a tool result', () => {
+test('translates a tool result with 160,000 images', () => {
   const call = { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' };
   const images = Array.from({ length: 160_000 }, () => ({ type: 'input_image', image_url: png }));
   const result = { type: 'function_call_output', call_id: 'c1', output: images };
@@ -208,7 +208,7 @@ describe('items of an earlier response', () => {
     expect(toChat(continued(response?.output), form).messages[1]).toEqual({ ...message, ...kept });
   });
 
-  test('returns blocks to a messages vendor unchanged', () => {
+  test('sends a messages vendor its own content blocks back unchanged', () => {
     const content = [
       { type: 'thinking', thinking: 'Hm.', signature: 's' },
       { type: 'redacted_thinking', data: 'eA==' },

@@ -46,7 +46,7 @@ const vendors = {
 describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendor', (dialect) => {
   const { answer, stream, toResponse, create } = vendors[dialect];
 
-  test('matches the JSON response when the SDK assembles the stream', async () => {
+  test('a responses stream assembles to the JSON response in the SDK', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (content) => {
         const streamed = await readStream(translateStream(create(), stream(content)));
@@ -55,7 +55,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test('produces the same events wherever the bytes are split', () => {
+  test("produces the same responses events wherever the vendor's bytes are split", () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
     fc.assert(
       fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (content, split, lineEnd) => {
@@ -65,7 +65,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test('produces valid events in the documented order', () => {
+  test('produces valid responses events in the documented order', () => {
     fc.assert(
       fc.property(said, (content) => {
         expectValidEvents(eventsOf(translateStream(create(), stream(content))));
@@ -74,7 +74,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test("keeps the vendor's content", () => {
+  test("keeps the vendor's text, tool calls and reasoning in a responses stream", () => {
     fc.assert(
       fc.property(said, (content) => {
         const response = asObject(toResponse(answer({ ...content, hasToolIds: true, hasUsage: true })));
@@ -100,7 +100,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test('remembers the same turn that the next request repeats', () => {
+  test("records the same turn that the client's next request repeats", () => {
     fc.assert(
       fc.property(said, (content) => {
         const response = asObject(toResponse(answer(content)));
@@ -111,7 +111,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test("ends with response.failed if the vendor's stream breaks", () => {
+  test("sends response.failed if the vendor's stream breaks", () => {
     fc.assert(
       fc.property(said, fc.nat(), (content, place) => {
         const events = stream(content).split('\n\n').slice(0, -1);
@@ -134,7 +134,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
   });
 });
 
-test('seals thinking with its signature and keeps the order of blocks', () => {
+test('encodes signed thinking as encrypted_content and keeps the order of blocks', () => {
   const content = [
     { type: 'thinking', thinking: 'One.', signature: 's1' },
     { type: 'text', text: 'First.' },
@@ -150,7 +150,7 @@ test('seals thinking with its signature and keeps the order of blocks', () => {
   ]);
 });
 
-test("seals a chat vendor's reasoning details", () => {
+test("encodes a chat vendor's reasoning_details as encrypted_content", () => {
   const chunk = (delta: object, finish: string | null = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
   const signed = { type: 'reasoning.text', text: 'Hm, ok.', signature: 's', index: 0 };
   const encrypted = { type: 'reasoning.encrypted', data: 'ZGF0YQ==', index: 1 };
@@ -171,7 +171,7 @@ test("seals a chat vendor's reasoning details", () => {
   });
 });
 
-test("seals reasoning that the chat vendor doesn't accept", () => {
+test("encodes reasoning as encrypted_content even if the chat vendor wouldn't accept it back", () => {
   const message = { content: 'A', reasoning: 'Hm.' };
   const streamed = streamOf({ choices: [{ index: 0, delta: message, finish_reason: 'stop' }] }, '[DONE]');
   const plain = vendors.chat.toResponse({ choices: [{ message, finish_reason: 'stop' }] });
@@ -182,7 +182,7 @@ test("seals reasoning that the chat vendor doesn't accept", () => {
     });
 });
 
-test("separates a chat vendor's complete calls with the same index", () => {
+test('separates complete tool calls of a chat vendor that have the same index', () => {
   const call = (id: string, name: string) => ({ tool_calls: [{ index: 0, id, function: { name, arguments: '{"a":1}' } }] });
   const chunks = [call('c1', 'f'), call('c2', 'g')].map((delta) => ({ choices: [{ index: 0, delta }] }));
   const text = streamOf(...chunks, { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }, '[DONE]');
@@ -194,7 +194,7 @@ test("separates a chat vendor's complete calls with the same index", () => {
   ]);
 });
 
-test("converts a chat vendor's refusal to a refusal part", async () => {
+test("converts a chat vendor's refusal to a refusal content part", async () => {
   const refused = { id: 'c', model: 'gpt', choices: [{ index: 0, message: { content: null, refusal: 'No.' }, finish_reason: 'stop' }] };
   const chunk = (delta: object, finish: string | null = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
   const text = streamOf(
