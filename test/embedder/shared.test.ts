@@ -35,7 +35,7 @@ test('stops and starts the local embedder when the configuration changes', async
   expect(await statusOf(second)).toBe(null);
 });
 
-test('starts another embedder if the configuration names another model', async () => {
+test('starts a second local embedder if the configuration names another model', async () => {
   const env = { XDG_CACHE_HOME: '/dev/null' };
   const logger = createLogger({ level: 'silent' });
   const embedder = createSharedLocalEmbedder({ env, logger, onChange: () => undefined, stopDelayMs: 60_000 });

@@ -60,7 +60,7 @@ const server = require('node:net').createServer().once('error', ({ code }) => co
 server.listen(port, '127.0.0.1', () => { console.log('taken'); server.close(); });
 `;
 
-test('keeps its port reserved until it notices that its process died', async () => {
+test("keeps the local embedder's port reserved until its process is restarted", async () => {
   const pid = await untilReady();
   // The service runs in this process, which doesn't notice anything meanwhile.
   const { stdout } = spawnSync(process.execPath, ['-e', takePort, String(pid), new URL(embedder.url).port], { encoding: 'utf8' });
@@ -70,12 +70,12 @@ test('keeps its port reserved until it notices that its process died', async () 
   expect(await untilReady()).not.toBe(pid);
 });
 
-test('returns 401 without the token', async () => {
+test('the local embedder returns 401 without its token', async () => {
   await untilReady();
   expect(await embed('other')).toBe(401);
 });
 
-test('ends pending requests when the process dies', async () => {
+test('ends pending embedding requests when the embedder process dies', async () => {
   const pid = await untilReady();
   process.kill(pid, 'SIGSTOP');
   const statuses = Array.from({ length: 20 }, () => embed());
@@ -86,7 +86,7 @@ test('ends pending requests when the process dies', async () => {
   await untilReady();
 });
 
-test("doesn't start a process if it is stopped during the file check", async () => {
+test("doesn't start the embedder process if it is stopped while checking its files", async () => {
   const changes: boolean[] = [];
   const stopped = await start((isReady) => changes.push(isReady));
   await stopped.stop();
