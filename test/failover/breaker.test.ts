@@ -29,7 +29,7 @@ const stream = (isBroken: boolean, times = 1): void => {
 };
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
-test('admits calls again after the clock jumps back an hour', () => {
+test('an open circuit breaker admits calls again if the clock jumps back an hour', () => {
   fail(5);
   breakers.coolDown('acme', 'cooling', now + 60 * second);
   now -= 3_600 * second;
@@ -39,12 +39,12 @@ test('admits calls again after the clock jumps back an hour', () => {
 });
 
 describe('a closed breaker', () => {
-  test('admits an unknown provider', () => {
+  test("the circuit breaker admits calls to a provider that it hasn't seen before", () => {
     expect(isAdmitted()).toBe(true);
     expect(report()).toEqual({ provider: 'openai', state: 'closed', failures: 0, opened_at: null, retry_at: null });
   });
 
-  test('opens after five failures in a row', () => {
+  test('the circuit breaker opens after five failures in a row', () => {
     fail(4);
     expect(isAdmitted()).toBe(true);
     expect(report()).toMatchObject({ state: 'closed', failures: 4, opened_at: null, retry_at: null });
@@ -59,7 +59,7 @@ describe('a closed breaker', () => {
     });
   });
 
-  test('resets the count of failures after a success', () => {
+  test('a success resets the count of consecutive failures', () => {
     for (let n = 0; n < 4; n += 1) {
       fail(4);
       succeed(5);
@@ -68,7 +68,7 @@ describe('a closed breaker', () => {
     expect(report()?.failures).toBe(0);
   });
 
-  test('opens if half of twenty attempts within a minute fail', () => {
+  test('the circuit breaker opens if half of 20 attempts within a minute fail', () => {
     for (let n = 0; n < 9; n += 1) {
       succeed();
       fail();
@@ -79,7 +79,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('keeps the breaker closed if fewer than half of the attempts fail', () => {
+  test('the circuit breaker stays closed if fewer than half of the attempts fail', () => {
     for (let n = 0; n < 30; n += 1) {
       succeed(2);
       fail();
@@ -87,7 +87,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('does not count attempts older than a minute', () => {
+  test('the failure rate ignores attempts older than a minute', () => {
     for (let n = 0; n < 9; n += 1) {
       succeed();
       fail();
@@ -98,7 +98,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('uses a sliding window instead of calendar minutes', () => {
+  test('the failure rate uses a sliding window instead of calendar minutes', () => {
     succeed();
     now += 50 * second;
     for (let n = 0; n < 5; n += 1) {
@@ -115,7 +115,7 @@ describe('a closed breaker', () => {
 });
 
 describe('broken streams', () => {
-  test('opens the breaker after five broken streams in a row', () => {
+  test('the circuit breaker opens after five broken streams in a row', () => {
     stream(true, 4);
     expect(report()).toMatchObject({ state: 'closed', failures: 4 });
     stream(true);
@@ -131,7 +131,7 @@ describe('broken streams', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('counts broken streams towards the failure rate', () => {
+  test('broken streams count towards the failure rate', () => {
     for (let n = 0; n < 10; n += 1) {
       stream(true);
       expect(report()?.state).toBe('closed');
@@ -141,7 +141,7 @@ describe('broken streams', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('keeps an open breaker open until streams complete', () => {
+  test('a breaker that broken streams opened closes only after streams complete', () => {
     stream(true, 5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);
@@ -157,7 +157,7 @@ describe('broken streams', () => {
 });
 
 describe('an open breaker', () => {
-  test('admits no call for 30 s, then one at a time', () => {
+  test('an open circuit breaker admits no call for 30 s, then one at a time', () => {
     fail(5);
     now += 30 * second - 1;
     expect(isAdmitted()).toBe(false);
@@ -167,21 +167,21 @@ describe('an open breaker', () => {
     expect(isAdmitted()).toBe(false);
   });
 
-  test("doesn't keep the breaker open longer after more failures", () => {
+  test("further failures don't extend the time for which a circuit breaker stays open", () => {
     fail(5);
     now += 20 * second;
     fail(10);
     expect(report()).toMatchObject({ failures: 15, retry_at: '2026-11-20T10:00:30Z' });
   });
 
-  test('counts a failure after the open period as a failed probe', () => {
+  test('an attempt that fails after the open period counts as a failed probe', () => {
     fail(5);
     now += 40 * second;
     fail();
     expect(report()).toMatchObject({ state: 'open', opened_at: '2026-11-20T10:00:00Z', retry_at: '2026-11-20T10:01:40Z' });
   });
 
-  test('closes after successes of calls that were already running', () => {
+  test('an open breaker closes if calls that were already running succeed', () => {
     fail(5);
     succeed();
     expect(report()?.state).toBe('half_open');
@@ -198,7 +198,7 @@ describe('a half-open breaker', () => {
     isAdmitted();
   });
 
-  test('closes after two successes', () => {
+  test('a half-open breaker closes after two successes', () => {
     succeed();
     expect(report()?.state).toBe('half_open');
     expect(isAdmitted()).toBe(true);
@@ -206,7 +206,7 @@ describe('a half-open breaker', () => {
     expect(report()).toEqual({ provider: 'openai', state: 'closed', failures: 0, opened_at: null, retry_at: null });
   });
 
-  test('opens again after one failure, for twice as long', () => {
+  test('a half-open breaker opens again after one failure, for twice as long', () => {
     for (const openSeconds of [60, 120, 240, 300, 300]) {
       fail();
       now += openSeconds * second - 1;
@@ -216,7 +216,7 @@ describe('a half-open breaker', () => {
     }
   });
 
-  test('ignores a success from before it opened', () => {
+  test('a half-open breaker ignores successes from before it opened', () => {
     succeed();
     fail();
     now += 60 * second;
@@ -225,7 +225,7 @@ describe('a half-open breaker', () => {
     expect(report()?.state).toBe('half_open');
   });
 
-  test('opens for only 30 s again once it has closed', () => {
+  test('the open period is 30 s again after the breaker has closed', () => {
     fail();
     now += 60 * second;
     succeed(2);
@@ -234,7 +234,7 @@ describe('a half-open breaker', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('releases the slot of a probe without a result after ten seconds', () => {
+  test('releases the slot of a probe that has no result after ten seconds', () => {
     now += 10 * second - 1;
     expect(isAdmitted()).toBe(false);
     now += 1;
@@ -243,7 +243,7 @@ describe('a half-open breaker', () => {
 });
 
 describe('cooldown after a 429', () => {
-  test('admits no call until it ends', () => {
+  test('admits no call to a provider until its cooldown ends', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     expect(isAdmitted()).toBe(false);
     expect(report()).toMatchObject({ state: 'closed', failures: 0 });
@@ -251,14 +251,14 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('keeps the longest of several cooldowns', () => {
+  test('the longest of several cooldowns applies', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     breakers.coolDown('acme', 'openai', now + 1 * second);
     now += 2 * second;
     expect(isAdmitted()).toBe(false);
   });
 
-  test('limits a cooldown to five minutes', () => {
+  test('a cooldown lasts at most five minutes', () => {
     breakers.coolDown('acme', 'openai', now + 1e18);
     now += 300 * second - 1;
     expect(isAdmitted()).toBe(false);
@@ -266,14 +266,14 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test("doesn't count a 429 as a failure or a success", () => {
+  test("the circuit breaker doesn't count a 429 as a failure or a success", () => {
     fail(4);
     breakers.coolDown('acme', 'openai', now + second);
     fail();
     expect(report()?.state).toBe('open');
   });
 
-  test("doesn't end a cooldown after a success", () => {
+  test("a success doesn't end a cooldown", () => {
     breakers.coolDown('acme', 'openai', now + 90 * second);
     succeed();
     expect(isAdmitted()).toBe(false);
@@ -286,7 +286,7 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('releases the probe slot', () => {
+  test('a cooldown releases the slot of a probe', () => {
     fail(5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);
@@ -297,7 +297,7 @@ describe('cooldown after a 429', () => {
   });
 });
 
-test('keeps separate breakers for each project and provider', () => {
+test('each project and provider has its own circuit breaker', () => {
   fail(5);
   expect(breakers.tryAcquire('other', 'openai')).toBe(true);
   expect(breakers.tryAcquire('acme', 'anthropic')).toBe(true);
@@ -308,7 +308,7 @@ test('keeps separate breakers for each project and provider', () => {
   expect(breakers.report('acme', [])).toEqual([]);
 });
 
-test('checks whether a call would be admitted without taking a probe slot', () => {
+test('can check whether a call would be admitted without taking a probe slot', () => {
   fail(5);
   expect(breakers.canAcquire('acme', 'openai')).toBe(false);
   now += 30 * second;

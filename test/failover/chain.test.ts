@@ -252,7 +252,7 @@ describe('the order of attempts', () => {
   });
 });
 
-describe('the members of a pool', () => {
+describe('failover between the members of a pool', () => {
   test.each<[string, Script, string, string]>([
     ['tries another vendor first after a 429', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [limited] } }, 'a1:e b1', 'responded'],
     [
@@ -341,7 +341,7 @@ describe('the members of a pool', () => {
   });
 });
 
-test('returns failures in the order of the attempts', async () => {
+test('reports failures in the order of the attempts', async () => {
   expect(failuresOf(await run({ plan: 'a1 a2 b1', replies: { a1: [limited], b1: [refuses], a2: [limitedFor(1), fails] } }))).toEqual([
     'a1',
     'b1',
@@ -351,12 +351,12 @@ test('returns failures in the order of the attempts', async () => {
   expect(failuresOf(await run({ plan: 'a1 b1', replies: { a1: [fails], b1: [aborted] } }))).toEqual(['a1']);
 });
 
-test('rethrows an unexpected error without trying other models', async () => {
+test('rethrows internal errors without trying other models', async () => {
   const bug = new TypeError('bug');
   await expect(run({ plan: 'a1 b1', replies: { a1: [bug] } })).rejects.toBe(bug);
 });
 
-test('tries each model at most twice, and again only after a 429', async () => {
+test('tries each model at most twice, and a second time only after a 429', async () => {
   const reply = fc.constantFrom<Reply>(answers, refuses, fails, limited, limitedFor(0), limitedFor(50), limitedFor(null));
   const names = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'];
   await fc.assert(

@@ -70,7 +70,7 @@ describe('retryDelay', () => {
     ['the maximum if it ends before the deadline', 3_600_000, 90_000, 60_000],
     ['no retry if the default delay is too long', undefined, 900, null],
     ['no retry without time left', 0, 0, null],
-  ])('returns %s', (_name, retryAfterMs, remainingMs, waitMs) => {
+  ])('the retry delay after a 429: %s', (_name, retryAfterMs, remainingMs, waitMs) => {
     const error = new VendorError('status', 'x', { status: 429, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
     expect(retryDelay(error, remainingMs)).toBe(waitMs);
   });
@@ -98,16 +98,16 @@ describe('waitOfLimitedChain', () => {
       })),
     );
 
-  test('returns the shortest delay of the busy vendors', () => {
+  test('the retry delay is the shortest delay of the busy vendors', () => {
     expect([wait([429, 9_000], [503, 5_000]), wait([429]), wait([529, 3_600_000])]).toEqual([5_000, 1_000, 60_000]);
   });
 
-  test('ignores refusals, configuration errors and exhausted quotas', () => {
+  test('the retry delay ignores refusals, configuration errors and exhausted vendor quotas', () => {
     expect([wait([400], [429, 5_000]), wait([401], [429, 5_000]), wait([429, null], [429, 5_000])]).toEqual([5_000, 5_000, 5_000]);
     expect([wait([400]), wait([429, null])]).toEqual([null, null]);
   });
 
-  test('returns null if another model could work again by now', () => {
+  test('suggests no retry delay if another model could work again right away', () => {
     expect([wait([500], [429, 5_000]), wait([408], [429, 5_000]), wait([409], [429, 5_000])]).toEqual([null, null, null]);
   });
 });

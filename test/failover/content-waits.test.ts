@@ -35,7 +35,7 @@ const secondsUntilSlow = (model = 'm', isStream = true): number | null => {
   return null;
 };
 
-test('reports a slow attempt once', () => {
+test('reports an attempt with an unusually late first token once', () => {
   answer(1, { times: 20 });
   expect(secondsUntilSlow()).toBe(11);
   pass(600);
@@ -43,19 +43,19 @@ test('reports a slow attempt once', () => {
   expect(waits.countSlow().get('one')).toBe(1);
 });
 
-test("doesn't report an attempt that has ended", () => {
+test("doesn't report an attempt as slow after it has ended", () => {
   answer(1, { times: 20 });
   waits.end(begin(), false);
   pass(600);
   expect(slow).toEqual([]);
 });
 
-test('waits longer for a model that usually thinks for a minute', () => {
+test('allows more time for a model that usually takes a minute to respond', () => {
   answer(60, { times: 20 });
   expect(secondsUntilSlow()).toBe(241);
 });
 
-test('waits a minute for a model without history', () => {
+test('allows a minute for the first response of a model without history', () => {
   expect(secondsUntilSlow()).toBe(61);
   answer(1, { times: 19 });
   expect(secondsUntilSlow()).toBe(61);
@@ -63,14 +63,14 @@ test('waits a minute for a model without history', () => {
   expect(secondsUntilSlow()).toBe(11);
 });
 
-test('tracks waits separately for each model and for plain calls', () => {
+test('tracks response times separately for each model and for calls without streaming', () => {
   answer(1, { times: 20 });
   answer(30, { times: 20, isStream: false });
   answer(20, { times: 20, model: 'other' });
   expect([secondsUntilSlow(), secondsUntilSlow('m', false), secondsUntilSlow('other')]).toEqual([11, 121, 81]);
 });
 
-test('adapts to a model that stays slow, but hardly to a single long wait', () => {
+test('adapts to a model that stays slow, but hardly to a single slow response', () => {
   answer(1, { times: 50 });
   answer(200);
   expect(secondsUntilSlow()).toBe(13);
@@ -80,13 +80,13 @@ test('adapts to a model that stays slow, but hardly to a single long wait', () =
   expect(secondsUntilSlow()).toBeGreaterThan(120);
 });
 
-test("doesn't adapt to a vendor that hangs", () => {
+test("responses that never arrive don't raise the slowness threshold", () => {
   answer(1, { times: 20 });
   for (let n = 0; n < 50; n += 1) expect(secondsUntilSlow()).toBe(11);
   expect(waits.countSlow().get('one')).toBe(50);
 });
 
-test('approaches the 95th percentile of the waits', () => {
+test('the slowness threshold follows the 95th percentile of response times', () => {
   for (let n = 0; n < 200; n += 1) answer(n % 10 === 0 ? 40 : 2);
   const seconds = secondsUntilSlow() ?? 0;
   expect(seconds).toBeGreaterThan(100);
