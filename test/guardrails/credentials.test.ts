@@ -88,7 +88,7 @@ test.each(secrets)('masks a credential of kind %s in every context: %.16s', (kin
   expect(findCredentials(secret).map((found) => found.kind)).toEqual([kind]);
 });
 
-test('has examples for at least 25 kinds of credentials', () => {
+test('tests at least 25 kinds of credentials', () => {
   expect(new Set(secrets.map(([kind]) => kind)).size).toBeGreaterThanOrEqual(25);
 });
 
@@ -126,12 +126,12 @@ test.each([
   ["vault login --auth-token 'abc123def456'", "vault login --auth-token '[credential]'"],
   [`private_key=${drawn(1_600)} end`, 'private_key=[credential] end'],
   [`token: ${drawn(70_000)}; end`, 'token: [credential]; end'],
-])('masks only the secret and keeps the text around it: %s', (text, masked) => {
+])('masks only the secret and leaves the text around it unchanged: %s', (text, masked) => {
   expect(maskCredentials(text)).toBe(masked);
   expect(maskCredentials(masked)).toBe(masked);
 });
 
-test('masks a truncated private key to its end', () => {
+test('masks a truncated private key up to the end of the text', () => {
   const text = `file:\n-----BEGIN RSA PRIVATE KEY-----\n${drawn(64)}\n${drawn(64)}\nand then it ends`;
   expect(maskCredentials(text)).toBe('file:\n[credential]\nand then it ends');
 });
@@ -176,7 +176,7 @@ test.each(benign.map((text) => [text]))('leaves ordinary text unchanged: %s', (t
   expect(maskCredentials(text)).toBe(text);
 });
 
-test('returns credentials in order, and masking again changes nothing', () => {
+test('finds credentials in order, and masking twice changes nothing more', () => {
   const piece = fc.oneof(
     fc.constantFrom(...secrets.map(([, secret]) => secret)),
     fc.constantFrom(...benign),
@@ -235,7 +235,7 @@ test.each(Object.entries(prefixed))('finds a credential of kind %s between any c
   );
 });
 
-test('masks random secrets completely', () => {
+test('masks random credentials completely', () => {
   const prefixes = ['sk-ant-', 'ghp_', 'hf_', 'glpat-', 'xoxb-', 'gsk_', 'npm_'];
   fc.assert(
     fc.property(fc.constantFrom(...prefixes), fc.integer({ min: 60, max: 400 }), (prefix, length) => {
@@ -288,7 +288,7 @@ test.each([
   expect(maskCredentials(`${text} and text`)).toMatch(/^.{0,16}\[credential\] and text$/);
 });
 
-test('reads a name right after a long value as the name of the next value', () => {
+test('masks a second credential whose name directly follows a long first one', () => {
   const value = 'a1b2c3d4'.repeat(40);
   expect(maskCredentials(`password=${value}.password = hunter2000`)).toBe('password=[credential] = [credential]');
 });
@@ -310,13 +310,13 @@ test.each([
     'secret_key',
   ],
   ...['encryption_key', 'signingKey', 'account key', 'pa\u017fsword', 'TO\u212aEN'],
-])('finds a value with the name %s at any position', (name) => {
+])('finds a secret with the name %s at any position', (name) => {
   for (const before of ['', '1', ' - ', 'no ', 'keep, '])
     for (const text of [name, name.toUpperCase()])
       expect(maskCredentials(`${before}${text}=hunter22xyz`)).toBe(`${before}${text}=[credential]`);
 });
 
-test('ends a value at a control character', () => {
+test('a credential ends at a control character', () => {
   expect(maskCredentials('AWS_SECRET_ACCESS_KEY=A7gQXLh2HdVugxvEWeq3vEzN\u0001(x)')).toBe('AWS_SECRET_ACCESS_KEY=[credential]\u0001(x)');
   const github = `ghp_${'a1B2'.repeat(9)}`;
   for (const before of ['\\u0001', '\\b', '\\f', '\\n'])

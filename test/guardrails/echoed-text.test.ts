@@ -11,7 +11,7 @@ function removeFrom(message: string, content: string, more: object = {}): string
 
 const prompt = 'My name is Zora and\nI live at "Elm Street" 12. Código: größe';
 
-describe('text that the vendor quotes from the request', () => {
+describe('request text that a vendor quotes in its error message', () => {
   test.each([
     ['in quotes', `Invalid value: '${prompt}'. Try again.`, "Invalid value: '[…]'. Try again."],
     ['of a part in quotes', "Invalid value: 'Zora'", "Invalid value: '[…]'"],
@@ -22,28 +22,28 @@ describe('text that the vendor quotes from the request', () => {
     ['with Python escapes', "input_value='My name is Zora and\\nI...ro\\u00df', input_type=str", "input_value='[…]', input_type=str"],
     ['even if the vendor cut it off', 'bad input: "My name is Zora and I live', 'bad input: "[…]'],
     ['as JSON', '{"messages": [{"role": "user", "content": "Zora"}]}', '{"messages": [{"role": "user", "content": "[…]"}]}'],
-  ])('removes the quote %s', (_, message, expected) => {
+  ])('removes quoted request text %s', (_, message, expected) => {
     expect(removeFrom(message, prompt)).toBe(expected);
   });
 
-  test('removes the quote even if the body escapes non-ASCII characters', () => {
+  test('removes a quoted prompt from errors even if the request body escapes non-ASCII characters', () => {
     const body = Buffer.from('{"messages":[{"role":"user","content":"Gr\\u00f6\\u00dfe 46 \\ud83d\\ude00"}]}');
     expect(removeEchoes("Invalid value: 'Größe 46 😀'", readRequestText(body) ?? '')).toBe("Invalid value: '[…]'");
   });
 
-  test('removes the quote if it comes from the arguments of a tool call', () => {
+  test('removes quoted tool call arguments from vendor errors', () => {
     const tool_calls = [{ function: { name: 'save', arguments: JSON.stringify({ note: 'the "red" house\nof Zora' }) } }];
     expect(removeFrom('Bad arguments the "red" house of Zora here', 'x', { tool_calls })).not.toMatch(/red|Zora/);
   });
 
-  test('removes the quote next to an image', () => {
+  test('removes a quoted prompt from errors of requests with images', () => {
     const image_url = { url: `data:image/png;base64,${'iVBORw0KGgo'.repeat(2_000)}` };
     expect(removeFrom("Invalid value: 'Zora' and data:image/png;base64,iVBORw0KGgo", prompt, { image_url })).toMatch(
       /^Invalid value: '\[…\]' and /,
     );
   });
 
-  test('removes a long quote even if the vendor has changed it', () => {
+  test('removes a long quote from errors even if the vendor has reworded it', () => {
     expect(removeFrom(`Invalid value: '${'reworded '.repeat(8)}'`, prompt)).toBe("Invalid value: '[…]'");
     expect(removeFrom(`Invalid image ${'iVBORw0KGgo'.repeat(20)} sent`, prompt)).toBe('Invalid image […] sent');
   });
@@ -58,12 +58,12 @@ describe("the vendor's own text", () => {
     'Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 1500.',
     'messages.0.content: Input should be a valid list',
     "You didn't provide an API key, and it isn't optional.",
-  ])("keeps the vendor's own text: %s", (message) => {
+  ])("keeps the vendor's own error text: %s", (message) => {
     expect(removeFrom(message, prompt)).toBe(message);
   });
 });
 
-test("doesn't search a request that is too long", () => {
+test("doesn't search very long requests for text that a vendor error quotes", () => {
   expect(readRequestText(bodyOf('word '.repeat(60_000)))).toBeNull();
   expect(readRequestText(bodyOf('x'.repeat(4_000_000)))).not.toBeNull();
 });

@@ -6,7 +6,7 @@ const random = createRandom(34);
 /** For an expression with a large repeat count, RE2 adds an automaton state for every character of this text. */
 const text = Array.from({ length: 2_000 }, () => random.pick(['a', 'b'])).join('');
 
-test('limits the total size of cached automata', () => {
+test('limits the total size of cached regular expressions', () => {
   const cache = createExpressionCache(2 * 1024 * 1024);
   const sizes: number[] = [];
   for (let count = 0; count < 12; count += 1) {
@@ -18,7 +18,7 @@ test('limits the total size of cached automata', () => {
   expect(sizes[2]).toBeGreaterThan(1024 * 1024);
 });
 
-test('still matches an expression whose automaton is too large', () => {
+test('still evaluates a regular expression that is too large to cache', () => {
   const cache = createExpressionCache(64 * 1024 * 1024);
   expect(cache.test('[ab]*a[ab]{300}[^ab]', text.repeat(5))).toBe(false);
   expect(cache.bytes()).toBeLessThan(700 * 1024);

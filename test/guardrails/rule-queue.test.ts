@@ -19,7 +19,7 @@ const emailRule: ContentRule = { class: 'email', place: 'input', action: 'block'
 const passed: RuleOutcome = { matched: new Set(), stopped: null };
 const work = { rules: [slowRule], texts: [slowText], signal: undefined };
 
-test('gives other projects a turn if one project has a long queue', async () => {
+test('content rules of other projects are evaluated even if one project has a long queue', async () => {
   const queue = createRuleQueue();
   let ended = 0;
   const slow = Array.from({ length: 5 }, () =>
@@ -38,7 +38,7 @@ test('gives other projects a turn if one project has a long queue', async () => 
   expect(await Promise.all(slow)).toEqual(slow.map(() => passed));
 });
 
-test('puts a project that keeps crashing the thread last', async () => {
+test('a project whose rules keep crashing the thread goes last', async () => {
   const turns: string[] = [];
   const queue = createRuleQueue({
     thread: {
@@ -56,7 +56,7 @@ test('puts a project that keeps crashing the thread last', async () => {
   expect(turns.slice(0, 10).filter((turn) => turn === 'b')).toHaveLength(1);
 });
 
-test('drops the work of calls that have ended', async () => {
+test("doesn't evaluate content rules for calls that have already ended", async () => {
   const turns: string[] = [];
   const firstTurn = Promise.withResolvers<void>();
   const queue = createRuleQueue({
@@ -83,7 +83,7 @@ test('drops the work of calls that have ended', async () => {
   expect(turns).toEqual(['call 0', 'hi']);
 });
 
-test('stops only the call that uses too much processor time', async () => {
+test('stops evaluating rules only for the call that uses too much CPU time', async () => {
   const queue = createRuleQueue({ maxCallMs: 50 });
   const [stopped, other] = await Promise.all([
     queue.run({ ...work, project: 'one' }),
@@ -93,7 +93,7 @@ test('stops only the call that uses too much processor time', async () => {
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
-test("limits a project's queue by calls and characters", async () => {
+test("limits a project's rule queue by calls and characters", async () => {
   const byCalls = createRuleQueue({ maxWaitingCalls: 2 });
   const byCharacters = createRuleQueue({ maxWaitingCharacters: 10 });
   const run = (queue: typeof byCalls, project: string, text: string) =>
@@ -110,7 +110,7 @@ test("limits a project's queue by calls and characters", async () => {
   expect(await Promise.all([...calls, ...long])).toEqual([...calls, ...long].map(() => passed));
 });
 
-test('fails only the current call if the thread runs out of memory', async () => {
+test('only the current call fails if the rule thread runs out of memory', async () => {
   const thread = createRuleThread({ maxHeapMb: 16, maxMs: 60_000 });
   const chunks = Array.from({ length: 150_000 }, (_, index) => ({ text: `text ${index}`, isStart: true, isEnd: true }));
   const tooLarge = () => thread.match({ rules: [emailRule], chunks, from: firstPosition });
@@ -127,7 +127,7 @@ test('fails only the current call if the thread runs out of memory', async () =>
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
-test("doesn't run out of memory with the automata of many expressions", async () => {
+test("the rule thread doesn't run out of memory with many complex expressions", async () => {
   // Runs in a separate program whose threads have a small heap. Each expression fills its automaton with this text.
   const program = `
     import { compileRules, evaluateTexts } from '${new URL('../../src/guardrails/rules.ts', import.meta.url)}';
@@ -145,7 +145,7 @@ test("doesn't run out of memory with the automata of many expressions", async ()
   expect(JSON.parse(printed)).toEqual(Array.from({ length: 8 }, () => [null, 'email']));
 });
 
-test("replaces a thread that doesn't respond", async () => {
+test("replaces a rule thread that doesn't respond", async () => {
   const thread = createRuleThread({ maxHeapMb: 64, maxMs: 1 });
   // Starting the thread already takes longer than 1 ms.
   await expect(thread.match({ rules: [], chunks: [], from: firstPosition })).rejects.toThrow('no response within 1 ms');

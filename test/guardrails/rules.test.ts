@@ -12,7 +12,7 @@ function inputRules(...rules: Omit<ContentRule, 'place'>[]): PlaceRules {
 
 const evaluateTexts = (rules: PlaceRules, texts: readonly string[]): Promise<RuleVerdict> => evaluate(rules, texts, { project: 'one' });
 
-test('returns the first blocking rule and each observed class once', async () => {
+test('reports the first blocking rule and each observed class once', async () => {
   const rules = inputRules(
     { class: 'email', action: 'observe' },
     { class: 'expression', action: 'block', expression: 'ACME-\\d{4}' },
@@ -50,13 +50,13 @@ test.each([
   expect(await evaluateTexts(rules, ['ünrelated – text 👍 42'])).toMatchObject({ blockedBy: null });
 });
 
-test('compiles to null without rules', () => {
+test('compiles content rules to null if there are none for the input or output', () => {
   expect(compileRules([])).toEqual({ input: null, output: null });
   const { input, output } = compileRules([{ class: 'email', place: 'output', action: 'observe' }]);
   expect([input, output?.blocks]).toEqual([null, false]);
 });
 
-test('finds matches across chunks of a long text', async () => {
+test('content rules find matches that span two chunks of a long text', async () => {
   const rules = inputRules({ class: 'card_number', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
   const around = 'terms and terms '.repeat(20_000);
   for (let at = 261_000; at < 262_400; at += 50) {
@@ -68,7 +68,7 @@ test('finds matches across chunks of a long text', async () => {
   expect(await evaluateTexts(rules, [around])).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
 });
 
-test('finds a long match wherever the text is split', async () => {
+test('content rules find a long match wherever the text is split', async () => {
   const token = `eyJ${'hbGciOiJI'.repeat(4)}.${'c3ViIjoiMTIz'.repeat(250)}.${'dGhlIGVuZA'.repeat(4)}`;
   const around = 'terms and terms '.repeat(4_000);
   for (let at = 29_000; at < 34_000; at += 500) {
@@ -84,7 +84,7 @@ test('finds a long match wherever the text is split', async () => {
     expect(await evaluateTexts(rules, [`${around.slice(0, at)}${apart}${around}`])).toMatchObject({ blockedBy: 'expression' });
 });
 
-test('compiles slow expressions outside the event loop', async () => {
+test('compiles slow regular expressions outside the event loop', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const blocks = (expression: string) => inputRules({ class: 'expression', action: 'block', expression });
   expect(await evaluateTexts(blocks('ACME-\\d{4}'), ['see ACME-1234'])).toMatchObject({ blockedBy: 'expression' });
@@ -94,7 +94,7 @@ test('compiles slow expressions outside the event loop', async () => {
   requests.mockRestore();
 });
 
-test('evaluates combining marks in linear time', async () => {
+test('evaluates text with many combining marks in linear time', async () => {
   const marks = '\u0315\u0300\uff9e'.repeat(100_000);
   const rules = inputRules({ class: 'phone', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
   expect(await evaluateTexts(rules, [`e${marks}`])).toMatchObject({ blockedBy: null, unfinished: null });
@@ -102,7 +102,7 @@ test('evaluates combining marks in linear time', async () => {
   expect(findInjection(marks)).toBe(null);
 });
 
-test('evaluates expressions in linear time that are exponential in other engines', async () => {
+test('evaluates regular expressions in linear time that take exponential time elsewhere', async () => {
   const rules = inputRules(
     ...['(a+)+$', '(a|aa)+c', '(x+x+)+y', '(?:a?){100}a{100}c', '(.*)(.*)(.*)(.*)z'].map((expression) => ({
       class: 'expression' as const,
@@ -141,7 +141,7 @@ test.each([
   expect(turns).toBeGreaterThan(1_000);
 });
 
-test('sends many short texts to a thread together', async () => {
+test('sends many short texts to the rule thread in a few messages', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const rules = inputRules({ class: 'email', action: 'observe' }, { class: 'iban', action: 'block' });
   const texts = Array.from({ length: 20_000 }, (_, index) => `the description of parameter ${index}`);
@@ -190,7 +190,7 @@ test.each<[string, unknown, RegExp[]]>([
     expect(() => parseRulesInput(input)).toThrow(expect.objectContaining({ code: 'bad_request', message: expect.stringMatching(message) }));
 });
 
-test('still enforces a stored expression that is larger than allowed now', async () => {
+test("still enforces a stored expression that exceeds today's complexity limit", async () => {
   const [rule] = parseStoredRules([{ class: 'expression', place: 'input', action: 'block', expression: 'plan.{0,990}merger.{0,400}' }]);
   if (!rule) throw new Error('no rule');
   expect(() => parseRulesInput({ rules: [rule] })).toThrow(/is too complex/);
@@ -225,7 +225,7 @@ test.each([
   expect(await evaluateTexts(inputRules({ class: 'email', action: 'block' }), [text])).toMatchObject({ blockedBy: 'email' });
 });
 
-describe('texts that were already evaluated', () => {
+describe('texts that content rules have already evaluated', () => {
   const long = (text: string): string => `${'the plan of the week. '.repeat(2_000)}${text}`;
   const aborted = { project: 'history', signal: AbortSignal.abort(new Error('evaluated in the thread')) };
   const history = [long('one'), long('two')];
@@ -234,7 +234,7 @@ describe('texts that were already evaluated', () => {
     await evaluate(inputRules({ class: 'email', action: 'block' }), history, { project: 'history' });
   });
 
-  test('skips texts from earlier calls of the conversation', async () => {
+  test("doesn't evaluate texts from earlier calls of the same conversation again", async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     expect(await evaluate(rules, history, aborted)).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
     expect(await evaluate(rules, [...history, 'ask ada@example.com'], aborted)).toMatchObject({ blockedBy: 'email' });
@@ -243,17 +243,17 @@ describe('texts that were already evaluated', () => {
   test.each([
     ['other rules', inputRules({ class: 'email', action: 'observe' }), 'history'],
     ['another project', inputRules({ class: 'email', action: 'block' }), 'other'],
-  ])('evaluates known texts again for %s', async (_what, rules, project) => {
+  ])('evaluates known texts again if rules apply to %s', async (_what, rules, project) => {
     await expect(evaluate(rules, history, { ...aborted, project })).rejects.toThrow('evaluated in the thread');
   });
 
-  test('reports known texts in each call if a rule matches', async () => {
+  test('reports a rule that matches a known text in each call', async () => {
     const rules = inputRules({ class: 'email', action: 'observe' });
     const texts = [long('ask ada@example.com'), 'ask ada@example.com'];
     for (let call = 0; call < 3; call += 1) expect(await evaluateTexts(rules, texts)).toMatchObject({ observed: ['email'] });
   });
 
-  test('distinguishes texts that differ only in malformed characters', async () => {
+  test("doesn't confuse texts that differ only in malformed Unicode", async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     const text = (hidden: string): string => `${'plan '.repeat(20)}ada${hidden}@example.com`;
     expect(await evaluateTexts(rules, [text('\ufffd ')])).toMatchObject({ blockedBy: null });
