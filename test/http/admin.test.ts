@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import { requireToken } from '../../src/http/admin.ts';
 
-test('accepts only the current admin tokens', () => {
+test('the admin API accepts only the current admin tokens', () => {
   const check = requireToken(() => ['first-token', 'second-token']);
   /** Returns true if the request may go on. */
   const ask = (authorization?: string): boolean => {

@@ -37,7 +37,7 @@ test('readBody rejects if the caller has already disconnected', async () => {
   });
 });
 
-test('joins small chunks in order', async () => {
+test('joins the chunks of a request body in order', async () => {
   for (const count of [1_023, 1_024, 1_025, 5_000]) {
     const chunks = Array.from({ length: count }, (_, index) => Buffer.from([index % 251]));
     const request = Object.assign(Readable.from(chunks), { headers: {} });
@@ -45,7 +45,7 @@ test('joins small chunks in order', async () => {
   }
 });
 
-test('reads a body that arrived together with its headers', async () => {
+test('reads a request body that arrived together with its headers', async () => {
   const mebibyte = 1_048_576;
   const memory = createBodyMemory(32 * mebibyte);
   const bodies = memory.of('one');
@@ -67,7 +67,7 @@ test('reads a body that arrived together with its headers', async () => {
   await expect(read('more')[1]).rejects.toMatchObject({ status: 413 });
 });
 
-test('disconnects a caller that takes longer than five minutes', async () => {
+test('disconnects a caller that takes longer than five minutes to send the body', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const request = Object.assign(new Readable({ read: () => undefined }), { headers: {}, complete: false });
@@ -82,7 +82,7 @@ test('disconnects a caller that takes longer than five minutes', async () => {
   }
 });
 
-test('prevents one key from using all the memory for bodies', () => {
+test("one key can't use all the memory for request bodies", () => {
   const mebibyte = 1_048_576;
   const fill = (memory: ReturnType<typeof createBodyMemory>, key: string, piece: number): number => {
     for (let held = 0; ; held += piece) {
@@ -101,7 +101,7 @@ test('prevents one key from using all the memory for bodies', () => {
   expect(fill(createBodyMemory(32 * mebibyte), 'one', 32 * mebibyte)).toBe(32);
 });
 
-test('reads large bodies one mebibyte per turn, however many arrive', async () => {
+test('reads at most one mebibyte of large request bodies per turn of the event loop', async () => {
   const [mebibyte, chunkBytes] = [1_048_576, 65_536];
   const bytesByTurn: number[] = [0];
   function* chunks(): Generator<Buffer> {
@@ -124,7 +124,7 @@ test('reads large bodies one mebibyte per turn, however many arrive', async () =
   expect(later.length).toBeGreaterThanOrEqual(10);
 });
 
-test('a key can use the memory again once its bodies are released', () => {
+test('a key can use body memory again once its earlier bodies are released', () => {
   const bodies = createBodyMemory(64 * 1_048_576).of('one');
   // A single key may only hold seven eighths of the memory.
   for (let body = 0; body < 20; body += 1) {

@@ -35,7 +35,7 @@ async function readToEnd(socket: Socket): Promise<number> {
   return read;
 }
 
-test('delivers everything that was written, even to a slow reader', async () => {
+test('a broken-off response still delivers everything written so far, even to a slow reader', async () => {
   const broken = Promise.withResolvers<void>();
   const socket = await askWithoutReading((_request, response) => {
     response.write(Buffer.alloc(size));
@@ -46,7 +46,7 @@ test('delivers everything that was written, even to a slow reader', async () => 
   expect(await readToEnd(socket)).toBeGreaterThan(size);
 });
 
-test('discards later requests without resetting the connection', async () => {
+test('after breaking off a response, discards pipelined requests without a connection reset', async () => {
   let requests = 0;
   const broken = Promise.withResolvers<void>();
   const socket = await askWithoutReading((_request, response) => {
@@ -61,7 +61,7 @@ test('discards later requests without resetting the connection', async () => {
   expect(requests).toBe(1);
 });
 
-test('ends an incomplete body without a reset', async () => {
+test('breaks off an incomplete response body without a connection reset', async () => {
   const socket = await askWithoutReading((_request, response) => {
     response.writeHead(200, { 'content-length': 2 * size }).write(Buffer.alloc(size));
     breakOff(response);

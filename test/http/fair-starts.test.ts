@@ -55,7 +55,7 @@ function createStarts(requestMs: number) {
   };
 }
 
-test("starts another project's requests in the turn in which they arrive", () => {
+test("starts another project's requests immediately while one project floods the gateway", () => {
   const { receive, turn } = createStarts(1);
   receive('flood', 2_000);
   turn();
@@ -63,21 +63,21 @@ test("starts another project's requests in the turn in which they arrive", () =>
   expect(turn().slice(0, 3)).toEqual(['other', 'other', 'other']);
 });
 
-test('lets the project with fewer waiting requests go first', () => {
+test('the project with fewer waiting requests goes first', () => {
   const { receive, turn } = createStarts(1);
   receive('flood', 2_000);
   receive('busy', 40);
   expect(turn().slice(0, 40)).toEqual(Array(40).fill('busy'));
 });
 
-test('starts only a few requests per turn, even if two projects send many', () => {
+test('starts only a few requests per event loop turn, even if two projects send many', () => {
   const { receive, turn } = createStarts(1);
   receive('flood', 2_000);
   receive('other flood', 1_999);
   expect(turn().length).toBeLessThan(100);
 });
 
-test('starts as many requests as arrive if too many are waiting', () => {
+test('starts requests as fast as they arrive if too many are already waiting', () => {
   const { receive, turn } = createStarts(2);
   receive('flood', 8_000);
   turn();
@@ -85,7 +85,7 @@ test('starts as many requests as arrive if too many are waiting', () => {
   expect(turn()).toHaveLength(3_000);
 });
 
-test("doesn't start requests whose client has disconnected", () => {
+test("doesn't start queued requests whose client has disconnected", () => {
   const { receive, turn, disconnect } = createStarts(1);
   receive('flood', 30);
   receive('other', 30);
@@ -93,7 +93,7 @@ test("doesn't start requests whose client has disconnected", () => {
   expect(turn()).not.toContain('flood');
 });
 
-test('starts every request once', () => {
+test('starts every queued request exactly once', () => {
   const { receive, turn, isIdle } = createStarts(0.1);
   receive('one', 100);
   receive('two', 100);
@@ -103,7 +103,7 @@ test('starts every request once', () => {
   expect(started.filter((project) => project === 'two')).toHaveLength(100);
 });
 
-test('starts fewer requests of a flood if turns are long, and more if they are short', () => {
+test('adapts the number of requests started per turn to how long the turns take', () => {
   const slow = createStarts(2);
   const fast = createStarts(0.01);
   for (const { receive } of [slow, fast]) receive('flood', 1_000);
@@ -112,7 +112,7 @@ test('starts fewer requests of a flood if turns are long, and more if they are s
   expect(counts(fast)).toEqual([16, 17, 18, 19, 20, 21]);
 });
 
-test("doesn't look up keys as long as few requests arrive in a turn", () => {
+test("doesn't look up a request's project while only a few requests are waiting", () => {
   const { listener } = startFairly(() => undefined, {
     ownerOf: () => {
       throw new Error('must not be called');
@@ -123,7 +123,7 @@ test("doesn't look up keys as long as few requests arrive in a turn", () => {
   expect(() => listener(response.req, response)).not.toThrow();
 });
 
-test('starts requests in the first turn in which no connection is accepted', () => {
+test('waits to start requests until no new connections are being accepted', () => {
   const { accept, receive, turn } = createStarts(1);
   receive('one', 1);
   accept();
@@ -134,7 +134,7 @@ test('starts requests in the first turn in which no connection is accepted', () 
   expect(turn()).toEqual(['one', 'two']);
 });
 
-test('starts requests after five milliseconds, even if connections keep arriving', () => {
+test('starts waiting requests after 5 ms even if new connections keep arriving', () => {
   const { accept, receive, turn } = createStarts(1);
   receive('one', 1);
   const started = Array.from({ length: 6 }, () => {
@@ -144,7 +144,7 @@ test('starts requests after five milliseconds, even if connections keep arriving
   expect(started).toEqual([[], [], [], [], [], ['one']]);
 });
 
-test("doesn't slow down requests because accepting connections took long", () => {
+test("time spent on accepting connections doesn't reduce the number of requests started", () => {
   const { accept, receive, turn } = createStarts(0.1);
   receive('flood', 1_000);
   expect(turn()).toHaveLength(16);
@@ -156,7 +156,7 @@ test("doesn't slow down requests because accepting connections took long", () =>
   expect(turn()).toHaveLength(17);
 });
 
-test('accepts all connections that are waiting before it starts their requests', async () => {
+test('accepts all waiting connections before it starts their requests', async () => {
   const connections = 100;
   let accepted = 0;
   const acceptedAtStart: number[] = [];

@@ -25,7 +25,7 @@ describe('parseTextHeader', () => {
     ['', null],
     [undefined, null],
     ['gr\u00f6', 'gr\ufffd'],
-  ])('parses a text header %j as %j', (value, text) => {
+  ])('parses the text header %j as %j', (value, text) => {
     expect(parseTextHeader({ 'x-gateway-source': value }, 'x-gateway-source')).toBe(text);
   });
 });
@@ -146,8 +146,8 @@ describe('the subject', () => {
   });
 });
 
-describe('correlation', () => {
-  test('returns each header, or null if it is absent', () => {
+describe('correlation headers', () => {
+  test('returns each correlation header, or null if it is absent', () => {
     expect(
       parseCorrelation({
         'x-gateway-task-id': 't-17',
@@ -190,7 +190,7 @@ describe('correlation', () => {
   });
 });
 
-test('forwards only four headers to vendors', () => {
+test('forwards only four request headers to vendors', () => {
   const passed = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b', 'openai-beta': 'x', 'idempotency-key': 'i' };
   const kept = {
     authorization: 'Bearer sk-gw',

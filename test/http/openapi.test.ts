@@ -35,16 +35,16 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
   Object.entries(asObject(methods)).map(([method, operation]) => ({ path, method, operation: asObject(operation) })),
 );
 
-test('describes version 0.1.0 of the API in OpenAPI 3.1', () => {
+test('describes API version 0.1.0 in the OpenAPI 3.1 format', () => {
   expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '0.1.0' } });
 });
 
-test('keeps the generated files up to date (node scripts/write-openapi.js)', () => {
+test('the generated OpenAPI files are up to date (node scripts/write-openapi.js)', () => {
   expect(JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'))).toEqual(document);
   expect(JSON.parse(readFileSync(join(root, 'src/cli/api-operations.json'), 'utf8'))).toEqual(describeCommandOperations(document));
 });
 
-test('describes exactly the routes in the code', () => {
+test('OpenAPI describes exactly the routes of the server', () => {
   const names = readdirSync(join(root, 'src/http/routes'), { encoding: 'utf8', recursive: true }).filter((name) => name.endsWith('.ts'));
   const files = ['src/http/server.ts', ...names.map((name) => `src/http/routes/${name}`)];
   const found = files.flatMap((file) => {
@@ -60,7 +60,7 @@ test('describes exactly the routes in the code', () => {
   expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...new Set(found)].sort());
 });
 
-test('resolves all references and uses all components', () => {
+test('all OpenAPI references resolve and all components are used', () => {
   const refs = new Set<string>();
   const collect = (value: unknown): void => {
     if (isObject(value) && typeof value.$ref === 'string') refs.add(value.$ref);
@@ -72,7 +72,7 @@ test('resolves all references and uses all components', () => {
   expect([...refs].sort()).toEqual(there.sort());
 });
 
-test('gives each operation a unique id, security and all path parameters', () => {
+test('each OpenAPI operation has a unique id, security and all path parameters', () => {
   const names = operations.map(({ operation }) => operation.operationId);
   expect(new Set(names).size).toBe(operations.length);
   const schemes = Object.keys(asObject(asObject(document.components).securitySchemes));
@@ -84,7 +84,7 @@ test('gives each operation a unique id, security and all path parameters', () =>
   }
 });
 
-test('describes 401 and 503 for every route with a key', () => {
+test('OpenAPI describes 401 and 503 for every route that requires a key', () => {
   for (const { path, method, operation } of operations) {
     const statuses = Object.keys(asObject(operation.responses));
     const needsKey = (operation.security as unknown[]).length > 0;
@@ -189,7 +189,7 @@ describe('the schema of a provisioning request', () => {
   });
 });
 
-test('accepts null for every optional member of a memory request', () => {
+test('memory requests accept null for every optional member', () => {
   const { MemoryItemBody, MemoryCorrectionBody, MemorySearchBody, MemoryRememberBody, MemoryWakeUpBody, MemoryGraphBody } = memoryRequests;
   const objects = [
     MemoryItemBody,

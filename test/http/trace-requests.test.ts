@@ -37,7 +37,7 @@ async function request(sampling: RequestSampling, headers: readonly Record<strin
   return { seen, spans: collector.spans.map((span) => span.traceId), lines };
 }
 
-test('traces a request if its traceparent says so', async () => {
+test('traces a request if its traceparent header is sampled', async () => {
   const headers = [{ traceparent: sampled }, { traceparent: unsampled }, {}, { traceparent: 'invalid' }, { traceparent: sampled }];
   const none = await request({ ratio: 0, followsParent: true }, headers);
   expect(none.seen).toEqual([traceId, undefined, undefined, undefined, traceId]);
@@ -48,14 +48,14 @@ test('traces a request if its traceparent says so', async () => {
   expect(new Set(all.spans).size).toBe(3);
 });
 
-test("samples every request by ratio if it ignores the caller's decision", async () => {
+test("samples all requests by ratio if callers' sampling decisions are ignored", async () => {
   const headers = [{ traceparent: sampled }, { traceparent: unsampled }, {}];
   expect((await request({ ratio: 0, followsParent: false }, headers)).seen).toEqual([undefined, undefined, undefined]);
   expect((await request({ ratio: 1, followsParent: false }, headers)).seen).toEqual([traceId, traceId, expect.any(String)]);
   expect((await request({ ratio: 1, followsParent: false }, headers, '/readyz')).spans).toEqual([]);
 });
 
-test("doesn't let the caller pick a trace id that is always sampled", async () => {
+test("callers can't force sampling by choosing a particular trace id", async () => {
   const lowest = { traceparent: `00-${'0'.repeat(31)}1-b7ad6b7169203331-01` };
   expect((await request({ ratio: 1e-9, followsParent: false }, [lowest])).seen).toEqual([undefined]);
 });
