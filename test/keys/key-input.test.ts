@@ -3,7 +3,7 @@ import { applyKeyChange, parseGraceSeconds, parseKeyInput } from '../../src/keys
 
 const now = Date.parse('2026-11-20T10:00:00Z');
 
-test('requires only a name, and a key without ceilings is unlimited', () => {
+test('a new key needs only a name and is unlimited without ceilings', () => {
   expect(parseKeyInput({ name: 'ci' }, now)).toEqual({
     name: 'ci',
     models: null,
@@ -20,7 +20,7 @@ test('requires only a name, and a key without ceilings is unlimited', () => {
   });
 });
 
-test('converts costs to nano-dollars and times to epoch milliseconds', () => {
+test("converts a key's cost ceiling to nano-dollars and times to epoch milliseconds", () => {
   const settings = parseKeyInput(
     {
       name: 'ci',
@@ -41,7 +41,7 @@ test('converts costs to nano-dollars and times to epoch milliseconds', () => {
   expect(settings.expiresAt).toBe(Date.parse('2027-01-01T00:00:00Z'));
 });
 
-test('reports every mistake in one error', () => {
+test('reports all invalid settings of a new key in one error', () => {
   const read = (): unknown =>
     parseKeyInput(
       {
@@ -66,7 +66,7 @@ test('reports every mistake in one error', () => {
   }
 });
 
-test('also reports mistakes that involve several members', () => {
+test('also reports settings of a new key that contradict each other', () => {
   const read = (): unknown => parseKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
   expect(read).toThrow('expires_at: must be in the future; windows.calls: there is no ceiling calls');
 });
@@ -75,7 +75,7 @@ test.each([null, 'text', [], 7])('rejects %j as a body', (body) => {
   expect(() => parseKeyInput(body, now)).toThrow(expect.objectContaining({ code: 'bad_request' }));
 });
 
-test('defaults grace_seconds to 0', () => {
+test('rotating a key has no grace period by default', () => {
   expect(parseGraceSeconds(undefined)).toBe(0);
   expect(parseGraceSeconds({})).toBe(0);
   expect(parseGraceSeconds({ grace_seconds: 60 })).toBe(60);
@@ -84,20 +84,20 @@ test('defaults grace_seconds to 0', () => {
   }
 });
 
-test('keeps the window of a changed ceiling, and resets it if the ceiling is removed', () => {
+test("changing a key's ceiling keeps its window, and removing the ceiling resets it", () => {
   const current = parseKeyInput({ name: 'ci', ceilings: { calls: 5, cost: 1 }, windows: { calls: 'day', cost: 'day' } }, now);
   const { ceilings } = applyKeyChange(current, { ceilings: { calls: 9, cost: null } }, now);
   expect(ceilings.calls).toEqual({ limit: 9, window: 'day' });
   expect(ceilings.cost).toEqual({ limit: null, window: 'month' });
 });
 
-test('trims names, and rejects empty names of keys and models', () => {
+test('trims key and model names, and rejects empty ones', () => {
   expect(parseKeyInput({ name: ' ci ' }, now).name).toBe('ci');
   expect(() => parseKeyInput({ name: ' ' }, now)).toThrow('name:');
   expect(() => parseKeyInput({ name: 'ci', models: [''] }, now)).toThrow('models.0:');
 });
 
-test('accepts a grace period of at most a year', () => {
+test('the grace period of a rotated key is at most a year', () => {
   expect(parseGraceSeconds({ grace_seconds: 31_536_000 })).toBe(31_536_000);
   expect(() => parseGraceSeconds({ grace_seconds: 31_536_001 })).toThrow('grace_seconds:');
 });

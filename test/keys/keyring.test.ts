@@ -47,7 +47,7 @@ describeDatabases('a keyring', (database) => {
     await until(() => isRejected(keyring, secret));
   };
 
-  test('accepts a new key immediately in every process', async () => {
+  test('every process accepts a new key immediately', async () => {
     const { secret, record } = await keyring.issue(project.id, {
       ...{ name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' },
       ...{ on_budget_store_down: 'refuse', default_max_output_tokens: 500, required_tags: ['eu'] },
@@ -67,7 +67,7 @@ describeDatabases('a keyring', (database) => {
     expect(await otherKeyring.find(secret)).toEqual(caller);
   });
 
-  test('finds a cached key without a query', async () => {
+  test('finds a cached key without a database query', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await receiveNotifications();
     await keyring.find(secret);
@@ -76,7 +76,7 @@ describeDatabases('a keyring', (database) => {
     expect(queries).toEqual([]);
   });
 
-  test('rejects a key with a wrong checksum without a query', async () => {
+  test('rejects a key with a wrong checksum without a database query', async () => {
     await expect(keyring.find('sk-gw-abcdefgh-nonsense')).rejects.toEqual(invalid);
     expect(queries).toEqual([]);
     const { secret } = generateSecret();
@@ -85,7 +85,7 @@ describeDatabases('a keyring', (database) => {
     expect(queries.length).toBe(1);
   });
 
-  test('rejects a known prefix with a different secret', async () => {
+  test('rejects a key with a known prefix but a different secret', async () => {
     const { record } = await keyring.issue(project.id, { name: 'ci' });
     const forged = generateSecret().secret;
     await database().query('update virtual_keys set prefix = $2::text where id = $1::uuid', [record.id, forged.slice(6, 14)]);
@@ -103,7 +103,7 @@ describeDatabases('a keyring', (database) => {
     expect(() => keyring.findCached(secret)).toThrow(expect.objectContaining({ code: 'invalid_key' }));
   });
 
-  test('rejects a revoked key immediately, and in other processes after a notification', async () => {
+  test('rejects a revoked key immediately, and after a notification in other processes', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await Promise.all([keyring.find(secret), otherKeyring.find(secret)]);
     const revoked = await keyring.revoke(project.id, record.prefix);
@@ -115,7 +115,7 @@ describeDatabases('a keyring', (database) => {
     expect(await keyring.revoke(project.id, record.prefix)).toMatchObject({ revokedAt: start });
   });
 
-  test('expires a key at its exact time even if it is cached', async () => {
+  test('a key expires at the exact time even if it is cached', async () => {
     const { secret } = await keyring.issue(project.id, { name: 'ci', expires_at: '2026-11-20T10:00:05Z' });
     await receiveNotifications();
     await keyring.find(secret);
@@ -125,7 +125,7 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.find(secret)).rejects.toEqual(invalid);
   });
 
-  test('accepts the old key during the grace period of a rotation', async () => {
+  test('accepts the old key during the grace period after a rotation', async () => {
     const settings = {
       name: 'ci',
       models: ['standard'],
@@ -158,7 +158,7 @@ describeDatabases('a keyring', (database) => {
     await keyring.find(fresh.secret);
   });
 
-  test('finds the key of a pass until the pass ends or the key is revoked', async () => {
+  test('a pass for /my-key is valid until it ends or its key is revoked', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     const endsAt = start + 60_000;
     const pass = await keyring.issuePass(secret, endsAt);
@@ -181,7 +181,7 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.issuePass(secret, endsAt)).rejects.toEqual(invalid);
   });
 
-  test('revokes the old key immediately if a rotation has no grace period', async () => {
+  test('rotating a key without a grace period revokes the old key immediately', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     await keyring.find(old.secret);
     await keyring.rotate(project.id, old.record.prefix, undefined);
@@ -189,7 +189,7 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.rotate(project.id, old.record.prefix, {})).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('creates one successor if two rotations run at the same time', async () => {
+  test('two simultaneous rotations of a key create only one successor', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     const results = await Promise.allSettled([
       keyring.rotate(project.id, old.record.prefix, {}),
@@ -198,7 +198,7 @@ describeDatabases('a keyring', (database) => {
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('changes the ceilings of a successor that is still being created', async () => {
+  test("changing a key's ceilings also changes a successor that is still being created", async () => {
     const old = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });
     const inserted = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -223,7 +223,7 @@ describeDatabases('a keyring', (database) => {
     expect((await keyring.read(project.id, record.prefix)).ceilings.calls.limit).toBe(2);
   });
 
-  test('rotates a key while its ceilings are being changed', async () => {
+  test('a key can be rotated while its ceilings are being changed', async () => {
     for (let round = 0; round < 5; round += 1) {
       const first = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });
       const second = await keyring.rotate(project.id, first.record.prefix, { grace_seconds: 60 });
@@ -251,11 +251,11 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.rotate(other.id, first.record.prefix, {})).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("returns 404 not_found if the project doesn't exist", async () => {
+  test("issuing a key returns 404 if the project doesn't exist", async () => {
     await expect(keyring.issue('0193a8f0-0000-7000-8000-000000000000', { name: 'ci' })).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("reads ceilings from the cache, or from the database if they aren't cached", async () => {
+  test("reads a key's ceilings from the cache, or from the database if they aren't cached", async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', ceilings: { rpm: 60 } });
     await receiveNotifications();
     const caller = await keyring.find(secret);
@@ -267,7 +267,7 @@ describeDatabases('a keyring', (database) => {
   });
 
   describe('during a database outage', () => {
-    test('fails with keystore_unavailable for an uncached key', async () => {
+    test('returns keystore_unavailable for an uncached key during a database outage', async () => {
       const { secret } = await keyring.issue(project.id, { name: 'ci' });
       failing = /from virtual_keys/;
       await expect(keyring.find(secret)).rejects.toMatchObject({ code: 'keystore_unavailable', status: 503 });
@@ -277,7 +277,7 @@ describeDatabases('a keyring', (database) => {
       await keyring.find(secret);
     });
 
-    test('accepts a cached key for an hour, but not after it expires', async () => {
+    test('accepts a cached key for an hour of an outage, but not after it expires', async () => {
       const lasting = await keyring.issue(project.id, { name: 'lasting' });
       const short = await keyring.issue(project.id, { name: 'short', expires_at: '2026-11-20T10:30:00Z' });
       await receiveNotifications();

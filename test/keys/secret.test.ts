@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { generateSecret, hashSecret, matchesHash, parseSecret } from '../../src/keys/secret.ts';
 
 describe('a virtual key', () => {
-  test('generates keys in the documented format', () => {
+  test('generates virtual keys in the documented format', () => {
     const { secret, prefix } = generateSecret();
     expect(secret).toMatch(/^sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}$/);
     expect(secret.slice(6, 14)).toBe(prefix);
@@ -16,7 +16,7 @@ describe('a virtual key', () => {
     expect(new Set(made.map(({ prefix }) => prefix)).size).toBe(200);
   });
 
-  test('detects a single changed character by the checksum', () => {
+  test('the checksum of a virtual key detects a single changed character', () => {
     const { secret } = generateSecret();
     const position = fc.integer({ min: 0, max: secret.length - 1 });
     fc.assert(
@@ -27,16 +27,19 @@ describe('a virtual key', () => {
     );
   });
 
-  test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])('rejects %j', (text) => {
-    expect(parseSecret(text)).toBeNull();
-  });
+  test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])(
+    'rejects the malformed virtual key %j',
+    (text) => {
+      expect(parseSecret(text)).toBeNull();
+    },
+  );
 
-  test('rejects a key with leading or trailing characters', () => {
+  test('rejects a virtual key with leading or trailing characters', () => {
     const { secret } = generateSecret();
     for (const text of [` ${secret}`, `${secret} `, `${secret}\n`, `${secret}0`]) expect(parseSecret(text)).toBeNull();
   });
 
-  test('matches a key only with its own hash', () => {
+  test('a virtual key matches only its own hash', () => {
     const [one, other] = [generateSecret().secret, generateSecret().secret];
     expect(matchesHash(one, hashSecret(one))).toBe(true);
     expect(matchesHash(other, hashSecret(one))).toBe(false);
