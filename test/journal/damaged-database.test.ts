@@ -54,9 +54,9 @@ async function expectAllStoredAfterRepair(database: Database, expectedCode: stri
   });
 }
 
-describeDatabases('a statement that fails for every record', (database) => {
+describeDatabases('a database error that affects every record', (database) => {
   test.each(['XX000', 'XX001', 'XX002', '0A000', 'P0001', '58030'])(
-    'keeps the calls in the journal after %s until the database is repaired',
+    'keeps calls in the journal after %s until the database is repaired',
     async (code) => {
       await database().query(`create or replace function fail_calls() returns trigger language plpgsql as
       $$ begin raise exception 'planted' using errcode = '${code}'; end $$`);
@@ -66,7 +66,7 @@ describeDatabases('a statement that fails for every record', (database) => {
   );
 });
 
-test('keeps all calls in the journal while an index is damaged', async () => {
+test('keeps all calls in the journal while a database index is damaged', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-damaged-'));
   copyEmbeddedTemplate(dataDir);
   const intact = await openEmbeddedDatabase({ dataDir });

@@ -57,7 +57,7 @@ describe('the drain', () => {
     );
   });
 
-  test('reads calls over the memory limit from disk', () => {
+  test("reads calls from disk if they exceed the drain's memory limit", () => {
     const reads = countReads();
     return withDrain(
       async ({ journal, drain, batches }) => {
@@ -97,7 +97,7 @@ describe('the drain', () => {
   test.each([
     ['500 calls', 500, 10],
     ['4 MiB', 5, 1_000_000],
-  ])('stores a batch of %s without waiting for the interval, and fewer calls when woken', (_size, count, bytes) =>
+  ])('stores a full batch of %s immediately, and fewer calls when the drain is woken', (_size, count, bytes) =>
     withDrain(
       async ({ journal, drain, batches }) => {
         drain.start();
@@ -112,7 +112,7 @@ describe('the drain', () => {
     ),
   );
 
-  test("waitUntilDrained() of a project doesn't wait for other projects", () =>
+  test("waitUntilDrained() for one project doesn't wait for other projects", () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const [busy, reader] = ['01900000-0000-7000-8000-00000000000a', '01900000-0000-7000-8000-00000000000b'];
@@ -140,7 +140,7 @@ describe('the drain', () => {
       database.fail(null);
     }));
 
-  test('deletes a full segment once its calls are stored', () =>
+  test('deletes a full journal segment once its calls are stored', () =>
     withDrain(async ({ journal, drain }) => {
       drain.start();
       const open = factsOf();
@@ -154,7 +154,7 @@ describe('the drain', () => {
       await journal.settle(settledCall({ metadata: open }));
     }));
 
-  test('deletes the last segment of an idle journal', () =>
+  test('deletes the last segment of an idle journal after its calls are stored', () =>
     withDrain(async ({ journal, drain, clock }) => {
       drain.start();
       await journal.settle(settledCall({ content: withText('private') }));
@@ -164,7 +164,7 @@ describe('the drain', () => {
       await until(async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')), 'the last segment is deleted');
     }));
 
-  test('stores the remaining records on stop() and deletes all segments', () =>
+  test('stop() stores the remaining calls and deletes all journal segments', () =>
     withDrain(async ({ journal, drain, batches }) => {
       await journal.settle(settledCall());
       await drain.stop();
@@ -185,7 +185,7 @@ describe('the drain', () => {
   test.each([
     ['memory', 16_000_000],
     ['disk', 0],
-  ])('keeps unstored calls on disk if stop() interrupts a backlog in %s', async (_source, recentBytes) => {
+  ])('keeps unstored calls on disk if stop() interrupts the drain of a backlog in %s', async (_source, recentBytes) => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const calls = Array.from({ length: 12 }, () => settledCall({ content: withText('x'.repeat(20_000)) }));
     await withDrain(
@@ -205,7 +205,7 @@ describe('the drain', () => {
     );
   });
 
-  test('reads a record that is larger than the read window', () =>
+  test('drains a journal record that is larger than the read window', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall({ content: withText('x'.repeat(6 * 1024 * 1024)) });
       await journal.settle(settledCall());
@@ -214,7 +214,7 @@ describe('the drain', () => {
       expect(batches.flat().at(-1)?.content?.request).toHaveLength(6 * 1024 * 1024);
     }, fromDisk));
 
-  test('stores a duplicate record once', () =>
+  test('stores a call once if the journal contains it twice', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall();
       await Promise.all([journal.settle(call), journal.settle(call)]);
@@ -222,7 +222,7 @@ describe('the drain', () => {
       expect(batches).toEqual([[call]]);
     }));
 
-  test('moves on after copying a damaged segment to the quarantine', () =>
+  test('copies a damaged segment to the quarantine and continues with the next one', () =>
     withDrain(async ({ dataDir, journal, drain, batches, logger }) => {
       const [before, damaged, after] = [settledCall(), settledCall(), settledCall()];
       await journal.settle(before);
@@ -243,7 +243,7 @@ describe('during a database outage', () => {
     ['in memory', 16_000_000],
     ['in memory and on disk', 100_000],
     ['on disk', 0],
-  ])('stores each call exactly once from a backlog %s', (_place, recentBytes) =>
+  ])('after an outage, stores each call of a backlog %s exactly once', (_place, recentBytes) =>
     withDrain(
       async ({ journal, drain, database, batches, logger }) => {
         database.fail(connectionError());
@@ -288,7 +288,7 @@ describe('during a database outage', () => {
     );
   });
 
-  test('runs prepare before the first batch and once a day', () => {
+  test('prepares the database before the first batch and then once a day', () => {
     let runs = 0;
     let isUnavailable = true;
     const prepare = async (): Promise<void> => {
@@ -316,7 +316,7 @@ describe('during a database outage', () => {
   });
 });
 
-test("stores calls even if partitions can't be created", () => {
+test("stores calls even if new table partitions can't be created", () => {
   const prepare = async (): Promise<void> => {
     throw Object.assign(new Error('permission denied for schema public'), { code: '42501' });
   };
@@ -341,7 +341,7 @@ describeDatabases('the journal with real tables', (database) => {
       await journal.close();
     });
 
-  test('stores each call once with its attempts', () =>
+  test('stores each call once together with its attempts', () =>
     withStore(async ({ journal, drain }) => {
       const metadata = factsOf();
       const odd = settledCall({ metadata: { ...metadata, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
@@ -352,7 +352,7 @@ describeDatabases('the journal with real tables', (database) => {
       expect(drain.counts()).toMatchObject({ stored: 701, quarantined: 0 });
     }));
 
-  test('stores the other records if the database rejects one', () =>
+  test('stores the other calls if the database rejects one', () =>
     withStore(async ({ journal, drain }) => {
       const good = [settledCall(), settledCall()];
       const bad = settledCall({ metadata: { keyId: 'not a uuid' } });

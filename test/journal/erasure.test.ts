@@ -20,7 +20,7 @@ async function textOf(folder: string): Promise<string> {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')))).join('');
 }
 
-test('stores no subject or text for an open call whose subject was erased', () =>
+test('stores neither subject nor text of a running call whose end user was erased', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
     for (const metadata of [ada, bob]) await journal.open(metadata, attemptStart);
@@ -47,7 +47,7 @@ test('stores no subject or text for an open call whose subject was erased', () =
     expect(second).toMatchObject({ metadata: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('text of Ada') } });
   }));
 
-test('drainAndDelete() returns true once everything is stored and deleted', () =>
+test('drainAndDelete() returns true once all calls are stored and their files deleted', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const writing = Promise.all(Array.from({ length: 50 }, () => journal.settle(settledCall({ content: withText('private') }))));
     expect(await drain.drainAndDelete()).toBe(true);
@@ -96,7 +96,7 @@ test('drainAndDelete() returns false during a database outage', () =>
     await until(async () => (await textOf(journal.folder)) === '', 'the text is deleted');
   }));
 
-test('deletes only quarantined files that name the subject in this project', () =>
+test('erases only quarantined files that name the end user in the same project', () =>
   withFolder(async (dataDir) => {
     const folder = join(dataDir, 'journal', 'quarantine');
     const sha256 = createHash('sha256').update('Ada "the" ünique').digest('hex');
@@ -115,7 +115,7 @@ test('deletes only quarantined files that name the subject in this project', () 
     expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(1);
   }));
 
-test('rejects quarantined records from before an erasure', () =>
+test("doesn't write records of erased end users to the quarantine", () =>
   withFolder(async (dataDir) => {
     const [ours, other] = [randomUUID(), randomUUID()];
     const quarantine = createQuarantine(dataDir, async (calls) =>

@@ -13,8 +13,8 @@ const readable = ({ frames, ...rest }: ReturnType<typeof decodeFrames>) => ({
   frames: frames.map(({ meta, attachment, raw }) => [meta, attachment, raw].map((bytes) => bytes.toString('latin1'))),
 });
 
-describe('frames', () => {
-  test('yields to the event loop while it computes checksums of large frames', async () => {
+describe('journal frames', () => {
+  test('yields to the event loop while computing the checksums of large journal frames', async () => {
     const attachment = Buffer.alloc(5 * 1_024 * 1_024, 'text');
     const file = Buffer.concat([frameOf('{"n":1}'), frameOf('{"n":2}', attachment), frameOf('{"n":3}')]);
     const frames = createFrameBuffer();
@@ -43,7 +43,7 @@ describe('frames', () => {
     expect(readable(await decodeInTurns(file))).toEqual(readable(first));
   });
 
-  test('decodes every encoded frame, whatever its attachment contains', () => {
+  test('decodes every encoded journal frame, whatever its attachment contains', () => {
     const bytes = fc.uint8Array({ maxLength: 300 });
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.string({ unit: 'binary' }), bytes), { maxLength: 6 }), (records) => {
@@ -58,7 +58,7 @@ describe('frames', () => {
     );
   });
 
-  test('keeps frames in order in a reusable buffer', () => {
+  test('encoding journal frames into a reusable buffer keeps them in order', () => {
     const frames = createFrameBuffer();
     const bytes = fc.tuple(fc.uint8Array({ maxLength: 300 }), fc.constantFrom(0, 0, 1_000, 100_000, 300_000));
     const json = fc.array(fc.string({ unit: 'binary' }), { minLength: 1, maxLength: 3 });
@@ -78,7 +78,7 @@ describe('frames', () => {
     );
   });
 
-  test('decodes all frames before a truncated last one', () => {
+  test('decodes all journal frames before a truncated last one', () => {
     const complete = frameOf('{"a":1}', Buffer.from('body'));
     const last = frameOf('{"b":2}', Buffer.from('another body'));
     for (let bytes = 1; bytes < last.length; bytes += 1) {
@@ -88,7 +88,7 @@ describe('frames', () => {
     }
   });
 
-  test('reports a frame as damaged if a bit is wrong', () => {
+  test('reports a journal frame as damaged if any bit is flipped', () => {
     const complete = frameOf('{"a":1}', Buffer.from('body'));
     const wrong = Buffer.from(complete);
     wrong[wrong.length - 1] = (wrong.at(-1) ?? 0) ^ 1;
@@ -97,7 +97,7 @@ describe('frames', () => {
   });
 });
 
-describe('records', () => {
+describe('journal records', () => {
   const readBack = (record: JournalRecord): unknown => {
     const [frame] = decodeFrames(Buffer.concat(encodeRecord(record))).frames;
     return frame && decodeRecord(frame);
@@ -115,7 +115,7 @@ describe('records', () => {
     expect(readBack(record)).toEqual(record);
   });
 
-  test('still writes the record format that older versions read', () => {
+  test('still writes journal records in the format that older versions read', () => {
     const call = settledCall({ content: { request: Buffer.from('{}'), response } });
     const { metadata, result } = call;
     const metaOf = (record: JournalRecord): unknown =>
@@ -134,7 +134,7 @@ describe('records', () => {
     expect(metaOf({ kind: 'settled', call })).toEqual([{ kind: 'settled', facts: metadata, result, content: { answer: response } }, '{}']);
   });
 
-  test('reports the call id of an unknown record', () => {
+  test('reports the call id of a journal record of an unknown kind', () => {
     const read = (meta: string) => decodeFrames(frameOf(meta)).frames.map(decodeRecord)[0];
     expect(read('{"kind":"settled","facts":{"id":"x"}}')).toEqual({ kind: 'unreadable', callId: 'x' });
     expect(read('{"kind":"from the future"}')).toEqual({ kind: 'unreadable', callId: null });

@@ -24,7 +24,7 @@ describeDatabases('processes', (database) => {
     return { id, heartbeat: createHeartbeat({ database: database(), journalId: id, logger: keepingLogger(), intervalMs: 5 }) };
   };
 
-  test('lists a started process until it stops', async () => {
+  test('lists a process as live from its start until it stops', async () => {
     const { id, heartbeat } = createTestHeartbeat();
     heartbeat.start();
     await until(async () => (await idsOf(database())).includes(id), 'it is listed');
@@ -39,7 +39,7 @@ describeDatabases('processes', (database) => {
     expect(await idsOf(database())).toEqual([]);
   });
 
-  test('removes a process from the list after a minute without a heartbeat', async () => {
+  test('removes a process from the list of live ones after a minute without a heartbeat', async () => {
     const rows = async (): Promise<string[]> => (await database().query<{ id: string }>('select id from processes')).map(({ id }) => id);
     const [dead, dying] = [newId(noon), newId(noon)];
     for (const id of [dead, dying]) {
@@ -67,7 +67,7 @@ describeDatabases('processes', (database) => {
     await deleteProcess(database(), dying);
   });
 
-  test('treats a process as dead only after a minute without a heartbeat', async () => {
+  test('a process counts as dead only after a minute without a heartbeat', async () => {
     const id = newId(noon);
     const deleteIfDead = (): Promise<boolean> => database().transaction((tx) => deleteIfStale(tx, id));
     await database().query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [id]);
@@ -88,7 +88,7 @@ describePostgres('a process during a database outage', () => {
   });
   afterAll(() => drop());
 
-  test('lists the process again after an outage', () =>
+  test('lists the process again after a database outage', () =>
     withFaultProxy(url, async (proxy) => {
       const direct = openTestDatabase(url, 1);
       await migrate(direct);
@@ -123,7 +123,7 @@ describePostgres('a process during a database outage', () => {
       }
     }));
 
-  test('deletes no rows right after an outage, when every row is old', () =>
+  test("doesn't remove other processes right after an outage, when every heartbeat is old", () =>
     withFaultProxy(url, async (proxy) => {
       const direct = openTestDatabase(url, 1);
       await migrate(direct);

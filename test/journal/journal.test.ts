@@ -63,7 +63,7 @@ function settledIds(records: readonly DecodedRecord[]): string[] {
 }
 
 describe('writing', () => {
-  test("doesn't make other calls wait until a large body is written", async () => {
+  test("small calls don't wait until a large request body is written", async () => {
     const disk = createBrokenDisk();
     const written = Promise.withResolvers<void>();
     const writing = Promise.withResolvers<void>();
@@ -108,7 +108,7 @@ describe('writing', () => {
     );
   });
 
-  test('keeps a call in the journal until it settles, with its body byte for byte', () =>
+  test("the journal keeps each call's request body byte for byte", () =>
     withJournal(async ({ journal, records }) => {
       const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), response: null } });
       const { id } = call.metadata;
@@ -124,14 +124,14 @@ describe('writing', () => {
       ]);
     }));
 
-  test('makes its folder and files readable by the owner only', () =>
+  test("the journal's folder and files are readable only by their owner", () =>
     withJournal(async ({ journal }) => {
       await journal.settle(settledCall());
       expect((await stat(journal.folder)).mode & 0o777).toBe(0o700);
       for (const name of await readdir(journal.folder)) expect((await stat(join(journal.folder, name))).mode & 0o777).toBe(0o600);
     }));
 
-  test('combines the records of one turn of the event loop into one write', () =>
+  test('combines the records of one event loop turn into a single write', () =>
     withJournal(async ({ journal, writes, records }) => {
       const calls = Array.from({ length: 10 }, () => settledCall());
       await Promise.all(calls.map((call) => journal.settle(call)));
@@ -139,7 +139,7 @@ describe('writing', () => {
       expect(settledIds(await records())).toEqual(calls.map((call) => call.metadata.id));
     }));
 
-  test('writes five thousand calls with bodies in order', () =>
+  test('writes 5,000 calls with bodies to the journal in order', () =>
     withJournal(
       async ({ journal, records, writes }) => {
         const calls = Array.from({ length: 5_000 }, (_value, index) => settledCall({ content: withText(`${index}`.repeat(50)) }));
@@ -152,7 +152,7 @@ describe('writing', () => {
       { segmentBytes: 500_000 },
     ));
 
-  test('flushes a record before its promise resolves if sync is set', () =>
+  test('with sync, flushes a record to disk before its promise resolves', () =>
     withJournal(
       async ({ journal, records }) => {
         await journal.settle(settledCall());
@@ -163,7 +163,7 @@ describe('writing', () => {
 });
 
 describe('segments', () => {
-  test('writes a large record although other records keep arriving', () =>
+  test('writes a large record even if other records keep arriving', () =>
     withJournal(
       async ({ journal }) => {
         const others: Promise<void>[] = [];
@@ -180,7 +180,7 @@ describe('segments', () => {
       { sync: true },
     ));
 
-  test('seals a full segment and deletes it on deleteSegment', () =>
+  test('seals a full segment, which can then be deleted', () =>
     withJournal(async ({ journal, records }) => {
       for (let round = 0; round < 3; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(19_500)) }));
       expect(journal.segments().map(({ number, sealed }) => [number, sealed])).toEqual([
@@ -193,7 +193,7 @@ describe('segments', () => {
       expect(settledIds(await records())).toHaveLength(2);
     }));
 
-  test('copies an open call to the newest segment with all its attempts', () =>
+  test('copies a running call with all its attempts to the newest segment', () =>
     withJournal(async ({ journal, records }) => {
       const metadata = factsOf();
       await journal.open(metadata, attemptStart);
@@ -204,7 +204,7 @@ describe('segments', () => {
       expect(journal.segments().map(({ number }) => number)).toEqual([2]);
     }));
 
-  test('deletes an empty folder on close but keeps one with records', () =>
+  test('closing deletes an empty journal folder but keeps one with records', () =>
     withFolder(async (dataDir) => {
       const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 };
       const empty = await createJournal(options);
@@ -218,7 +218,7 @@ describe('segments', () => {
 });
 
 describe('a failing disk', () => {
-  test('returns budget_unavailable if the disk is full', () =>
+  test('rejects new calls with budget_unavailable if the disk is full', () =>
     withJournal(async ({ journal, disk, records }) => {
       const open = factsOf();
       await journal.open(open, attemptStart);
@@ -232,7 +232,7 @@ describe('a failing disk', () => {
       expect(journal.state()).toMatchObject({ accepting: false, parkedCalls: 0, openCalls: 0 });
     }));
 
-  test('rejects calls while the ballast file is being deleted', () => {
+  test('rejects new calls while the ballast file is being deleted', () => {
     const disk = createBrokenDisk();
     const files: JournalFileSystem = {
       ...disk.files,
@@ -256,7 +256,7 @@ describe('a failing disk', () => {
     );
   });
 
-  test('rewrites the ballast file and accepts calls again once there is space', () =>
+  test('recreates the ballast file and accepts calls again once there is disk space', () =>
     withJournal(async ({ journal, disk }) => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
@@ -268,7 +268,7 @@ describe('a failing disk', () => {
       await journal.open(factsOf(), attemptStart);
     }));
 
-  test("rejects calls if there isn't enough space for the ballast file", () =>
+  test("rejects new calls if there isn't enough disk space for the ballast file", () =>
     withJournal(async ({ journal, disk, logger }) => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
@@ -278,7 +278,7 @@ describe('a failing disk', () => {
       expect(await readdir(journal.folder)).not.toContain('reserve.new');
     }));
 
-  test.each(['EIO', 'EACCES', 'ENOSPC'])('removes a partial write after %s', (code) =>
+  test.each(['EIO', 'EACCES', 'ENOSPC'])('removes a partial write from the journal after %s', (code) =>
     withJournal(async ({ journal, disk, records }) => {
       const [before, during, after] = [settledCall(), settledCall({ content: withText('lost in a partial write') }), settledCall()];
       await journal.settle(before);
@@ -293,7 +293,7 @@ describe('a failing disk', () => {
     }),
   );
 
-  test("starts a new segment if a partial write can't be truncated", () =>
+  test("starts a new journal segment if a partial write can't be truncated", () =>
     withJournal(async ({ journal, disk, records }) => {
       const [before, during] = [settledCall(), settledCall()];
       await journal.settle(before);
@@ -306,7 +306,7 @@ describe('a failing disk', () => {
       expect(journal.segments().length).toBeGreaterThan(1);
     }));
 
-  test('drops the texts of parked calls before it loses a call', () =>
+  test('if memory runs out, drops the texts of parked calls before whole calls', () =>
     withJournal(
       async ({ journal, disk, logger, records }) => {
         disk.fail('EIO');
@@ -330,7 +330,7 @@ describe('a failing disk', () => {
       { parkedBytes: 8_000, retryIntervalMs: 50 },
     ));
 
-  test('starts on a full disk but rejects calls until there is space', () =>
+  test('the journal starts on a full disk but rejects calls until there is free space', () =>
     withFolder(async (dataDir) => {
       const disk = createBrokenDisk();
       disk.leave(10);
@@ -345,7 +345,7 @@ describe('a failing disk', () => {
       await journal.close();
     }));
 
-  test('requires 20 MiB of free space to start', () =>
+  test('the journal accepts calls at startup only if 20 MiB of disk space are free', () =>
     withFolder(async (dataDir) => {
       const disk = createBrokenDisk();
       const logger = keepingLogger();

@@ -137,12 +137,12 @@ describePostgres('kill -9', () => {
     'after discard': [1],
   };
 
-  test('covers every failpoint of the journal and the drain', () => {
+  test('tests every failpoint of the journal and the drain', () => {
     expect(Object.keys(passesOf)).toEqual([...liveFailpoints]);
   });
 
   test.each(Object.entries(passesOf).flatMap(([point, all]) => all.map((passes) => [point, passes] as const)))(
-    'keeps each call exactly once if killed at %s after %i passes',
+    'keeps each call exactly once if the process is killed at %s after %i passes',
     (point, passes) =>
       withFolder(async (dataDir) => {
         const death = await runProcess('serve', dataDir, point, passes);
@@ -152,7 +152,7 @@ describePostgres('kill -9', () => {
       }),
   );
 
-  test.each([10, 300, 1_500])('keeps each call exactly once if killed after %i confirmations', (killAfter) =>
+  test.each([10, 300, 1_500])('keeps each call exactly once if the process is killed after %i confirmations', (killAfter) =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'never', 0, { killAfter });
       expect(death.signal).toBe('SIGKILL');
@@ -162,13 +162,13 @@ describePostgres('kill -9', () => {
     }),
   );
 
-  test.each(recoveryFailpoints)('completes a recovery that was killed at %s', (point) =>
+  test.each(recoveryFailpoints)('completes a journal recovery that was killed at %s', (point) =>
     withDeath(async (dataDir) => {
       expect((await runProcess('recover', dataDir, point, 0)).signal).toBe('SIGKILL');
     }),
   );
 
-  test('keeps every confirmed call if the last record is truncated', () =>
+  test('keeps every confirmed call if the last journal record is truncated', () =>
     withDeath(async (dataDir) => {
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
       const names = await readdir(join(dataDir, 'journal', folder));
@@ -185,7 +185,7 @@ describePostgres('kill -9', () => {
       await appendFile(last, whole.subarray(0, whole.length - 1));
     }));
 
-  test('stores each call once if two folders contain the same segments', () =>
+  test('stores each call once even if two journal folders contain the same segments', () =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'before store', 0);
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
@@ -196,7 +196,7 @@ describePostgres('kill -9', () => {
       await expectExactlyOnce(death);
     }));
 
-  test('stores each call once if two recoveries run concurrently', () =>
+  test('stores each call once even if two recoveries run concurrently', () =>
     withFolder(async (dataDir) => {
       const deaths = [];
       for (let round = 0; round < 3; round += 1) deaths.push(await runProcess('serve', dataDir, 'after write', 50));

@@ -10,7 +10,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { createBrokenDisk } from './broken-disk.ts';
 import { clockAt, keepingLogger, noon, settledCall, withFolder } from './calls.ts';
 
-test('keeps a call that is being written when memory runs out', async () => {
+test("doesn't drop a parked call that is being written when memory runs out", async () => {
   const lost: string[] = [];
   const parked = createParkedCalls({ maxBytes: 3_000, logger: keepingLogger(), onLost: ({ metadata }) => void lost.push(metadata.id) });
   const [first, second, ...others] = Array.from({ length: 8 }, () => settledCall());
@@ -30,7 +30,7 @@ test('keeps a call that is being written when memory runs out', async () => {
 });
 
 describeDatabases('a lost call', (database) => {
-  test('gives back its reserved quota', () =>
+  test('a lost call gives back its reserved quota', () =>
     withFolder(async (dataDir) => {
       const [clock, disk] = [clockAt(noon), createBrokenDisk()];
       const process = createTestProcess({ database: database(), clock });

@@ -12,7 +12,7 @@ import { idsOf, withDrain } from './drain-helper.ts';
 describe('a record that the database rejects', () => {
   const isPoison = (call: SettledCall): boolean => call.content?.request.includes('poison') ?? false;
 
-  test('isolates the rejected record by bisection and stores all others', () =>
+  test('finds the rejected record by bisection and stores all others', () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         const calls = Array.from({ length: 300 }, (_value, index) => settledCall({ content: withText(index === 77 ? 'poison' : 'good') }));
@@ -31,7 +31,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test("stores the record without the caller's text if the database still rejects it", () =>
+  test("removes all of the caller's text from a call if the database would still reject it", () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const metadata = factsOf();
@@ -44,7 +44,7 @@ describe('a record that the database rejects', () => {
       { rejects: ({ metadata }) => metadata.correlation.taskId === 'poison' },
     ));
 
-  test('keeps the record in the quarantine and logs its cost if nothing else works', () => {
+  test('keeps a call only in the quarantine and logs its cost if nothing else works', () => {
     const rejected: SettledCall[] = [];
     return withDrain(
       async ({ journal, drain, batches, logger }) => {
@@ -61,7 +61,7 @@ describe('a record that the database rejects', () => {
     );
   });
 
-  test("isolates a record that can't be processed", () =>
+  test('isolates a record whose processing throws an error', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const response = JSON.parse('{"text":"fine","toolCalls":[{"name":5,"arguments":"{}"}]}');
@@ -74,7 +74,7 @@ describe('a record that the database rejects', () => {
       { recentBytes: 16_000 },
     ));
 
-  test("keeps draining if the quarantine isn't writable either", () =>
+  test("keeps draining even if the quarantine folder isn't writable", () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         await writeFile(join(dataDir, 'journal', 'quarantine'), 'a file where the folder should be');
@@ -85,7 +85,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test('sanitizes texts so that the database accepts them', () =>
+  test("removes characters that the database doesn't accept from stored texts", () =>
     withDrain(async ({ journal, drain, batches }) => {
       const metadata = factsOf();
       const correlation = { ...metadata.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
@@ -148,7 +148,7 @@ describe('the deletion period', () => {
     );
   const namesIn = async (dataDir: string) => (await listQuarantined(dataDir)).map(({ name }) => name);
 
-  test('deletes a record by the start of its call', () =>
+  test('deletes a quarantined record based on when its call started', () =>
     withPoison(async (dataDir) => {
       expect(await listQuarantined(dataDir)).toEqual([
         { name: `${id}.record`, bytes: expect.any(Number), quarantinedAt: expect.any(Date), calls: [{ projectId, startedAt }] },
@@ -161,7 +161,7 @@ describe('the deletion period', () => {
       expect(await listQuarantined(dataDir)).toEqual([]);
     }));
 
-  test("uses the setting of the call's project", () =>
+  test("applies the deletion period of the call's project to quarantined records", () =>
     withFolder(async (dataDir) => {
       const request = `{"a":"${id}","startedAt":0,"projectId":"${newId(0)}","subject":"erased","b":1}`;
       const raw = Buffer.concat(
@@ -171,7 +171,7 @@ describe('the deletion period', () => {
       expect(await listQuarantined(dataDir)).toMatchObject([{ calls: [{ projectId, startedAt }] }]);
     }));
 
-  test('deletes an unreadable file after the longest period of any project', () =>
+  test('deletes unreadable quarantined files after the longest deletion period of any project', () =>
     withPoison(async (dataDir) => {
       const file = join(dataDir, 'damaged');
       await writeFile(file, 'not a record');

@@ -33,7 +33,7 @@ async function recoverTwo(dataDir: string, onFailpoint: (name: Failpoint, journa
   return recovered;
 }
 
-test('ignores a journal whose files are being deleted', () =>
+test('recovery ignores a journal whose files are being deleted', () =>
   withFolder(async (dataDir) => {
     const left: string[][] = [];
     await recoverTwo(dataDir, (name, journals) => {
@@ -42,7 +42,7 @@ test('ignores a journal whose files are being deleted', () =>
     expect(left).toEqual([[journalIds[1]], []]);
   }));
 
-test('skips a journal that another recovery has removed in the meantime', () =>
+test('recovery skips a journal that another process has recovered in the meantime', () =>
   withFolder(async (dataDir) => {
     const recovered = await recoverTwo(dataDir, (name, journals) => {
       if (name === 'before unknown') rmSync(join(journals, journalIds[1]), { recursive: true, force: true });

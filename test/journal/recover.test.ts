@@ -58,7 +58,7 @@ function withRecovery(
 }
 
 describe('recovery', () => {
-  test('settles an unfinished call as unknown with an estimated cost', () =>
+  test('recovery settles an unfinished call as unknown with an estimated cost', () =>
     withFolder(async (dataDir) => {
       const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
       const metadata = factsOf({ bodyBytes: 1_001, trace });
@@ -113,7 +113,7 @@ describe('recovery', () => {
       );
     }));
 
-  test('counts an unfinished rerank call as one search', () =>
+  test('recovery counts an unfinished rerank call as one search', () =>
     withFolder(async (dataDir) => {
       await createDeadJournal(dataDir, (journal) => journal.open(factsOf({ route: 'rerank' }), attemptStart));
       await withRecovery(
@@ -126,7 +126,7 @@ describe('recovery', () => {
       );
     }));
 
-  test('skips a truncated last record and stores the ones before it', () =>
+  test('recovery skips a truncated last record and stores all earlier ones', () =>
     withFolder(async (dataDir) => {
       const [complete, truncated] = [settledCall(), settledCall()];
       const folder = await createDeadJournal(dataDir, async (journal) => {
@@ -142,7 +142,7 @@ describe('recovery', () => {
       });
     }));
 
-  test('loses only the rest of a damaged segment and quarantines it', () =>
+  test('recovery quarantines a damaged segment and loses only the calls after the damage', () =>
     withFolder(async (dataDir) => {
       const [first, later] = [settledCall(), settledCall()];
       const folder = await createDeadJournal(dataDir, async (journal) => {
@@ -158,7 +158,7 @@ describe('recovery', () => {
       });
     }));
 
-  test("doesn't touch the journal of a running process", () =>
+  test("recovery doesn't touch the journal of a running process", () =>
     withFolder(async (dataDir) => {
       const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 });
       await journal.settle(settledCall());
@@ -169,7 +169,7 @@ describe('recovery', () => {
       await journal.close();
     }));
 
-  test('waits during a database outage and then continues', () =>
+  test('recovery waits during a database outage and then continues', () =>
     withFolder(async (dataDir) => {
       const call = settledCall();
       const folder = await createDeadJournal(dataDir, (journal) => journal.settle(call));
@@ -188,7 +188,7 @@ describe('recovery', () => {
       );
     }));
 
-  test("continues with the other folders if one can't be recovered", () =>
+  test("recovers the other journals if one can't be recovered", () =>
     withFolder(async (dataDir) => {
       const call = settledCall();
       const bad = join(dataDir, 'journal', '01900000-0000-7000-8000-00000000bad0');
@@ -200,7 +200,7 @@ describe('recovery', () => {
       });
     }));
 
-  test("calls onRecovered before it deletes the dead process's folder", () =>
+  test("calls onRecovered before deleting the dead process's journal folder", () =>
     withFolder(async (dataDir) => {
       const folder = await createDeadJournal(dataDir, (journal) => journal.settle(settledCall()));
       const recovered: string[] = [];
@@ -212,7 +212,7 @@ describe('recovery', () => {
       expect(recovered).toEqual([folder.slice(-36)]);
     }));
 
-  test("ignores files and folders that aren't journals", () =>
+  test("recovery ignores files and folders that aren't journals", () =>
     withFolder(async (dataDir) => {
       await mkdir(join(dataDir, 'journal', 'quarantine'), { recursive: true });
       await writeFile(join(dataDir, 'journal', 'notes.txt'), 'note');
@@ -224,7 +224,7 @@ describe('recovery', () => {
 });
 
 describeDatabases('recovery with real tables', (database) => {
-  test('stores the calls of a duplicate segment only once', () =>
+  test('recovery stores the calls of a duplicate segment only once', () =>
     withFolder(async (dataDir) => {
       const calls = Array.from({ length: 5 }, () => settledCall());
       const open = factsOf();

@@ -46,7 +46,7 @@ test.each(['a\0b', 'a\ud800b', '\udc00'])('removes %j from every text except the
   expect(call).toEqual({ ...callOf(text), metadata: { ...callOf(text).metadata, id } });
 });
 
-test('truncates correlation ids and application names', () => {
+test('truncates overlong correlation ids and application names', () => {
   const { metadata } = sanitizeCall(callOf('\u{1f600}'.repeat(300)));
   const truncated = '\u{1f600}'.repeat(256);
   expect(metadata).toMatchObject({ source: truncated, modelAsked: '\u{1f600}'.repeat(300) });
@@ -54,7 +54,7 @@ test('truncates correlation ids and application names', () => {
     expect(metadata.correlation[name]).toBe(truncated);
 });
 
-test('returns the same object if nothing has to change', () => {
+test('returns the same call object if nothing needs to be sanitized', () => {
   const call = callOf('plain');
   expect(sanitizeCall(call)).toBe(call);
   const withoutText = settledCall();
@@ -66,7 +66,7 @@ test('returns the same object if nothing has to change', () => {
   expect(sanitized.result).toBe(call.result);
 });
 
-test('rejects a value of the wrong type', () => {
+test('rejects a call with a value of the wrong type', () => {
   const { metadata, ...call } = settledCall();
   expect(() => sanitizeCall({ ...call, metadata: { ...metadata, source: 7 as unknown as string } })).toThrow(TypeError);
 });

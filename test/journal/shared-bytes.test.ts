@@ -81,8 +81,8 @@ async function readCalls(segments: readonly { readonly file: string; readonly by
   return { calls, windows };
 }
 
-describe('a segment', () => {
-  test('stores a repeated history only once and returns every body byte for byte', () =>
+describe('a segment with shared request bytes', () => {
+  test('stores a repeated chat history only once and restores every request body byte for byte', () =>
     withFolder(async (folder) => {
       const writer = openWriter(folder);
       const calls = session(50).map(callOf);
@@ -95,7 +95,7 @@ describe('a segment', () => {
       await writer.close();
     }));
 
-  test('never refers to bytes in another segment', () =>
+  test('records never refer to bytes in another segment', () =>
     withFolder(async (folder) => {
       const writer = openWriter(folder, { segmentBytes: 25_000 });
       const calls = session(30).map(callOf);
@@ -111,7 +111,7 @@ describe('a segment', () => {
       await writer.close();
     }));
 
-  test('reads windows that are limited by the size of the expanded bodies', () =>
+  test('the expanded size of request bodies limits how much of the journal is read at once', () =>
     withFolder(async (folder) => {
       const writer = openWriter(folder);
       const calls = session(40).map(callOf);
@@ -122,7 +122,7 @@ describe('a segment', () => {
       await writer.close();
     }));
 
-  test('returns every body after random edits, seals and failed writes', async () => {
+  test('restores every request body after random edits, seals and failed writes', async () => {
     for (let seed = 1; seed <= 40; seed += 1)
       await withFolder(async (folder) => {
         const random = createRandom(seed);
@@ -159,7 +159,7 @@ function nextBody(history: string[], random: Random): Buffer {
   return bodyOf(history, random(5) === 0 ? random(history.length) : history.length);
 }
 
-test('lets a release without shared bodies read the tokens and cost of a call', () =>
+test('older releases can still read the tokens and cost of a call with shared bytes', () =>
   withFolder(async (folder) => {
     const writer = openWriter(folder);
     const calls = session(2).map(callOf);
@@ -171,7 +171,7 @@ test('lets a release without shared bodies read the tokens and cost of a call', 
     await writer.close();
   }));
 
-test('reads shared bodies from disk if they need too much memory', () => {
+test('reads calls from disk if their expanded bodies need too much memory', () => {
   const calls = session(30).map(callOf);
   return withDrain(
     async ({ journal, drain, batches }) => {
@@ -188,7 +188,7 @@ test('reads shared bodies from disk if they need too much memory', () => {
   );
 });
 
-test('stores a call without its text if the record refers to missing bytes', () =>
+test('stores a call without its text if its record refers to missing bytes', () =>
   withFolder(async (dataDir) => {
     const { metadata, result } = settledCall({ metadata: factsOf() });
     const shared = { content: { answer: { text: 'An answer', toolCalls: [] } }, pieces: [3, [0, 900_000]] };

@@ -6,7 +6,7 @@ import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-s
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
 import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
 
-describe('synchronous writes', () => {
+describe('synchronous journal writes', () => {
   const setUp = () => {
     let now = 1_000;
     const writes = createSyncWrites(() => now);
@@ -20,13 +20,13 @@ describe('synchronous writes', () => {
     return { writes, write, wait };
   };
 
-  test('writes synchronously while the disk is fast', () => {
+  test('writes the journal synchronously while the disk is fast', () => {
     const { writes, write } = setUp();
     write(1);
     expect([writes.allows(1_000), writes.allows(256 * 1_024), writes.allows(256 * 1_024 + 1)]).toEqual([true, true, false]);
   });
 
-  test('switches to asynchronous writes for ten times the length of a stall', () => {
+  test('switches to asynchronous writes for ten times as long as the disk stalled', () => {
     const { writes, write, wait } = setUp();
     write(51);
     wait(509);
@@ -35,7 +35,7 @@ describe('synchronous writes', () => {
     expect(writes.allows(1)).toBe(true);
   });
 
-  test('spends at most a tenth of the time in writes on a disk that is always slow', () => {
+  test('spends at most a tenth of the time in synchronous writes if the disk is always slow', () => {
     const { writes, write, wait } = setUp();
     let spent = 0;
     for (let elapsed = 0; elapsed < 60_000; elapsed += 10) {
@@ -49,7 +49,7 @@ describe('synchronous writes', () => {
     expect(spent / 60_000).toBeLessThan(0.11);
   });
 
-  test('tolerates a few writes that are interrupted for milliseconds', () => {
+  test('keeps writing synchronously if a few writes take milliseconds', () => {
     const { writes, write, wait } = setUp();
     for (let at = 0; at < 1_000; at += 1) {
       expect(writes.allows(1)).toBe(true);
@@ -58,7 +58,7 @@ describe('synchronous writes', () => {
     }
   });
 
-  test('also backs off after a slow write that failed', () => {
+  test('also switches to asynchronous writes after a slow write that failed', () => {
     const { writes, wait } = setUp();
     const fail = (): void =>
       writes.measure(() => {
@@ -133,7 +133,7 @@ describe('a journal on a disk that stalls', () => {
       }
     });
 
-  test('continues with asynchronous writes after one slow write', () =>
+  test('the journal switches to asynchronous writes after one slow write', () =>
     withJournal(false, async (journal, disk) => {
       await journal.settle(settledCall());
       await journal.settle(settledCall());
@@ -155,7 +155,7 @@ describe('a journal on a disk that stalls', () => {
       expect(disk.writes).toEqual(['async', 'sync', 'sync', 'async', 'async']);
     }));
 
-  test('writes large groups of records asynchronously', () =>
+  test('writes large groups of journal records asynchronously', () =>
     withJournal(false, async (journal, disk) => {
       await journal.settle(settledCall());
       await journal.settle(settledCall({ content: withText('x'.repeat(300_000)) }));
@@ -163,7 +163,7 @@ describe('a journal on a disk that stalls', () => {
       expect(disk.writes).toEqual(['async', 'async', 'sync']);
     }));
 
-  test('flushes asynchronously if each write has to reach the disk', () =>
+  test('writes the journal asynchronously if each write has to be flushed to disk', () =>
     withJournal(true, async (journal, disk) => {
       for (let call = 0; call < 3; call += 1) await journal.settle(settledCall());
       expect(disk.writes).toEqual(['async', 'async', 'async']);
