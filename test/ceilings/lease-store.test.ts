@@ -76,7 +76,7 @@ describeDatabases('ceiling counters and leases', (database) => {
     ]);
   });
 
-  test('counts a call once even if it ran without a reservation before the process had a lease', async () => {
+  test('counts a call once even if it ran before the process had a quota lease', async () => {
     const limits = limitsOf({ tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { tokens: 0 });
