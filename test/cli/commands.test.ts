@@ -450,7 +450,7 @@ test("`projects create` doesn't change an existing project", async () => {
   expect(written).toMatch(/^shop +Shop +yes +- +2026-11-20T10:00:00Z$/m);
 });
 
-test('`calls` commands print a table or JSON', async () => {
+test('the `calls` command prints a table or JSON', async () => {
   await gateway('projects create called');
   expect(await gateway('calls --project called --limit 5 --source acme')).toBe(0);
   expect(written).toMatch(/^2026-11-20T10:00:00Z +called +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
