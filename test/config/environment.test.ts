@@ -103,7 +103,7 @@ test('still accepts GATEWAY_WORKERS as the old name of GATEWAY_API_PROCESSES', (
   expect(parse({ GATEWAY_WORKERS: '0' }).errors).toEqual([expect.stringMatching(/^GATEWAY_WORKERS: must be/)]);
 });
 
-test('supports no Temporal, an external Temporal server or the development server', () => {
+test('can run without Temporal, with an external Temporal server or with a development server', () => {
   const temporalOf = (env: Record<string, string>) => parseEnvironment(env).settings.temporal;
   expect(temporalOf({ GATEWAY_TEMPORAL: 'off', TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({ mode: 'off', address: null });
   expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({

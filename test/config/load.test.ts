@@ -383,7 +383,7 @@ models:
     );
   });
 
-  test("rejects a canary whose tier doesn't exist or has other kinds of models", () => {
+  test('rejects canaries with an unknown tier, an unsuitable model or an invalid share', () => {
     const text = (canaries: string) => `providers:
   a: { base_url: https://a/v1, dialect: chat }
 models:
