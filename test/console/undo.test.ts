@@ -45,7 +45,7 @@ describe('undoing the removal of a member', () => {
     expect(await textOf(owner.post(`${path}/members/restore`, undo), 422)).toContain('Petra is already a member');
   });
 
-  test('creates a new account if removing the member deleted the unconfirmed one', async () => {
+  test('restoring a removed member whose account was never confirmed creates a new account', async () => {
     await owner.post(`${path}/members`, { email: 'nora@example.com', name: 'Nora', role: 'owner' });
     const [row] = await gateway().database.query<{ id: string }>(`select id from people where claimed_email = 'nora@example.com'`);
     const page = await follow(owner, await owner.post(`${path}/members/${row?.id}/remove`));

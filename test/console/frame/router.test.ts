@@ -37,7 +37,7 @@ describe('access to pages', () => {
     expect(Object.fromEntries(got)).toEqual(statuses);
   });
 
-  test('redirects to the first page of the first project', async () => {
+  test("the console's root redirects to the overview of the person's first project", async () => {
     for (const path of ['/console', '/console/', '/console/p/acme'])
       expect((await site.get(path, 'member')).headers.get('location')).toBe('/console/p/acme/overview');
     expect(await (await site.get('/console', 'stranger')).text()).toContain('No project yet');
