@@ -89,7 +89,7 @@ test('coalesces several wake-ups into one run at the earliest requested time', a
   expect(runs).toHaveLength(1);
 });
 
-test('never runs twice at once, and runs again if it is woken during a run', async () => {
+test('a background loop never runs twice at once, and runs again if it is woken during a run', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   const first = await run(1);
@@ -110,7 +110,7 @@ test('runNow waits for the run in progress instead of starting another', async (
   expect(runs).toHaveLength(1);
 });
 
-test('runNow rejects with the error of the run it waited for', async () => {
+test('runNow rejects if the run it has started fails', async () => {
   const { loop, runs, events, run } = createLoop({ intervalMs: 1 });
   const result = loop.runNow();
   (await run(1)).fail(new Error('away'));
