@@ -51,7 +51,7 @@ describe.each([
   });
 });
 
-test('the proxy keeps idle connections for as long as calls may take to finish at shutdown', () => {
+test('the proxy keeps idle connections for as long as the longest stop timeout', () => {
   const longest = 3_600;
   expect(parseEnvironment({ [name]: String(longest) }, 'serve').errors.filter((error) => error.startsWith(name))).toEqual([]);
   expect(parseEnvironment({ [name]: String(longest + 1) }, 'serve').errors).toContain(
