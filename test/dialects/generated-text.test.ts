@@ -82,7 +82,7 @@ describe('chat streams', () => {
     expect(reader.summary()).toMatchObject({ turn: { text: 'one' }, generatedCharacters: 10 });
   });
 
-  test('a chat stream has all output once every requested choice has finished', () => {
+  test('expects no more output from a chat stream once every requested choice has finished', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'a' }), chunk({}, 0, 'stop'));
     expect([1, 2].map(reader.hasAllOutput)).toEqual([true, false]);
     const two = readAsRelayed(chat, chunk({}, 0, 'stop'), chunk({ content: 'a' }, 1));
@@ -137,7 +137,7 @@ describe('messages streams', () => {
     expect(countOf(messages, both('x'), both('y'), both('z'))).toBe(9);
   });
 
-  test('a message stream has all output once no content block is open', () => {
+  test('expects no more output from a message stream once its content blocks are closed', () => {
     const events = [start({ type: 'text', text: '' }), delta({ type: 'text_delta', text: 'a' }), stop()];
     expect(readAsRelayed(messages, ...events.slice(0, 2)).hasAllOutput(1)).toBe(false);
     expect(readAsRelayed(messages, ...events).hasAllOutput(1)).toBe(true);
@@ -174,7 +174,7 @@ describe('responses streams', () => {
     expect(countOf(responses, done({ type: 'reasoning', summary: [], encrypted_content: 'A'.repeat(8) }))).toBe(6);
   });
 
-  test('a response stream has all output once no output item is open', () => {
+  test('expects no more output from a responses stream once its output items are closed', () => {
     const events = [
       added({ type: 'message', content: [] }),
       delta('output_text', 'a'),
