@@ -247,7 +247,7 @@ describe('texts that content rules have already evaluated', () => {
     await expect(evaluate(rules, history, { ...aborted, project })).rejects.toThrow('evaluated in the thread');
   });
 
-  test('reports a rule that matches a known text in each call', async () => {
+  test('reports a matching rule in every call that repeats the same text', async () => {
     const rules = inputRules({ class: 'email', action: 'observe' });
     const texts = [long('ask ada@example.com'), 'ask ada@example.com'];
     for (let call = 0; call < 3; call += 1) expect(await evaluateTexts(rules, texts)).toMatchObject({ observed: ['email'] });
