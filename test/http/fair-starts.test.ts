@@ -112,7 +112,7 @@ test('adapts the number of requests started per turn to how long the turns take'
   expect(counts(fast)).toEqual([16, 17, 18, 19, 20, 21]);
 });
 
-test("doesn't look up a request's project while only a few requests are waiting", () => {
+test("doesn't look up which project a request belongs to while only a few requests arrive", () => {
   const { listener } = startFairly(() => undefined, {
     ownerOf: () => {
       throw new Error('must not be called');
