@@ -306,7 +306,7 @@ describe('a failing disk', () => {
       expect(journal.segments().length).toBeGreaterThan(1);
     }));
 
-  test('if memory runs out, drops the texts of parked calls before whole calls', () =>
+  test('drops the texts of parked calls before it drops whole calls', () =>
     withJournal(
       async ({ journal, disk, logger, records }) => {
         disk.fail('EIO');
@@ -345,7 +345,7 @@ describe('a failing disk', () => {
       await journal.close();
     }));
 
-  test('the journal accepts calls at startup only if 20 MiB of disk space are free', () =>
+  test('the journal accepts calls at startup only if 20 MiB of disk space is free', () =>
     withFolder(async (dataDir) => {
       const disk = createBrokenDisk();
       const logger = keepingLogger();

@@ -95,7 +95,7 @@ describe('a segment with shared request bytes', () => {
       await writer.close();
     }));
 
-  test('records never refer to bytes in another segment', () =>
+  test('journal records never refer to bytes in another segment', () =>
     withFolder(async (folder) => {
       const writer = openWriter(folder, { segmentBytes: 25_000 });
       const calls = session(30).map(callOf);
