@@ -1,6 +1,7 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { connect } from 'node:net';
+import { Worker } from 'node:worker_threads';
 import { expect, test } from '@jest/globals';
 import { startFairly } from '../../src/http/fair-starts.ts';
 
@@ -156,6 +157,22 @@ test("time spent on accepting connections doesn't reduce the number of requests 
   expect(turn()).toHaveLength(17);
 });
 
+/** A thread that sends a request on each of its connections, and wakes the test once all of them wait to be accepted. */
+const clients = `
+  const { connect } = require('node:net');
+  const { workerData: { port, connections, counts } } = require('node:worker_threads');
+  let written = 0;
+  for (let at = 0; at < connections; at += 1) {
+    const socket = connect(port, '127.0.0.1').resume();
+    socket.write('GET / HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\n\\r\\n', () => {
+      written += 1;
+      if (written < connections) return;
+      Atomics.store(counts, 0, 1);
+      Atomics.notify(counts, 0);
+    });
+  }
+`;
+
 test('accepts all waiting connections before it starts their requests', async () => {
   const connections = 100;
   let accepted = 0;
@@ -173,13 +190,11 @@ test('accepts all waiting connections before it starts their requests', async ()
   });
   await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1', backlog: connections }, resolve));
   const { port } = server.address() as AddressInfo;
-  await Promise.all(
-    Array.from({ length: connections }, () => {
-      const socket = connect(port, '127.0.0.1').resume();
-      socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
-      return new Promise((resolve) => socket.once('close', resolve));
-    }),
-  );
+  const counts = new Int32Array(new SharedArrayBuffer(4));
+  const thread = new Worker(clients, { eval: true, workerData: { port, connections, counts } });
+  // Block the event loop, so that no connection is accepted before all of them are waiting.
+  Atomics.wait(counts, 0, 0);
+  await once(thread, 'exit');
   await new Promise((resolve) => server.close(resolve));
   expect(acceptedAtStart).toEqual(Array(connections).fill(connections));
 });
