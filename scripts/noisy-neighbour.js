@@ -13,8 +13,10 @@
  *   --streams 2000   streams that the neighbour keeps open, or fewer if the open-file limit is too low
  *   --checkout .     measures another checkout, which needs its own node_modules
  *   --json file      also writes the rows to a file
- *   --profile folder writes a CPU profile of the gateway's main thread for each kind, which Chrome's DevTools can show.
- *                    Profiling makes the gateway slower, so don't compare these times with others
+ *   --trace folder   writes a table for each kind that shows, for every tenth of a second, the longest call, the longest
+ *                    turn of the event loop, garbage collections, and the CPU time of all threads and programs
+ *   --profile folder does the same, and also writes a CPU profile of the gateway's main thread, which Chrome's DevTools
+ *                    can show. Profiling makes the gateway slower, so don't compare these times with others
  *
  * We time each call from the moment it was due, so if the gateway stalls, every call that was due in the meantime
  * counts as late. A kind is "ok" if no call of the other project failed and both p50 and p99 stayed within twice the

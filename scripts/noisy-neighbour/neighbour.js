@@ -3,7 +3,7 @@
  *
  * Start it with `fork` and send it messages. `{ kind, port, ...context }` starts the abuse, and the program replies as
  * soon as all connections are busy. `{ stop: true }` stops the abuse. The reply contains the number of responses by
- * status.
+ * status, and how many bytes have arrived, including those of incomplete responses.
  */
 import { connect } from 'node:net';
 import process from 'node:process';
@@ -21,6 +21,7 @@ const reconnectMs = 20;
 const sockets = new Set();
 /** @type {Record<string, number>} */
 let responses = {};
+let receivedBytes = 0;
 let isRunning = false;
 let number = 0;
 
@@ -58,7 +59,10 @@ function open(work, onBusy) {
     },
   });
   socket.once('connect', send);
-  socket.on('data', read);
+  socket.on('data', (bytes) => {
+    receivedBytes += bytes.length;
+    read(bytes);
+  });
   socket.on('error', () => socket.destroy());
   socket.once('close', () => {
     clearInterval(timer);
@@ -78,6 +82,7 @@ function never() {
  */
 async function start(work) {
   responses = {};
+  receivedBytes = 0;
   isRunning = true;
   let busy = 0;
   /** @type {() => void} */
@@ -102,7 +107,7 @@ process.on('message', async (/** @type {Work | { stop: true }} */ message) => {
   if ('stop' in message) {
     isRunning = false;
     for (const socket of sockets) socket.destroy();
-    process.send?.({ responses });
+    process.send?.({ responses, receivedBytes });
   } else {
     await start(message);
     process.send?.({ isBusy: true });

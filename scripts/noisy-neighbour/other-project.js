@@ -29,6 +29,8 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
  * @property {Float64Array} newDurations the same for the calls that opened a connection
  * @property {number} lateP99 how many milliseconds this program's own timer was late, because other programs used its processor
  * @property {number} failed number of calls that got no response or a status other than 200
+ * @property {number[][]} calls for each call, when it was due (on the monotonic clock) and its duration
+ * @property {number[][]} newCalls
  * @property {string | null} failure the reason of the first failure
  */
 
@@ -134,8 +136,8 @@ async function run({ port, path, headers, body, firstNumber, perSecond, seconds 
   /** Calls that we've started and that haven't been answered. @type {Set<Call>} */
   const unanswered = new Set();
 
-  /** @param {number} dueAt @param {number[]} durations @returns {Call} */
-  const begin = (dueAt, durations) => {
+  /** @param {number} dueAt @param {number[]} durations @param {number[]} dues @returns {Call} */
+  const begin = (dueAt, durations, dues) => {
     started += 1;
     message.setNumber(firstNumber + started);
     /** @type {Call} */
@@ -145,6 +147,7 @@ async function run({ port, path, headers, body, firstNumber, perSecond, seconds 
       end(reason) {
         if (!unanswered.delete(call)) return;
         durations.push(performance.now() - dueAt);
+        dues.push(dueAt + offset);
         if (reason === null) return;
         failed += 1;
         failure ??= reason;
@@ -157,17 +160,21 @@ async function run({ port, path, headers, body, firstNumber, perSecond, seconds 
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   const from = performance.now();
+  const offset = Number(process.hrtime.bigint()) / 1e6 - from;
   /** @param {number} rate @param {(call: Call) => void} send */
   const schedule = (rate, send) => {
     const count = Math.max(1, Math.round(rate * seconds));
     /** @type {number[]} */
     const durations = [];
+    /** @type {number[]} */
+    const dues = [];
     let due = 0;
     return {
       durations,
+      dues,
       /** @param {number} now */
       sendDue(now) {
-        for (; due < count && from + (due / rate) * 1_000 <= now; due += 1) send(begin(from + (due / rate) * 1_000, durations));
+        for (; due < count && from + (due / rate) * 1_000 <= now; due += 1) send(begin(from + (due / rate) * 1_000, durations, dues));
         return due === count;
       },
     };
@@ -191,8 +198,18 @@ async function run({ port, path, headers, body, firstNumber, perSecond, seconds 
   delay.disable();
   for (const call of unanswered) call.end('no response in time');
   waiting.length = 0;
+  const list = (/** @type {{ dues: number[], durations: number[] }} */ { dues, durations }) =>
+    dues.map((due, at) => [due, durations[at] ?? 0]);
   const sort = (/** @type {{ durations: number[] }} */ calls) => Float64Array.from(calls.durations).sort();
-  return { durations: sort(usual), newDurations: sort(onNew), lateP99: delay.percentile(99) / 1e6, failed, failure };
+  return {
+    durations: sort(usual),
+    newDurations: sort(onNew),
+    lateP99: delay.percentile(99) / 1e6,
+    failed,
+    failure,
+    calls: list(usual),
+    newCalls: list(onNew),
+  };
 }
 
 process.on('message', async (/** @type {Work} */ work) => process.send?.(await run(work)));

@@ -3,9 +3,9 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { readArguments } from '../arguments.js';
 import { withBench } from '../bench/environment.js';
 import { untilIdle } from '../bench/measure.js';
@@ -13,10 +13,10 @@ import { ownCpuMs, threadMs, waitedMs } from '../bench/proc.js';
 import { centile } from '../bench/report.js';
 import { wholeNumber } from '../bench/run.js';
 import { requestOf } from '../bench/scenarios.js';
-import { openInspector } from '../heap.js';
 import { root } from '../launch.js';
 import { BootstrapError } from '../npm.js';
 import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
+import { openTrace } from './trace.js';
 
 /**
  * @typedef {object} Row
@@ -33,6 +33,7 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
  * @property {number} failed number of the other project's calls that failed while the neighbour was active
  * @property {string | null} failure
  * @property {Record<string, number>} responses number of responses that the neighbour received, by status
+ * @property {number} receivedBytes number of bytes that the neighbour received, including incomplete responses
  * @property {boolean} isOk
  */
 
@@ -41,13 +42,12 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 /** The number of connections with which we measure the capacity, and the number of calls per round. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
 /**
- * If the gateway takes less CPU time than this in 200 ms, it's idle. The second value is for runs with the profiler,
- * which takes some itself.
+ * If the gateway takes less CPU time than this in 200 ms, it's idle. The second value is for traced runs, because
+ * tracing takes some itself.
  */
-const [idleMs, profiledIdleMs] = [8, 60];
+const [idleMs, tracedIdleMs] = [8, 60];
 /** How many open files the gateway needs, not counting the neighbour's streams, each of which takes two. */
 const otherFiles = 1_000;
-const samplingMicros = 500;
 
 /** @param {string[]} args the command-line arguments */
 export async function runNoisyNeighbour(args) {
@@ -71,8 +71,8 @@ export async function runNoisyNeighbour(args) {
 }
 
 /** @param {import('../bench/environment.js').Bench} bench @param {Options} options */
-async function startSession(bench, { checkout, seconds, warmUp, load, streams, profiles }) {
-  const target = await bench.startGateway(checkout, { label: 'gateway', flags: profiles === null ? [] : ['--inspect=127.0.0.1:0'] });
+async function startSession(bench, { checkout, seconds, warmUp, load, streams, traces, isProfiled }) {
+  const target = await bench.startGateway(checkout, { label: 'gateway', flags: traces === null ? [] : ['--inspect=127.0.0.1:0'] });
   const { gateway, port } = target;
   await gateway.admin('PUT', '/provision/teams/ruled', { cache: { enabled: false } });
   await gateway.admin('PUT', '/provision/teams/ruled/memory', { enabled: false });
@@ -139,21 +139,18 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
    * Waits until the gateway is idle. It may still have to store calls or finish other work from the last measurement.
    */
   const settle = () =>
-    untilIdle(target, profiles === null ? idleMs : profiledIdleMs).catch((/** @type {Error} */ { message }) => console.log(message));
+    untilIdle(target, traces === null ? idleMs : tracedIdleMs).catch((/** @type {Error} */ { message }) => console.log(message));
 
-  const inspector = profiles === null ? null : await openInspector(gateway.program.log());
-  /** Records a CPU profile of the gateway's main thread. @param {string} name */
-  const startProfile = async (name) => {
-    if (!inspector || profiles === null) return async () => {};
-    await inspector.send('Profiler.enable');
-    await inspector.send('Profiler.setSamplingInterval', { interval: samplingMicros });
-    await inspector.send('Profiler.start');
-    return async () => {
-      const { profile } = await inspector.send('Profiler.stop');
-      await mkdir(profiles, { recursive: true });
-      await writeFile(join(profiles, `${name}.cpuprofile`), JSON.stringify(profile));
-    };
-  };
+  const startTrace =
+    traces === null
+      ? null
+      : await openTrace({
+          gateway,
+          pid: target.pid,
+          folder: traces,
+          isProfiled,
+          others: () => Object.fromEntries(readCpu().others.map(({ name, ms }) => [name, ms])),
+        });
   const readCpu = () => {
     const { pid, database } = target;
     return {
@@ -180,16 +177,16 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
       if (kind.other === 'ruled') await setRules(expensiveRules);
       const usual = await call(kind.other, rate, seconds);
       const connections = kind.connections > 16 ? Math.min(kind.connections, streams) : kind.connections;
-      const stopProfile = await startProfile(name);
+      const stopTrace = await startTrace?.(name);
       const cpuBefore = readCpu();
       await neighbour.ask({ ...context, kind: name, connections });
       const disturbed = await call(kind.other, rate, seconds);
       console.log(`${name}: ${describeCpu(cpuBefore, readCpu())}`);
-      await stopProfile();
-      const { responses } = await neighbour.ask({ stop: true });
+      await stopTrace?.(disturbed);
+      const { responses, receivedBytes } = await neighbour.ask({ stop: true });
       await settle();
       if (kind.other === 'ruled') await setRules([]);
-      return toRow(name, rate, usual, disturbed, responses);
+      return { ...toRow(name, rate, usual, disturbed), responses, receivedBytes };
     },
   };
 
@@ -198,17 +195,16 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, p
    * @param {number} perSecond
    * @param {import('./other-project.js').Result} usual
    * @param {import('./other-project.js').Result} disturbed
-   * @param {Record<string, number>} responses
-   * @returns {Row}
+   * @returns {Omit<Row, 'responses' | 'receivedBytes'>}
    */
-  function toRow(kind, perSecond, usual, disturbed, responses) {
+  function toRow(kind, perSecond, usual, disturbed) {
     const [usualP50, p50] = [centile(usual.durations, 0.5), centile(disturbed.durations, 0.5)];
     const [usualP99, p99] = [centile(usual.durations, 0.99), centile(disturbed.durations, 0.99)];
     const [usualNewP90, newP90] = [centile(usual.newDurations, 0.9), centile(disturbed.newDurations, 0.9)];
     const { failed, failure, lateP99 } = disturbed;
     const isOk = failed === 0 && isTolerable(usualP50, p50) && isTolerable(usualP99, p99);
     const calls = disturbed.durations.length;
-    return { kind, perSecond, usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, calls, failed, failure, responses, isOk };
+    return { kind, perSecond, usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, calls, failed, failure, isOk };
   }
 }
 
@@ -251,11 +247,11 @@ function describeCpu(before, after) {
 }
 
 /** @param {Row} row */
-function describe({ usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, failed, failure, responses, isOk }) {
+function describe({ usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, failed, failure, responses, receivedBytes, isOk }) {
   const answers = Object.entries(responses).map(([status, count]) => `${count} x ${status}`);
   const times = `p50 ${usualP50.toFixed(1)} -> ${p50.toFixed(1)} ms, p99 ${usualP99.toFixed(1)} -> ${p99.toFixed(1)} ms, on new connections p90 ${usualNewP90.toFixed(1)} -> ${newP90.toFixed(1)} ms`;
   const failures = failed > 0 ? `, ${failed} failed (${failure})` : '';
-  return `${times}${failures}: ${isOk ? 'ok' : 'TOO SLOW'}; the neighbour got ${answers.join(', ') || 'no responses'}; timer late by ${lateP99.toFixed(1)} ms (p99)`;
+  return `${times}${failures}: ${isOk ? 'ok' : 'TOO SLOW'}; the neighbour got ${answers.join(', ') || 'no responses'} (${(receivedBytes / 1e6).toFixed(1)} MB); timer late by ${lateP99.toFixed(1)} ms (p99)`;
 }
 
 /** @param {Row[]} rows */
@@ -295,6 +291,7 @@ function parseOptions(args) {
       streams: { type: 'string', default: '2000' },
       checkout: { type: 'string', default: root },
       json: { type: 'string' },
+      trace: { type: 'string' },
       profile: { type: 'string' },
     },
   });
@@ -302,6 +299,7 @@ function parseOptions(args) {
   const names = positionals.length > 0 ? positionals : known;
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new BootstrapError(`no such kind: ${unknown.join(', ')}; there are ${known.join(', ')}`);
+  const folder = values.profile ?? values.trace;
   const load = Number(values.load);
   if (!(load > 0 && load <= 1)) throw new BootstrapError('--load: must be a number above 0 and at most 1');
   const files = Number(execFileSync('/bin/sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })) || Number.POSITIVE_INFINITY;
@@ -313,6 +311,7 @@ function parseOptions(args) {
     streams: Math.min(wholeNumber('--streams', values.streams, 1), Math.floor((files - otherFiles) / 2)),
     checkout: resolve(values.checkout),
     json: values.json,
-    profiles: values.profile === undefined ? null : resolve(values.profile),
+    traces: folder === undefined ? null : resolve(folder),
+    isProfiled: values.profile !== undefined,
   };
 }
