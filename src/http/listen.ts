@@ -1,7 +1,9 @@
 /** Opens and closes the listening socket of the HTTP server. */
+import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type ListenOptions, type Server as NetServer, type Socket } from 'node:net';
+import { platform } from 'node:os';
 
 /**
  * How many connections can wait to be accepted, unless the operating system sets a lower limit. With Node's default of
@@ -9,14 +11,62 @@ import type { Socket } from 'node:net';
  */
 const backlog = 4_096;
 
+/**
+ * Node accepts a single connection per listening socket and turn of the event loop. If thousands arrive at once, new
+ * callers have to wait for as many turns. With several sockets, we accept as many connections per turn.
+ */
+const acceptsPerTurn = 16;
+
+/** The other sockets that listen on the port of a server. */
+const otherSockets = new WeakMap<Server, NetServer[]>();
+
 /** Starts listening and returns the URL. Rejects with the operating system's error. */
 export async function listenOn(server: Server, host: string, port: number): Promise<string> {
-  server.listen({ port, host, backlog });
+  await listen(server, { port, host, backlog });
+  return urlOf(server, host);
+}
+
+/**
+ * Like `listenOn`, but accepts many connections per turn of the event loop. Only Linux distributes connections among
+ * the sockets. In a cluster, the parent accepts all connections.
+ */
+export async function listenForMany(server: Server, host: string, port: number): Promise<string> {
+  if (platform() !== 'linux' || cluster.isWorker) return listenOn(server, host, port);
+  // Sockets that share a port don't notice other programs that do so, too. So find out first whether the port is free.
+  const probe = createServer();
+  await listen(probe, { port, host });
+  const shared = { port: portOf(probe), host, backlog, reusePort: true };
+  await close(probe);
+  await listen(server, shared);
+  const others = Array.from({ length: acceptsPerTurn - 1 }, () =>
+    // These are the options of an HTTP server.
+    createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit('connection', socket)),
+  );
+  otherSockets.set(server, others);
+  await Promise.all(others.map((other) => listen(other, shared)));
+  return urlOf(server, host);
+}
+
+async function listen(server: NetServer, options: ListenOptions): Promise<void> {
+  server.listen(options);
   await once(server, 'listening');
+}
+
+async function close(server: NetServer): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  await closed;
+}
+
+function portOf(server: NetServer): number {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return address.port;
+}
+
+function urlOf(server: NetServer, host: string): string {
   const name = host.includes(':') ? `[${host}]` : host;
-  return `http://${name}:${address.port}`;
+  return `http://${name}:${portOf(server)}`;
 }
 
 /**
@@ -58,9 +108,8 @@ export interface CloseOptions {
 export async function closeServer(server: Server, options: CloseOptions): Promise<void> {
   const { closeUnusedConnections, drainTimeoutMs, onDrainTimeout, abortTimeoutMs } = options;
   if (!server.listening) return;
-  const closed = once(server, 'close');
   endKeptAliveConnections(server);
-  server.close();
+  const closed = Promise.all([server, ...(otherSockets.get(server) ?? [])].map(close));
   // When a response ends, its connection becomes idle. We close idle connections regularly, because otherwise they'd
   // stay open until the caller closes them.
   const sweep = setInterval(() => {
