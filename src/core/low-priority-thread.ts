@@ -1,16 +1,17 @@
 /**
- * Runs CPU-intensive jobs in a worker thread, e.g. reading a prompt of many megabytes, so that the event loop can keep
- * serving other calls. The thread has a lower priority, so on a single core it only gets the time that the event loop
- * doesn't use.
+ * Runs CPU-intensive jobs in worker threads, e.g. reading a prompt of many megabytes, so that the event loop can keep
+ * serving other calls. The threads have a lower priority, so on a single core they only get the time that the event loop
+ * doesn't use. There's a thread for large bodies and one for passwords.
  *
- * The thread runs one job at a time. If several owners (projects) have jobs, the owners take turns. The thread starts
- * with the first job, ends when it has been idle for a while, and doesn't keep the process alive. If a job crashes the
+ * A thread runs one job at a time. If several owners (projects) have jobs, the owners take turns. A thread starts with
+ * the first job, ends when it has been idle for a while, and doesn't keep the process alive. If a job crashes its
  * thread, e.g. because it runs out of memory, only that job fails, and the next job starts a new thread.
  */
 import { Worker } from 'node:worker_threads';
+import { listThreads, listV8Threads, lowerPriorities } from './thread-priority.ts';
 
 /**
- * We process bodies and texts in the thread if they have at least this size. For a prompt of 1 MiB, the event loop
+ * We process bodies and texts in a thread if they have at least this size. For a prompt of 1 MiB, the event loop
  * would need about 10 ms to do everything itself.
  */
 export const largeBytes = 1_024 * 1_024;
@@ -32,16 +33,34 @@ interface Job {
 }
 
 /**
- * Defines a job that runs the function `name` of `module` in the thread. Its input and result are copied, except for a
+ * How much the priority of a thread is below that of the event loop. If the event loop needs a whole core, Linux gives
+ * the thread 1.5 % of it with `nice` 19, and 10 % with `nice` 10.
+ */
+const niceness = {
+  /** The vendor takes seconds for a large prompt anyway, so it matters less if we take longer, too. */
+  bodies: 19,
+  /** A password takes 50 ms of CPU time. With 1.5 % of a core, a person would have to wait for more than three seconds. */
+  passwords: 10,
+};
+
+/**
+ * For V8's threads, which collect the garbage of all threads. They aren't below `bodies`, because the event loop waits
+ * for them when it collects its own garbage.
+ */
+const v8Nice = 10;
+
+/**
+ * Defines a job that runs the function `name` of `module` in a thread. Its input and result are copied, except for a
  * Uint8Array of `largeBytes` or more. The thread takes over the memory of such an array, so the sender can't use it
  * afterwards. Rejects if the function throws or crashes the thread.
  */
 export function defineJob<Run extends (input: never) => object>(
   module: string,
   name: string,
+  thread: keyof typeof niceness = 'bodies',
 ): (owner: string, input: Parameters<Run>[0]) => Promise<ReturnType<Run>> {
   // `Run` is the type of the function that the thread executes, so the cast is safe.
-  return (owner, input) => enqueue(owner, { module, name, input }) as Promise<ReturnType<Run>>;
+  return (owner, input) => threads[thread].run(owner, { module, name, input }) as Promise<ReturnType<Run>>;
 }
 
 /** Returns the buffers of a message that we transfer instead of copying them. */
@@ -53,65 +72,76 @@ function isMoved(value: unknown): value is Uint8Array<ArrayBuffer> {
   return value instanceof Uint8Array && value.buffer instanceof ArrayBuffer && value.byteLength >= largeBytes;
 }
 
-/** The jobs of each owner. The first owner in this map is the next one whose job runs. */
-const waiting = new Map<string, Job[]>();
-let worker: Worker | null = null;
-let running: Job | null = null;
-let idleTimer: NodeJS.Timeout | undefined;
+/** Starts with the first job. */
+function createThread(nice: number) {
+  /** Jobs by owner. Whoever is first in this map is next. */
+  const waiting = new Map<string, Job[]>();
+  let worker: Worker | null = null;
+  let running: Job | null = null;
+  let idleTimer: NodeJS.Timeout | undefined;
 
-function enqueue(owner: string, request: JobRequest): Promise<object> {
-  const job: Job = { request, reply: Promise.withResolvers() };
-  const jobs = waiting.get(owner);
-  if (jobs) jobs.push(job);
-  else waiting.set(owner, [job]);
-  if (running === null) runNext();
-  return job.reply.promise;
+  const runNext = (): void => {
+    running = takeNext(waiting);
+    if (running === null) return;
+    clearTimeout(idleTimer);
+    worker ??= start();
+    worker.ref();
+    const { request } = running;
+    worker.postMessage(request, movedMemory(request.input));
+  };
+
+  const start = (): Worker => {
+    const others = listThreads();
+    const started = new Worker(new URL('./low-priority-worker.ts', import.meta.url));
+    // Don't leave this to the thread. It would take half of a core from the event loop while it loads its first modules.
+    lowerPriorities([...listThreads().difference(others)], nice);
+    lowerPriorities(listV8Threads(), v8Nice);
+    const settle = (use: (reply: Job['reply']) => void): void => {
+      const ended = running;
+      if (running !== null) started.unref();
+      runNext();
+      if (running === null) idleTimer = setTimeout(() => stop(started), idleMs).unref();
+      if (ended) use(ended.reply);
+    };
+    const fail = (error: Error): void => {
+      if (worker !== started) return;
+      stop(started);
+      settle(({ reject }) => reject(error));
+    };
+    started.on('message', (reply: JobReply) => {
+      if ('error' in reply) settle(({ reject }) => reject(reply.error));
+      else settle(({ resolve }) => resolve(reply.result));
+    });
+    started.on('error', fail);
+    started.on('exit', (code) => fail(new Error(`the thread ended with code ${code}`)));
+    return started;
+  };
+
+  const stop = (stopped: Worker): void => {
+    if (worker === stopped) worker = null;
+    stopped.unref();
+    void stopped.terminate();
+  };
+
+  return {
+    run(owner: string, request: JobRequest): Promise<object> {
+      const job: Job = { request, reply: Promise.withResolvers() };
+      const jobs = waiting.get(owner);
+      if (jobs) jobs.push(job);
+      else waiting.set(owner, [job]);
+      if (running === null) runNext();
+      return job.reply.promise;
+    },
+  };
 }
 
-function runNext(): void {
-  running = takeNext();
-  if (running === null) return;
-  clearTimeout(idleTimer);
-  worker ??= start();
-  worker.ref();
-  const { request } = running;
-  worker.postMessage(request, movedMemory(request.input));
-}
+const threads = { bodies: createThread(niceness.bodies), passwords: createThread(niceness.passwords) };
 
-function takeNext(): Job | null {
+function takeNext(waiting: Map<string, Job[]>): Job | null {
   for (const [owner, [job, ...others]] of waiting) {
     waiting.delete(owner);
     if (others.length > 0) waiting.set(owner, others);
     return job ?? null;
   }
   return null;
-}
-
-function start(): Worker {
-  const started = new Worker(new URL('./low-priority-worker.ts', import.meta.url));
-  const settle = (use: (reply: Job['reply']) => void): void => {
-    const ended = running;
-    if (running !== null) started.unref();
-    runNext();
-    if (running === null) idleTimer = setTimeout(() => stop(started), idleMs).unref();
-    if (ended) use(ended.reply);
-  };
-  const fail = (error: Error): void => {
-    if (worker !== started) return;
-    stop(started);
-    settle(({ reject }) => reject(error));
-  };
-  started.on('message', (reply: JobReply) => {
-    if ('error' in reply) settle(({ reject }) => reject(reply.error));
-    else settle(({ resolve }) => resolve(reply.result));
-  });
-  started.on('error', fail);
-  started.on('exit', (code) => fail(new Error(`the thread ended with code ${code}`)));
-  return started;
-}
-
-function stop(stopped: Worker): void {
-  if (worker === stopped) worker = null;
-  stopped.unref();
-  void stopped.terminate();
 }

@@ -19,7 +19,7 @@ const minLength = 12;
 /** Normalizing a longer password would take too long. */
 const maxLength = 256;
 
-const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash');
+const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash', 'passwords');
 /** Limits the number of waiting hashes. They're computed one at a time, so this many take a few seconds. */
 const hashes = createTaskCounter({ maxTasks: 50 });
 

@@ -2,13 +2,17 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { expect, test } from '@jest/globals';
 import { defineJob, largeBytes } from '../../src/core/low-priority-thread.ts';
-import type { breakThread, echo, fail, readPriority } from './thread-jobs.ts';
+import type { block, breakThread, echo, fail, readPriority } from './thread-jobs.ts';
 
 const jobs = new URL('./thread-jobs.ts', import.meta.url).href;
 const runEcho = defineJob<typeof echo<{ bytes?: Uint8Array; text: string }>>(jobs, 'echo');
 const runFail = defineJob<typeof fail>(jobs, 'fail');
 const runBreak = defineJob<typeof breakThread>(jobs, 'breakThread');
 const runReadPriority = defineJob<typeof readPriority>(jobs, 'readPriority');
+const runReadPasswordPriority = defineJob<typeof readPriority>(jobs, 'readPriority', 'passwords');
+const runPasswordEcho = defineJob<typeof echo<{ text: string }>>(jobs, 'echo', 'passwords');
+const runBlock = defineJob<typeof block>(jobs, 'block');
+const blocked = new SharedArrayBuffer(4);
 
 test("takes turns between projects, so that one with many jobs doesn't block the others", async () => {
   const ended: string[] = [];
@@ -42,9 +46,31 @@ test('only the job that throws or crashes the worker thread fails', async () => 
   expect(after).toMatchObject({ value: { text: 'after' } });
 });
 
-test("the thread and V8's garbage collection threads run at a lower priority than the event loop", async () => {
-  const { priority } = await runReadPriority('a', {});
-  expect(priority).toBeGreaterThan(getPriority());
+test("gives a job the priority of its thread, and lowers that of V8's threads, which collect its garbage", async () => {
+  const [bodies, passwords] = await Promise.all([runReadPriority('a', {}), runReadPasswordPriority('a', {})]);
+  expect(passwords.priority).toBeGreaterThan(getPriority());
+  expect(bodies.priority).toBeGreaterThan(passwords.priority);
   const threads = readdirSync('/proc/self/task').filter((id) => readFileSync(`/proc/self/task/${id}/comm`, 'utf8') === 'V8Worker\n');
-  expect(new Set(threads.map((id) => getPriority(Number(id))))).toEqual(new Set([priority]));
+  expect(new Set(threads.map((id) => getPriority(Number(id))))).toEqual(new Set([passwords.priority]));
+});
+
+test('runs a password while a large body is being read', async () => {
+  const ended: string[] = [];
+  const body = runBlock('a', { flag: new Int32Array(blocked) }).then(() => ended.push('body'));
+  await runPasswordEcho('a', { text: '' });
+  ended.push('password');
+  Atomics.store(new Int32Array(blocked), 0, 1);
+  Atomics.notify(new Int32Array(blocked), 0);
+  await body;
+  expect(ended).toEqual(['password', 'body']);
+});
+
+test("doesn't compete with the event loop while it starts", async () => {
+  await expect(runBreak('a', {})).rejects.toThrow();
+  const others = new Set(readdirSync('/proc/self/task'));
+  const job = runEcho('a', { text: '' });
+  const started = readdirSync('/proc/self/task').filter((id) => !others.has(id));
+  expect(started).toHaveLength(1);
+  expect(getPriority(Number(started[0]))).toBeGreaterThan(getPriority());
+  await job;
 });

@@ -18,3 +18,9 @@ export function breakThread(_input: object): never {
 export function readPriority(_input: object): { readonly priority: number } {
   return { priority: getPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1))) };
 }
+
+/** Occupies the thread until the flag is set. */
+export function block({ flag }: { readonly flag: Int32Array }): object {
+  Atomics.wait(flag, 0, 0);
+  return {};
+}
