@@ -13,7 +13,7 @@ import type { Database } from '../db/database.ts';
 import { createBreakers } from '../failover/breaker.ts';
 import { createContentWaits } from '../failover/content-waits.ts';
 import { createBodyMemory } from '../http/body-memory.ts';
-import { closeServer, endKeptAliveConnections, listenForMany, trackUnusedConnections } from '../http/listen.ts';
+import { closeServer, endKeptAliveConnections, listenForMany, listenOn, trackUnusedConnections } from '../http/listen.ts';
 import { createHealthServer } from '../http/server.ts';
 import type { JournalFileSystem } from '../journal/file-system.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
@@ -329,7 +329,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     keyring,
     projects,
     responseCache,
-    listen: (host, port) => listenForMany(server, host, port),
+    listen: (host, port) => (snapshot().config.server.apiProcesses > 1 ? listenOn : listenForMany)(server, host, port),
     ...createFirstAccess({ projects, keyring, people }),
     startDurable(onReady) {
       durable ??= !durableWork

@@ -1,5 +1,4 @@
 /** Opens and closes the listening socket of the HTTP server. */
-import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 import { createServer, type ListenOptions, type Server as NetServer, type Socket } from 'node:net';
@@ -28,10 +27,10 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 
 /**
  * Like `listenOn`, but accepts many connections per turn of the event loop. Only Linux distributes connections among
- * the sockets. In a cluster, the parent accepts all connections.
+ * the sockets. Don't use this in a cluster, where the parent accepts all connections.
  */
 export async function listenForMany(server: Server, host: string, port: number): Promise<string> {
-  if (platform() !== 'linux' || cluster.isWorker) return listenOn(server, host, port);
+  if (platform() !== 'linux') return listenOn(server, host, port);
   // Sockets that share a port don't notice other programs that do so, too. So find out first whether the port is free.
   const probe = createServer();
   await listen(probe, { port, host });
