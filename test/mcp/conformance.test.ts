@@ -43,7 +43,7 @@ afterAll(async () => {
   await closed;
 });
 
-test.each(['2025-11-25', '2026-07-28'])('meets the requirements of revision %s', async (revision) => {
+test.each(['2025-11-25', '2026-07-28'])('meets the requirements of the MCP specification, revision %s', async (revision) => {
   const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/mcp`;
   const program = join(root, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
   const failures = join(import.meta.dirname, `conformance-failures-${revision}.yaml`);

@@ -53,14 +53,14 @@ function listTools(token: string): Promise<Response> {
   });
 }
 
-test('names the issuer and the public address in the metadata', async () => {
+test("names the identity provider and the gateway's public address in the OAuth metadata", async () => {
   const response = await fetch(`${shared().url}/.well-known/oauth-protected-resource/mcp`);
   expect(await response.json()).toMatchObject({ resource, authorization_servers: [provider.issuer] });
   const challenge = (await listTools('')).headers.get('www-authenticate');
   expect(challenge).toContain(`resource_metadata="${publicUrl}/.well-known/oauth-protected-resource/mcp"`);
 });
 
-test('lets a client call tools after a person signs in at the provider', async () => {
+test('lets an MCP client call tools after a person signs in with the identity provider', async () => {
   provider.people.set('ada', { email, email_verified: true });
   const verifier = randomBytes(32).toString('base64url');
   const url = new URL('/auth', provider.issuer);
@@ -84,7 +84,7 @@ test('lets a client call tools after a person signs in at the provider', async (
   });
 });
 
-test('audits a change as the person who owns the token', async () => {
+test('records the owner of the token in the audit log when a tool changes a setting', async () => {
   const token = await provider.sign(claims({ scope: 'settings:write' }));
   await withClient(shared(), { token }, (mcp) => callTool(mcp, 'gateway_set_memory_settings', { batch_of: 6 }));
   const rows = await shared().database.query(
@@ -94,7 +94,7 @@ test('audits a change as the person who owns the token', async () => {
   expect(rows).toEqual([{ actor: 'person', outcome: 'ok', client: 'agent' }]);
 });
 
-test('accepts a personal token as well', async () => {
+test('still accepts personal tokens if an identity provider is configured', async () => {
   const token = await issueToken(shared(), await addPerson(shared(), ['acme']));
   expect((await listTools(token)).status).toBe(200);
 });
@@ -107,7 +107,7 @@ describe('accepted tokens', () => {
     expect((await listTools(await provider.sign(claims(changes())))).status).toBe(200);
   });
 
-  test('matches a person by the verified address on the first sign-in', async () => {
+  test('finds a person by their verified e-mail address on the first sign-in', async () => {
     const person = await addPerson(shared(), []);
     const byEmail = { sub: 'new', email: person.email.toUpperCase(), email_verified: true };
     expect((await listTools(await provider.sign(claims(byEmail)))).status).toBe(200);

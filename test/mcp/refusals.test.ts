@@ -175,7 +175,7 @@ test('returns 429 for more than 120 requests of a person in a minute', async () 
   expect((await send(otherToken)).status).toBe(200);
 });
 
-test('serves the metadata to every origin', async () => {
+test('lets pages of every origin read the OAuth metadata', async () => {
   const { url } = shared();
   const expected = {
     resource: `${url}/mcp`,

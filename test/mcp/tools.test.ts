@@ -16,7 +16,7 @@ const toolNames = [
 
 const chat = { model: 'one/echo', messages: [{ role: 'user', content: 'The harbour opens at nine.' }] };
 
-describe.each(eras)('a client in mode %s', (era) => {
+describe.each(eras)('an MCP client in mode %s', (era) => {
   test('lists the tools in a fixed order', async () => {
     const gateway = shared();
     const token = await issueToken(gateway, await addPerson(gateway, [gateway.project]));
@@ -156,7 +156,7 @@ test('returns an error result for invalid settings', async () => {
   expect(outcomes).toEqual([{ outcome: 'ok' }, { outcome: 'refused' }]);
 });
 
-test('keeps all concurrent changes of different settings', async () => {
+test('keeps all changes if different settings are changed at the same time', async () => {
   const gateway = await shared().withProject('concurrent');
   const person = await addPerson(gateway, [gateway.project]);
   await withClient(gateway, { token: await issueToken(gateway, person) }, async (client) => {
@@ -185,7 +185,7 @@ test('keeps all concurrent changes of different settings', async () => {
 });
 
 describe('projects of a person', () => {
-  test('returns the same error for an unknown project and a foreign one', async () => {
+  test("returns the same error for an unknown project as for one that the person can't see", async () => {
     const gateway = shared();
     const mine = await gateway.withProject('mine');
     const theirs = await gateway.withProject('theirs');
@@ -203,7 +203,7 @@ describe('projects of a person', () => {
     });
   });
 
-  test('names the project of each result if a person has several', async () => {
+  test('names the project of each result if a person belongs to several projects', async () => {
     const gateway = shared();
     const [red, blue] = [await gateway.withProject('red'), await gateway.withProject('blue')];
     const token = await issueToken(gateway, await addPerson(gateway, [red.project, blue.project]));
@@ -223,7 +223,7 @@ describe('projects of a person', () => {
     });
   });
 
-  test('explains what to do if a person has no project', async () => {
+  test("explains what to do if a person doesn't belong to any project", async () => {
     const gateway = shared();
     const token = await issueToken(gateway, await addPerson(gateway, []));
     expect(await withClient(gateway, { token }, (client) => callToolError(client, 'gateway_usage'))).toBe(

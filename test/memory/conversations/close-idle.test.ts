@@ -52,7 +52,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await read(projectId)).toEqual({ kind: 'wait', waitMs: 60_000, read: 0, waiting: 1 });
   });
 
-  test('ends its run when no conversation is open', async () => {
+  test('ends the Temporal run when no conversation is open', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs);
     expect(await read(projectId)).toEqual({ kind: 'done', read: 1 });
@@ -71,7 +71,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await read(projectId)).toEqual({ kind: 'done', read: 30 });
   });
 
-  test('closes nothing for a run that was superseded', async () => {
+  test('closes no conversations in a run that has been replaced by a newer one', async () => {
     const [ours, theirs] = [await createProject(database()), await createProject(database())];
     await open(ours, idleMs);
     await open(theirs, idleMs);
@@ -82,7 +82,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await statesOf(theirs)).toMatchObject([{ state: 'stored' }]);
   });
 
-  test('wakes up learning once for many closed conversations', async () => {
+  test('starts learning only once when many conversations are closed together', async () => {
     const projectId = await createProject(database());
     const learningRows = () =>
       database().query(`select 1 from outbox where workflow = 'projectLearning' and project_id = $1::uuid`, [projectId]);
@@ -96,7 +96,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await learningRows()).toHaveLength(1);
   });
 
-  test('restarts idle timers when it connects to Temporal', async () => {
+  test('restarts the idle timers when the gateway connects to Temporal', async () => {
     const [current, older, quiet] = [await createProject(database()), await createProject(database()), await createProject(database())];
     for (const projectId of [current, older, quiet]) await open(projectId, idleMs);
     await read(quiet);

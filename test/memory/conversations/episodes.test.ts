@@ -76,7 +76,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toEqual(read);
   });
 
-  test('returns how long until the conversation is idle, by the database clock', async () => {
+  test('uses the database clock to tell how soon a conversation will be idle', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs - 5_000);
     const result = await episodes().closeConversation({ conversationId: id, opened: 1, idleMs });

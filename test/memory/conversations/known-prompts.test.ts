@@ -31,29 +31,32 @@ function damage(body: Buffer, random: Random): Buffer {
   return Buffer.concat([body.subarray(0, at), Buffer.from(bytes.join('')), body.subarray(at + 1)]);
 }
 
-test.each(['chat', 'messages', 'responses'] as const)('masks %s sessions the same with and without known prompts', (route) => {
-  let known = 0;
-  let refused = 0;
-  for (let seed = 1; seed <= 60; seed += 1) {
-    const random = createRandom(seed);
-    const knownPrompts = createKnownPrompts();
-    for (const session of bodiesOf(random, route)) {
-      const whole = Buffer.from(longJson(session));
-      for (const bytes of [whole, damage(whole, random), damage(whole, random), whole]) {
-        const body = Buffer.from(bytes);
-        const found = factsOf(body, route, () => knownPrompts.scan('p', route, body));
-        known += knownRegionsOf(body).length;
-        const expected = factsOf(bytes, route, () => scanJson(bytes, bodyKeys));
-        if (typeof expected === 'string') refused += 1;
-        expect([seed, found]).toEqual([seed, expected]);
+test.each(['chat', 'messages', 'responses'] as const)(
+  'masks %s sessions the same way whether or not earlier prompts are known',
+  (route) => {
+    let known = 0;
+    let refused = 0;
+    for (let seed = 1; seed <= 60; seed += 1) {
+      const random = createRandom(seed);
+      const knownPrompts = createKnownPrompts();
+      for (const session of bodiesOf(random, route)) {
+        const whole = Buffer.from(longJson(session));
+        for (const bytes of [whole, damage(whole, random), damage(whole, random), whole]) {
+          const body = Buffer.from(bytes);
+          const found = factsOf(body, route, () => knownPrompts.scan('p', route, body));
+          known += knownRegionsOf(body).length;
+          const expected = factsOf(bytes, route, () => scanJson(bytes, bodyKeys));
+          if (typeof expected === 'string') refused += 1;
+          expect([seed, found]).toEqual([seed, expected]);
+        }
       }
     }
-  }
-  expect(known).toBeGreaterThan(500);
-  expect(refused).toBeGreaterThan(100);
-});
+    expect(known).toBeGreaterThan(500);
+    expect(refused).toBeGreaterThan(100);
+  },
+);
 
-test.each([0, 10, 20, 21])('finds escaped letters in message %i of a session', (escaped) => {
+test.each([0, 10, 20, 21])('finds a word with an escaped letter in message %i of a session', (escaped) => {
   const knownPrompts = createKnownPrompts();
   const texts = Array.from({ length: 21 }, (_, n) => `${n} `.repeat(500) + (n === escaped ? 'web_search' : ''));
   const found = [20, 20, 21].map((length) => {
@@ -70,7 +73,7 @@ test.each([0, 10, 20, 21])('finds escaped letters in message %i of a session', (
   ]);
 });
 
-test("doesn't share known texts between projects", () => {
+test("doesn't reuse the prompts of one project for another", () => {
   const knownPrompts = createKnownPrompts();
   const messages = Array.from({ length: 20 }, (_, n) => ({ role: 'user', content: `${n} `.repeat(500) }));
   const knownOf = (project: string): number => {
@@ -81,7 +84,7 @@ test("doesn't share known texts between projects", () => {
   expect([knownOf('one'), knownOf('one'), knownOf('two')]).toEqual([0, 1, 0]);
 });
 
-test('counts the bytes that a request adds to an earlier one, and marks the parts that the next one may repeat', () => {
+test('counts only the new bytes of a longer prompt, and marks the parts that the next prompt may repeat', () => {
   const knownPrompts = createKnownPrompts();
   const messages = Array.from({ length: 20 }, (_, n) => ({ role: 'user', content: `${n} `.repeat(500) }));
   const tools = [{ type: 'function', function: { name: 'read', description: 'Reads a file. '.repeat(200) } }];

@@ -70,7 +70,7 @@ test.each(bodies)('reads a large body with %s the same way as a small one', asyn
   expect(content.request.toString() === json).toBe(true);
 });
 
-test('continues the last message of the prompt with the response', () => {
+test('joins the response with the assistant message that it continues', () => {
   const messages = [
     { role: 'user', content: 'continue' },
     { role: 'assistant', content: 'once' },

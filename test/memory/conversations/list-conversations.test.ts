@@ -13,7 +13,7 @@ import { chatBody, createProject, markAllRead, record, settledCall } from '../ca
 const any: ConversationFilter = { source: null, subject: null, state: null };
 
 describeDatabases('lists of conversations', (database) => {
-  test('pages conversations by their last turn', async () => {
+  test('lists conversations page by page, sorted by their last turn', async () => {
     const projectId = await createProject(database());
     const talk = (n: number, at: number, more: object = {}) =>
       settledCall({ projectId, at, body: chatBody(`u question ${n}`), answer: `answer ${n}`, ...more });
@@ -36,7 +36,7 @@ describeDatabases('lists of conversations', (database) => {
     expect(await listConversations(database(), await createProject(database()), any, { before: null, limit: 10 })).toEqual([]);
   });
 
-  test('shows the messages and calls of a conversation in pages', async () => {
+  test('lists the messages and calls of a conversation page by page', async () => {
     const projectId = await createProject(database());
     const first = settledCall({ projectId, at: 1, body: chatBody('u one'), answer: 'two' });
     const second = settledCall({ projectId, at: 3, body: chatBody('u one', 'a two', 'u three'), answer: 'four' });

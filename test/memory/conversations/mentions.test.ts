@@ -24,7 +24,7 @@ test.each<[string, { memory: string; response: string; prompt?: string; common?:
   expect(findMentions({ memory, response, prompt, common: new Set(common) })).toEqual(expected);
 });
 
-describeDatabases('mentions', (database) => {
+describeDatabases('mentions of recalled memories in a response', (database) => {
   const memories = [
     { id: '01936b1e-0000-7000-8000-000000000001', kind: 'fact' as const, text: 'The office is in Bergen' },
     { id: '01936b1e-0000-7000-8000-000000000002', kind: 'fact' as const, text: 'The office is in Oslo' },
@@ -38,13 +38,13 @@ describeDatabases('mentions', (database) => {
     return mentions && [...mentions.values()];
   };
 
-  test('finds words of a memory that are in the response but not in the messages or the system prompt', async () => {
+  test('finds words that the response has in common with a memory but not with the prompt', async () => {
     expect(await read(chatBody('u where?'), 'In Bergen and Oslo.')).toEqual([['bergen'], ['oslo'], []]);
     expect(await read(chatBody('s Oslo first', 'u where?'), 'In Bergen and Oslo.')).toEqual([['bergen'], [], []]);
     expect(await read(chatBody('u Bergen?', 'a yes', 'u where?'), 'In Bergen and Oslo.')).toEqual([[], ['oslo'], []]);
   });
 
-  test('returns no mentions if no response is stored', async () => {
+  test("finds no mentions of a memory if the response isn't stored", async () => {
     expect(await read(chatBody('u where?'))).toBeNull();
   });
 });

@@ -10,7 +10,7 @@ test.each([0, 1, 255, 256, 1_000, 8_191, 8_192, 8_193, 100_000])('returns a text
   expect(unpack(packText(text))).toBe(text);
 });
 
-test('makes long texts shorter, but not random ones longer', () => {
+test("compresses long texts, and leaves a text as it is if compression doesn't help", () => {
   const words = 'a line of code; '.repeat(100);
   expect(packText(words).content.length).toBeLessThan(words.length);
   const random = Array.from({ length: 400 }, (_, n) => String.fromCodePoint(0x4e00 + ((n * 7_919) % 20_000))).join('');
@@ -18,7 +18,7 @@ test('makes long texts shorter, but not random ones longer', () => {
   expect(unpack(packText(random))).toBe(random);
 });
 
-test('reads short texts that an earlier version compressed with zstd', () => {
+test('can still read short texts that an earlier version compressed with zstd', () => {
   const text = 'the tea is oolong '.repeat(50);
   expect(unpackText({ content: zstdCompressSync(Buffer.from(text)), isCompressed: true })).toBe(text);
 });

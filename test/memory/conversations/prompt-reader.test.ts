@@ -21,26 +21,29 @@ function contentsOf({ context, extras, parts, prefill }: MaskedPrompt): unknown 
   return { context: context.map(ofExtra), extras: extras.map(ofExtra), parts: parts.map(ofPart), prefill };
 }
 
-test.each(['chat', 'messages', 'responses'] as const)('reads %s sessions incrementally with the same result as at once', (route) => {
-  const masker = createCredentialMasker();
-  for (let seed = 1; seed <= 60; seed += 1) {
-    const knownPrompts = createKnownPrompts();
-    const reader = createPromptReader(masker, knownPrompts, 0);
-    const random = createRandom(seed);
-    for (const body of bodiesOf(random, route)) {
-      const json = seed % 2 === 0 ? JSON.stringify(body) : longJson(body);
-      const whole = contentsOf(readPrompt(route, JSON.parse(json), masker));
-      const bytes = Buffer.from(json);
-      // The request scans its body before the prompt is read. After a restart, it may not have done this in this
-      // process.
-      if (random(3) > 0) knownPrompts.scan('p', route, bytes);
-      expect([seed, contentsOf(reader.readPrompt('p', route, bytes))]).toEqual([seed, whole]);
-      expect(JSON.stringify(whole)).not.toContain('very-secret-token');
+test.each(['chat', 'messages', 'responses'] as const)(
+  'parses %s sessions turn by turn with the same result as a complete parse',
+  (route) => {
+    const masker = createCredentialMasker();
+    for (let seed = 1; seed <= 60; seed += 1) {
+      const knownPrompts = createKnownPrompts();
+      const reader = createPromptReader(masker, knownPrompts, 0);
+      const random = createRandom(seed);
+      for (const body of bodiesOf(random, route)) {
+        const json = seed % 2 === 0 ? JSON.stringify(body) : longJson(body);
+        const whole = contentsOf(readPrompt(route, JSON.parse(json), masker));
+        const bytes = Buffer.from(json);
+        // The request scans its body before the prompt is read. After a restart, it may not have done this in this
+        // process.
+        if (random(3) > 0) knownPrompts.scan('p', route, bytes);
+        expect([seed, contentsOf(reader.readPrompt('p', route, bytes))]).toEqual([seed, whole]);
+        expect(JSON.stringify(whole)).not.toContain('very-secret-token');
+      }
     }
-  }
-});
+  },
+);
 
-test('masks a repeated history only once per project', () => {
+test('masks credentials in a repeated history only once per project', () => {
   let characters = 0;
   const masker = createCredentialMasker((masked) => {
     characters += masked.length;
@@ -64,7 +67,7 @@ test.each([
   ['blocks', { messages: Array.from({ length: 40 }, () => ({ role: 'user', content: Array.from({ length: 900 }, () => ({})) })) }],
   ['tools', { tools: Array.from({ length: 90_000 }, (_, n) => n), messages: [{ role: 'user', content: 'hi' }] }],
   ['system messages', { messages: Array.from({ length: 2_500 }, () => ({ role: 'system', content: '' })) }],
-])('limits what it stores of a prompt with too many %s', (_title, body) => {
+])('stores only part of a prompt with too many %s', (_title, body) => {
   let masked = 0;
   const { maskExtra, maskMessage } = createCredentialMasker();
   const counting = {

@@ -6,7 +6,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, record, settledCall } from '../calls.ts';
 
 describeDatabases('the text of a call', (database) => {
-  test('contains the newest messages and the response, truncated to a maximum size', async () => {
+  test('contains the newest messages and the response, truncated to the maximum size', async () => {
     const projectId = await createProject(database());
     const body = chatBody('s be brief', 'u one', 'a two', 'u three');
     const call = settledCall({ projectId, at: 1, body, answer: 'four' });
@@ -69,7 +69,7 @@ describeDatabases('the text of a call', (database) => {
     ]);
   });
 
-  test('reports whether there are more parts than it returns', async () => {
+  test('reports whether a prompt has more system messages than it returns', async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('s one', 's two', 's three', 'u hi'), answer: 'hello' });
     await record(database(), [call]);
@@ -78,7 +78,7 @@ describeDatabases('the text of a call', (database) => {
     expect(await read(2)).toMatchObject({ extras: [{ text: 'two' }, { text: 'three' }], hasMoreExtras: true });
   });
 
-  test('includes the conversation and the recalled memories, even deleted ones', async () => {
+  test("shows a call's conversation and its recalled memories, even those that were deleted later", async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('u one'), answer: 'two' });
     await record(database(), [call]);

@@ -30,7 +30,7 @@ const two = ['u q1', 'a r1', 'u q2', 'a r2'];
 const three = [...two, 'u q3', 'a r3'];
 
 describeDatabases('recording calls', (database) => {
-  test('continues the conversation in tool loops even if the client changes the JSON', async () => {
+  test('recognizes the conversation in a tool loop even if the client formats the JSON differently', async () => {
     const projectId = await createProject(database());
     const weatherCall = { name: 'get_weather', arguments: '{"city": "Oslo"}' };
     const chatHistory = (args: string) => [
@@ -73,7 +73,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('matches responses items with the response that they repeat', async () => {
+  test('recognizes items of the Responses API that repeat an earlier response', async () => {
     const projectId = await createProject(database());
     const items = [
       { role: 'user', content: 'Weather?' },
@@ -96,7 +96,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('makes a conversation learnable after its second call', async () => {
+  test('allows learning from a conversation after its second call', async () => {
     const projectId = await createProject(database());
     const call = (step: Step, extra: Partial<CallOptions>) => settledCall({ projectId, ...step, ...extra, body: chatBody(...step.lines) });
     await record(database(), [call(first, { at: 0, source: 'one' })]);
@@ -117,7 +117,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('starts the idle timer when a conversation opens', async () => {
+  test('starts the idle timer when a new conversation begins', async () => {
     const projectId = await createProject(database());
     const call = (step: Step, at: number) => settledCall({ projectId, ...step, at, body: chatBody(...step.lines) });
     await record(database(), [call(first, 0), call(second, 1)]);
@@ -199,7 +199,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines[0])).toEqual(['u true 0', 'u true 2']);
   });
 
-  test('ignores calls to other routes or without content', async () => {
+  test("doesn't record calls to other routes or calls without content", async () => {
     const projectId = await createProject(database());
     const embeddings = settledCall({ projectId, route: 'embeddings', body: { input: 'x' } });
     const empty = { ...settledCall({ projectId, body: chatBody('u q1') }), content: null };
@@ -218,7 +218,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
   });
 
-  test('changes nothing if a batch is delivered twice', async () => {
+  test('changes nothing if the same batch of calls is recorded twice', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, third].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),

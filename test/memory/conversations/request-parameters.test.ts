@@ -16,18 +16,18 @@ test('keeps only the parameters that affect the response', () => {
   expect(read({ model: 'm', messages: [] })).toBe('{}');
 });
 
-test('masks credentials', () => {
+test('masks credentials in request parameters', () => {
   const key = `sk-proj-${'a1B2'.repeat(12)}`;
   expect(read({ stop: [key] })).not.toContain(key);
 });
 
-test("keeps no parameters if the body is too long or isn't a JSON object", () => {
+test("stores no parameters if the body is too long or isn't a JSON object", () => {
   expect(read({ temperature: 1, messages: ['x'.repeat(300_000)] })).toBeNull();
   expect(read({ stop: ['x'.repeat(20_000)] })).toBeNull();
   for (const body of ['', '[1]', '{"temperature": ', '"text"']) expect(read(body)).toBeNull();
 });
 
-test('reads simple parameters from a parsed request, and reports which requests need a scan of the body', () => {
+test('reads simple parameters from a parsed request, and detects when the body has to be scanned instead', () => {
   const plain = '{"model":"m","messages":[],"temperature":0.5,"seed":1,"seed":2,"store":null,"stream":false}';
   expect(readPlainParameters(JSON.parse(plain))).toBe('{"temperature":0.5,"seed":2,"store":null,"stream":false}');
   expect(JSON.parse(read(plain) ?? '')).toEqual({ temperature: 0.5, seed: 2, store: null, stream: false });

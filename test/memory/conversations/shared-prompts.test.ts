@@ -104,7 +104,7 @@ async function findDamage(database: Database): Promise<unknown[]> {
   );
 }
 
-describeDatabases('prompts that share texts', (database) => {
+describeDatabases('prompts that have texts in common', (database) => {
   test('stores only the new part of each turn', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'ann', 30, { reorders: true });

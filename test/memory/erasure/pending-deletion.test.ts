@@ -14,7 +14,7 @@ import { chatBody, createProject, listConversations, markAllRead, record, settle
 /** Thirty days after the first call in `calls.ts`. */
 const start = Date.UTC(2026, 11, 20, 10);
 
-describeDatabases('a shorter deletion period', (database) => {
+describeDatabases('shortening the deletion period', (database) => {
   let now = start;
   const clock = { now: () => now };
   const settingsOf = (queries: Database) => createMemorySettings({ database: queries, clock });
@@ -36,7 +36,7 @@ describeDatabases('a shorter deletion period', (database) => {
   const week = { delete_conversations_after_days: 7 };
   const planned = { ...week, delete_unlearned: false, effective_at: formatTime(start + dayMs), conversations: 1 };
 
-  test('takes effect in the first cleanup after a day', async () => {
+  test('applies a shorter deletion period in the first cleanup after a day', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     expect(await settings.change(projectId, week)).toMatchObject({
@@ -60,7 +60,7 @@ describeDatabases('a shorter deletion period', (database) => {
   test.each([
     ['null for the pending change', { pending_deletion: null }],
     ['the period that is in effect', { delete_conversations_after_days: null }],
-  ])('cancels the shorter period with %s', async (_title, cancel) => {
+  ])('cancels a shorter deletion period if the settings are saved with %s', async (_title, cancel) => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);
@@ -70,7 +70,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await countOf(projectId)).toBe(1);
   });
 
-  test("takes effect immediately if it wouldn't delete anything within a day", async () => {
+  test('applies a shorter deletion period at once if nothing would be deleted within a day', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     const set = async (days: number | null) =>
@@ -83,7 +83,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });
   });
 
-  test('drops the change if a process of an older version changes the period', async () => {
+  test('cancels a shorter deletion period if a process of an older version changes the setting', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);

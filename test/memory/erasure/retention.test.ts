@@ -77,7 +77,7 @@ describeDatabases('retention', (database) => {
     expect(passages).toEqual([]);
   });
 
-  test('starts the period at the last turn of a closed conversation', async () => {
+  test('measures the retention period from the last turn of a closed conversation', async () => {
     const projectId = await projectWith(7);
     const first = talk(projectId, 'go on');
     const later = settledCall({
@@ -108,7 +108,7 @@ describeDatabases('retention', (database) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
-  test('deletes conversations whose group has failed for good', async () => {
+  test('deletes old conversations that the gateway has given up learning from', async () => {
     for (const [group, batch] of [
       ['failed', 'running'],
       ['failed', 'failed'],
@@ -124,7 +124,7 @@ describeDatabases('retention', (database) => {
     }
   });
 
-  test('deletes prompts without a conversation by their own age', async () => {
+  test('deletes prompts that belong to no conversation once they are old enough', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     const loose = (days: number, more: object, id = projectId) =>
@@ -145,7 +145,7 @@ describeDatabases('retention', (database) => {
     expect(await count(database(), 'parts', keeps)).toBe(2);
   });
 
-  test('applies whether memory is on or off', async () => {
+  test('applies the retention period whether memory is on or off', async () => {
     const projectId = await projectWith(7);
     await record(database(), [talk(projectId, 'old')]);
     await learnAll(projectId);
@@ -227,7 +227,7 @@ describeDatabases('retention', (database) => {
     expect(rows.map(({ text }) => text)).toEqual(['after', live.text, 'removed late']);
   });
 
-  test('deletes old batches only if they have succeeded', async () => {
+  test('deletes old learning batches only if they have succeeded', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     const daysAgo = (days: number): Date => new Date(now - days * dayMs);

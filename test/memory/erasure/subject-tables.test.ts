@@ -63,8 +63,8 @@ const emptied = new Set(
   subjectTables.flatMap(({ table, set = '' }) => [...set.matchAll(/(\w+) = null/g)].map(([, column]) => `${table}.${column}`)),
 );
 
-describeDatabases('the list of subject tables', (database) => {
-  test('covers every column that can hold subject data', async () => {
+describeDatabases('the list of tables with subject data', (database) => {
+  test('lists every column that can hold data about a subject', async () => {
     const columns = await database().query<{ table: string; column: string; type: string }>(
       `select table_name as "table", column_name as "column", data_type as type from information_schema.columns
         where table_schema = 'public' and table_name = any ($1::text[])`,
@@ -119,7 +119,7 @@ describeDatabases('the list of subject tables', (database) => {
     }
   });
 
-  test('restricts every condition to project and subject', () => {
+  test('only matches rows of the given project and subject', () => {
     for (const { table, where } of subjectTables) {
       expect([table, where(bySubject)]).toEqual([table, expect.stringMatching(/project_id = \$1::uuid and subject(?:_sha256)? = \$2::/)]);
     }

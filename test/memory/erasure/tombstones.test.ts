@@ -7,7 +7,7 @@ import { isAnyErased } from '../../../src/memory/erasure/tombstones.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
-describeDatabases('a tombstone', (database) => {
+describeDatabases('the tombstone of an erasure', (database) => {
   test("rejects calls that started before the subject's last erasure", async () => {
     const projectId = await createProject(database());
     const erase = createErase({ database: database(), clock: systemClock });

@@ -36,7 +36,7 @@ async function wordsOf(database: Database, projectId: string): Promise<unknown[]
 }
 
 describeDatabases('word statistics', (database) => {
-  test('collects statistics for a large project and collects them again in an erasure', async () => {
+  test('counts the words of a large project, and counts them again when a subject is erased', async () => {
     const projectId = await fill(database());
     await refreshWordStatistics(database(), projectId, Date.now());
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
@@ -63,7 +63,7 @@ describeDatabases('word statistics', (database) => {
     ]);
   });
 
-  test('keeps the statistics if the erased subject has no texts', async () => {
+  test("doesn't count words again if the erased subject has no texts", async () => {
     const projectId = await fill(database());
     await refreshWordStatistics(database(), projectId, Date.now());
     await database().query(`update memory_words set passages = 7 where project_id = $1::uuid`, [projectId]);
@@ -74,7 +74,7 @@ describeDatabases('word statistics', (database) => {
     ]);
   });
 
-  test('can collect the statistics of a project twice at the same time', async () => {
+  test('lets two processes count the words of the same project at the same time', async () => {
     // PGlite runs the transactions one after the other.
     if (database().kind === 'embedded') return;
     const projectId = await fill(database());
@@ -92,7 +92,7 @@ describeDatabases('word statistics', (database) => {
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
   });
 
-  test('leaves out a subject that is erased during the collection', async () => {
+  test('leaves out the words of a subject that is erased while words are counted', async () => {
     // PGlite runs the transactions one after the other.
     if (database().kind === 'embedded') return;
     const projectId = await fill(database());
@@ -154,7 +154,7 @@ describeDatabases('vectors of passages', (database) => {
     ]);
   });
 
-  test('tries again if an embedding model becomes available just as a run ends', async () => {
+  test('starts again if an embedding model becomes available just as the embedding run ends', async () => {
     const projectId = await createProject(database());
     await database().query('insert into memory_embeddings (project_id, run, active) values ($1::uuid, 1, true)', [projectId]);
     const models = [null, 'model'];

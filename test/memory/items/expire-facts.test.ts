@@ -30,7 +30,7 @@ function fileFact(text: string): object {
   return { merges: [], facts, page: 'Likes tea.' };
 }
 
-describeDatabases('facts', (database) => {
+describeDatabases('facts of memories that are removed', (database) => {
   const itemsOf = () => createItems({ database: database(), clock: systemClock });
   const validFacts = (projectId: string) =>
     database().query('select fact from memory_facts where project_id = $1::uuid and valid_to is null', [projectId]);
@@ -60,7 +60,7 @@ describeDatabases('facts', (database) => {
     expect(await validFacts(projectId)).toEqual([]);
   });
 
-  test('leaves a fact out of the page if it ends during consolidation', async () => {
+  test('keeps a fact off the knowledge page if its memory is removed during consolidation', async () => {
     const { projectId, learning } = await learnTea(['I like tea.']);
     const [tea] = await listItems(database(), projectId);
     // There are so many more important memories that the model gets the fact, but not the memory it belongs to.

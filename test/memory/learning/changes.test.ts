@@ -21,7 +21,7 @@ async function deliver(queries: Queries, projectId: string): Promise<readonly { 
   return rows.toSorted((left, right) => left.id - right.id).map(({ workflowId, signal }) => ({ workflowId, signal }));
 }
 
-describeDatabases('a running batch', (database) => {
+describeDatabases('a running learning batch', (database) => {
   const begin = async (subject = 'ann') => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
@@ -33,7 +33,7 @@ describeDatabases('a running batch', (database) => {
     return { projectId, learner, conversationId, batchId: batch?.id ?? '', workflowId: `learning/${projectId}/batch/${batch?.id}` };
   };
 
-  test('sends nothing while memory is off and continues when it is on again', async () => {
+  test("doesn't call the memory model while memory is off, and continues when it's turned on again", async () => {
     const { projectId, learner, workflowId } = await begin();
     await putMemorySettings(database(), projectId, { enabled: false });
     await deliver(database(), projectId);
@@ -48,7 +48,7 @@ describeDatabases('a running batch', (database) => {
     expect(await learner.batches.list(projectId, 'done')).toHaveLength(1);
   });
 
-  test('resumes at consolidation if memory was turned off before it', async () => {
+  test('resumes learning at consolidation if memory was turned off after extraction', async () => {
     const { projectId, learner } = await begin();
     learner.respond = async ({ job }) => {
       if (job === 'consolidate') return nothingToMerge;
@@ -90,7 +90,7 @@ describeDatabases('a running batch', (database) => {
     ]);
   });
 
-  test('starts again at the next check if its run was terminated', async () => {
+  test('starts a learning batch again at the next check if its Temporal run was terminated', async () => {
     const { projectId, learner, workflowId } = await begin();
     await deliver(database(), projectId);
     const check = () => learner.activities.checkLearning(projectId);
@@ -103,7 +103,7 @@ describeDatabases('a running batch', (database) => {
     expect(await deliver(database(), projectId)).toEqual([]);
   });
 
-  test('notifies its project once when it finishes', async () => {
+  test("notifies the project's workflow only once when a learning batch finishes", async () => {
     const { projectId, learner, batchId } = await begin();
     await learner.runBatches(projectId);
     await database().query(`delete from outbox where project_id = $1::uuid`, [projectId]);
@@ -113,7 +113,7 @@ describeDatabases('a running batch', (database) => {
     expect(await database().query(`select 1 from outbox where project_id = $1::uuid`, [projectId])).toEqual([]);
   });
 
-  test('accepts a response in a code block', async () => {
+  test("accepts a memory model's response in a Markdown code block", async () => {
     const { projectId, learner } = await begin();
     learner.respond = ({ job }) =>
       `\`\`\`json\n${JSON.stringify(job === 'extract' ? learned('I am Ann.') : { ...nothingToMerge, page: 'Ann' })}\n\`\`\`\n`;
@@ -123,7 +123,7 @@ describeDatabases('a running batch', (database) => {
     expect(await database().query(pages, [projectId])).toEqual([{ text: 'Ann' }]);
   });
 
-  test('masks credentials in the focus', async () => {
+  test('masks credentials in the topic that a remember request asks to focus on', async () => {
     const { projectId, learner, conversationId } = await begin();
     const secret = `sk-proj-${randomUUID().replaceAll('-', '')}${randomUUID().replaceAll('-', '')}`;
     const { focus } = await learner.remember(projectId, conversationId, `who has ${secret}?`);

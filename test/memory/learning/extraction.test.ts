@@ -15,8 +15,8 @@ function read(...memories: readonly unknown[]) {
   return parseExtraction(JSON.stringify({ memories }), messages);
 }
 
-describe('the prompt', () => {
-  test('separates conversations, dates messages and includes the focus', () => {
+describe('the extraction prompt', () => {
+  test('separates conversations in the extraction prompt, and includes dates and the requested focus', () => {
     const nextDay = { conversationId: 'c2', role: 'user' as const, text: 'And cake.', createdAt: new Date('2026-11-21T00:30:00Z') };
     const { text, schema } = buildExtractionPrompt([...messages, nextDay], 'drinks');
     expect(JSON.parse(text)).toEqual({
@@ -41,14 +41,14 @@ describe('the prompt', () => {
   });
 });
 
-describe('a statement', () => {
-  test('drops statements beyond one per message', () => {
+describe('a statement from the memory model', () => {
+  test('accepts no more statements from the memory model than there are messages', () => {
     const many = Array.from({ length: 600 }, () => good);
     expect(read(...many.slice(0, 500))).toMatchObject({ statements: { length: 500 }, refusals: [] });
     expect(read(...many)).toMatchObject({ statements: { length: 500 }, refusals: { length: 100 } });
   });
 
-  test('assigns a statement to the conversation that its evidence comes from', () => {
+  test('assigns a statement to the conversation in which its evidence was found', () => {
     const { names: _, ...stored } = good;
     expect(read(good, { ...good, text: 'Drinks tea', evidence: 'Tea, never coffee' })).toEqual({
       statements: [
@@ -99,26 +99,26 @@ describe('a statement', () => {
     expect(read('Lives in Oslo', null, [good])).toEqual({ statements: [], refusals: ['form', 'form', 'form'] });
   });
 
-  test('gets the default for an unknown kind or importance', () => {
+  test('uses the default for an unknown kind or importance of a statement', () => {
     expect(read({ ...good, kind: 'rumour', importance: 9 })?.statements[0]).toMatchObject({ kind: 'fact', importance: 3 });
     expect(read({ ...good, importance: '5' })?.statements[0]).toMatchObject({ importance: 3 });
   });
 
-  test('masks credentials in a statement', () => {
+  test('masks credentials in a statement from the memory model', () => {
     const secret = 'ghp_16C7e42F292c6912E7710c838347Ae178B4a';
     expect(read({ ...good, text: `Lives in Oslo, token ${secret}` })?.statements[0]?.text).toBe('Lives in Oslo, token [credential]');
   });
 });
 
-describe('a response', () => {
+describe('the response to an extraction prompt', () => {
   test.each(['OK.', 'Sure! Here are the memories:', '[]', '{}', '{"memories":{}}', '{"memories":[', 'null'])(
-    'rejects %p as unusable',
+    'rejects %p as an unusable extraction response',
     (answer) => {
       expect(parseExtraction(answer, messages)).toBeNull();
     },
   );
 
-  test('accepts a response without memories', () => {
+  test('accepts an extraction response without memories', () => {
     expect(read()).toEqual({ statements: [], refusals: [] });
   });
 });

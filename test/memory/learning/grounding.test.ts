@@ -34,7 +34,7 @@ type Case = readonly [text: string, listed: readonly string[], said: string, ref
 
 const judgeCase = ([text, listed, said]: Case): string | null => judge(say(said), text, said, listed);
 
-describe('the length of evidence', () => {
+describe('the length of the evidence for a memory', () => {
   const messages = say(
     'The cat is called Momo.',
     '> Do you live in Oslo? Are you a vegetarian?',
@@ -52,19 +52,19 @@ describe('the length of evidence', () => {
     expect(judge(messages, text, evidence, [])).toBe(refusal);
   });
 
-  test('accepts a short answer together with its question', () => {
+  test("accepts a one-word answer as evidence if it's stored together with the question", () => {
     const memories = [{ text: 'User is a vegetarian.', names: [], evidence: 'Yes', kind: 'fact', importance: 3 }];
     expect(parseExtraction(JSON.stringify({ memories }), messages)?.statements).toMatchObject([{ evidence: 'Are you a vegetarian? Yes' }]);
   });
 
-  test("accepts the assistant's text only if the user has replied to it", () => {
+  test("accepts the assistant's words as evidence only if the user has replied to them", () => {
     const guess = '> You are probably a vegetarian.';
     expect(judge(say(guess), 'User is a vegetarian.', 'probably a vegetarian', [])).toBe('evidence');
     expect(judge(say(guess, 'I am indeed.'), 'User is a vegetarian.', 'probably a vegetarian', [])).toBeNull();
   });
 });
 
-describe('names', () => {
+describe('names in learned memories', () => {
   const cases: readonly Case[] = [
     ['Bob likes tea.', ['Bob'], 'I like tea.', 'names'],
     ['User likes tea from Ceylon.', [], 'I like tea.', 'names'],
@@ -95,13 +95,13 @@ describe('names', () => {
     expect(judge(elsewhere, 'Ana lives in Porto.', 'She lives in Porto now.', ['Ana', 'Porto'])).toBe('names');
   });
 
-  test('asks the model for names, because some scripts have no capital letters', () => {
+  test('requires the memory model to list names, because some scripts have no capital letters', () => {
     const memories = [{ text: 'I like tea.', evidence: 'I like tea.', kind: 'fact', importance: 3 }];
     expect(parseExtraction(JSON.stringify({ memories }), say('I like tea.'))?.refusals).toEqual(['form']);
   });
 });
 
-describe('numbers and dates', () => {
+describe('numbers and dates in learned memories', () => {
   const cases: readonly Case[] = [
     ['User runs 12 km a day.', [], 'I run 10 km a day.', 'numbers'],
     ['User runs ten km a day.', ['ten'], 'I run ten km a day.', null],
@@ -145,7 +145,7 @@ describe('numbers and dates', () => {
   test.each(cases)('checks %s (lists %j) against %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 });
 
-describe('content', () => {
+describe('the content of learned memories', () => {
   const cases: readonly Case[] = [
     ['User prefers tea.', [], 'Tea, never coffee!', null],
     ['User drinks tea rather than coffee.', [], 'Tea, never coffee!', null],
@@ -163,7 +163,7 @@ describe('content', () => {
   ];
   test.each(cases)('checks %s (lists %j) against %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
-  test("doesn't resolve relative dates against every date in a log", () => {
+  test('resolves a relative date against only some of the dates if a message contains thousands', () => {
     const dates = Array.from({ length: 2_000 }, (_, day) => new Date(day * 86_400_000).toISOString().slice(0, 10));
     const said = say(`I drink tea since eight years after: ${dates.join(' ')}`);
     const claim = (text: string) => judge(said, text, 'I drink tea since', ['eight years after = P8Y']);
@@ -173,7 +173,7 @@ describe('content', () => {
     expect(claim('User drinks tea since 1983.')).toBe('numbers');
   });
 
-  test('requires the content in the evidence itself, not only near it', () => {
+  test('rejects a memory if its content is near the evidence but not in it', () => {
     const messages = say('I live in Oslo and drink tea.', 'What is the weather like?');
     expect(judge(messages, 'User lives in Oslo.', 'What is the weather like?', ['Oslo'])).toBe('content');
   });

@@ -33,7 +33,7 @@ describeDatabases('the learning lag', (database) => {
       minutes,
     ]);
 
-  test('starts counting when the oldest closed conversation becomes overdue', async () => {
+  test('measures the learning lag from when the oldest closed conversation became overdue', async () => {
     const { projectId, change } = await setUp();
     expect(await lagMinutes(projectId)).toBe(0);
     await storeConversation(projectId, { minutesAgo: 69 });
@@ -46,7 +46,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(70);
   });
 
-  test('includes a conversation that should have been closed by now', async () => {
+  test('counts a conversation that should have been closed by now towards the learning lag', async () => {
     const { projectId } = await setUp();
     const open = await storeConversation(projectId, { minutesAgo: 60 });
     await setState(open, 'stored');
@@ -58,7 +58,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('includes a failing batch until its messages are learned', async () => {
+  test('counts a failing batch towards the learning lag until its messages are learned', async () => {
     const { projectId, change, learning } = await setUp();
     await storeConversation(projectId, { minutesAgo: 1 });
     await change({ batch_of: 1 });
@@ -73,7 +73,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('ignores projects whose memory is off or has no model', async () => {
+  test('leaves projects out of the learning lag if their memory is off or has no model', async () => {
     const { projectId, change, learning } = await setUp();
     await storeConversation(projectId, { minutesAgo: 1_000 });
     await change({ enabled: false });
@@ -92,7 +92,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('ignores conversations that will be deleted unlearned', async () => {
+  test('leaves conversations that will be deleted unlearned out of the learning lag', async () => {
     const { projectId, change, learning } = await setUp();
     await storeConversation(projectId, { minutesAgo: 3_000 });
     await database().query(
@@ -110,7 +110,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('reports the project that is furthest behind', async () => {
+  test('reports the learning lag of the project that is furthest behind', async () => {
     const [one, other] = [await setUp(), await setUp()];
     await storeConversation(one.projectId, { minutesAgo: 10_000 });
     await storeConversation(other.projectId, { minutesAgo: 20_000 });

@@ -13,7 +13,7 @@ describeDatabases('learning', (database) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
 
-  test('starts a batch once enough messages are waiting', async () => {
+  test('starts a learning batch once enough messages are waiting', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 6, at_least_every_minutes: 43_200 });
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.', 'I like tea.'], at: aMinuteAgo() });
@@ -26,14 +26,14 @@ describeDatabases('learning', (database) => {
     ]);
   });
 
-  test('starts a batch once the oldest message has waited long enough', async () => {
+  test('starts a learning batch once the oldest message has waited long enough', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1_000, at_least_every_minutes: 1 });
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
     expect(await check(projectId)).toMatchObject({ kind: 'running' });
   });
 
-  test('runs one batch at a time', async () => {
+  test('runs one learning batch at a time for each project', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -115,7 +115,7 @@ describeDatabases('learning', (database) => {
     ]);
   });
 
-  test('drops invented memories', async () => {
+  test('drops memories that the model has invented', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -149,7 +149,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', error: null, failures: 0 }]);
   });
 
-  test('retries a group with unusable responses at most once a day', async () => {
+  test("slows down to one try a day if the memory model's responses are unusable", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -185,7 +185,7 @@ describeDatabases('learning', (database) => {
     expect(await learner.batches.list(projectId, 'failing')).toEqual([]);
   });
 
-  test("doesn't start another batch while three are failing", async () => {
+  test("doesn't start another learning batch while three are failing", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -221,7 +221,7 @@ describeDatabases('learning', (database) => {
     await expect(learner.batches.stop(null, id)).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('waits if no tier has a model', async () => {
+  test('waits with learning until there is a route to a memory model', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -236,7 +236,7 @@ describeDatabases('learning', (database) => {
     expect(await listItems(database(), projectId)).toHaveLength(1);
   });
 
-  test('stores a response once when two workers run the same step', async () => {
+  test('stores what was learned only once if two workers run the same step', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const [one, other] = [learning(), learning()];
@@ -250,7 +250,7 @@ describeDatabases('learning', (database) => {
     expect(one.requests.length + other.requests.length).toBe(before);
   });
 
-  test('stores nothing for a group whose subject is erased during the model call', async () => {
+  test('stores nothing about a subject that is erased during the call to the memory model', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -265,7 +265,7 @@ describeDatabases('learning', (database) => {
     expect(await check(projectId)).toMatchObject({ kind: 'idle' });
   });
 
-  test('learns the whole conversation again on remember', async () => {
+  test('learns from the whole conversation again if a caller asks to remember it', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1_000 });
     const learner = learning();
@@ -289,7 +289,7 @@ describeDatabases('learning', (database) => {
     await expect(learner.remember(projectId, id, null)).rejects.toMatchObject({ code: 'memory_off' });
   });
 
-  test('splits a conversation that is too long for one call', async () => {
+  test('splits a conversation that is too long for one call to the memory model', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -362,7 +362,7 @@ describeDatabases('learning', (database) => {
     expect(await closedBy(projectId)).toEqual(['gateway-memory']);
   });
 
-  test('supersedes a fact with a newer one about the same relation', async () => {
+  test('replaces a fact with a newer one about the same relation', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
@@ -379,7 +379,7 @@ describeDatabases('learning', (database) => {
     expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Bergen' }]);
   });
 
-  test('ends the facts of a removed memory and deletes its page', async () => {
+  test('ends the facts of a removed memory and deletes the knowledge page', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
@@ -408,7 +408,7 @@ describeDatabases('learning', (database) => {
     expect(seen).toMatchObject({ new: [{ text: 'I like tea.' }], known: [{ text: 'Tea for ann' }] });
   });
 
-  test('keeps the learned memories if consolidation fails', async () => {
+  test('keeps newly learned memories even if consolidation fails', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

@@ -11,13 +11,13 @@ interface Question {
   readonly known: readonly { readonly id: string; readonly text: string }[];
 }
 
-describeDatabases('pages', (database) => {
+describeDatabases('knowledge pages', (database) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
   const pagesOf = (projectId: string) =>
     database().query<{ text: string }>('select text from memory_pages where project_id = $1::uuid', [projectId]);
 
-  test('rebuilds a page once after several memories are removed', async () => {
+  test('rebuilds a knowledge page only once after several memories are removed', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -53,7 +53,7 @@ describeDatabases('pages', (database) => {
     expect([await pagesOf(projectId), learner.requests.length]).toEqual([[], asked + 1]);
   });
 
-  test('rebuilds a page once after a memory is rated wrong twice', async () => {
+  test('rebuilds a knowledge page only once after a memory is rated wrong twice', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -92,7 +92,7 @@ describeDatabases('pages', (database) => {
     expect([await pagesOf(projectId), learner.requests.length]).toEqual([[{ text: 'Correct.' }], asked]);
   });
 
-  test('rebuilds a page again if a memory was removed in the meantime', async () => {
+  test('rebuilds a knowledge page again if a memory was removed during the rebuild', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

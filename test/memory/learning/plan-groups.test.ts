@@ -7,7 +7,7 @@ const messages = (count: number, bytes: number, { conversationId = 'c', subject 
 const sizesOf = (sizes: readonly MessageSize[], several: boolean) =>
   planGroups(sizes, { allowMultiple: several }).groups.map(({ subject, messages: count }) => [subject, count]);
 
-test('plans one group per end user and one for calls without an end user', () => {
+test('learns from the messages of each end user separately, and from those without one', () => {
   const sizes = [
     ...messages(3, 10),
     ...messages(2, 10, { conversationId: 'd', subject: 'ann' }),
@@ -24,7 +24,7 @@ test('plans one group per end user and one for calls without an end user', () =>
   ]);
 });
 
-test('limits a group to a thousand messages', () => {
+test('learns from at most a thousand messages of an end user at a time', () => {
   const { groups, ends } = planGroups(messages(2_500, 1), { allowMultiple: false });
   expect(groups).toEqual([{ subject: null, messages: 1_000, ranges: [{ conversationId: 'c', from: 0, to: 1_000 }] }]);
   expect([...ends]).toEqual([['c', 1_000]]);

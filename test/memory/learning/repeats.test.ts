@@ -6,11 +6,11 @@ import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, listGroups, listItems, memory, storeReadConversation } from '../learning.ts';
 
-describeDatabases('repeats', (database) => {
+describeDatabases('memories that are learned again', (database) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
 
-  test('ignores case and letter forms in every script', async () => {
+  test('recognizes a known memory regardless of case and letter forms in every script', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -75,7 +75,7 @@ describeDatabases('repeats', (database) => {
     expect(await listItems(database(), projectId)).toMatchObject([{ text: 'I like tea.' }, { text: 'I like tea.' }]);
   });
 
-  test("doesn't learn a memory from a conversation that it was recalled into", async () => {
+  test("doesn't learn a memory from a conversation in which it was recalled", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

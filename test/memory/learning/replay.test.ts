@@ -6,7 +6,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, listItems, storeReadConversation, type TestLearning } from '../learning.ts';
 
-describeDatabases('replay', (database) => {
+describeDatabases('replaying a learning batch', (database) => {
   interface Started {
     readonly projectId: string;
     readonly id: string;
@@ -35,7 +35,7 @@ describeDatabases('replay', (database) => {
   }
   const deliverOutbox = () => database().query('delete from outbox');
 
-  test('stops the batch of an ended run and checks its project again', async () => {
+  test('stops a learning batch whose Temporal run has ended, and checks its project again', async () => {
     const { projectId, stateOf, end } = await startBatch();
     await deliverOutbox();
     await end('run-1');
@@ -67,7 +67,7 @@ describeDatabases('replay', (database) => {
     expect(await stateOf()).toBe('stopped');
   });
 
-  test('counts a batch as stopped, not failed, after an operator stops it', async () => {
+  test('counts a learning batch as stopped rather than failed if an operator stops it', async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
     await expect(learning.batches.stop(null, id)).rejects.toMatchObject({
       code: 'conflict',
@@ -112,7 +112,7 @@ describeDatabases('replay', (database) => {
   const learn = (learning: TestLearning, id: string, runId: string) =>
     learning.activities.learnGroup({ batchId: id, position: 0, runId }, new AbortController().signal);
 
-  test('shows in the API and the log that a run failed in Temporal', async () => {
+  test('shows in the API and the log that the Temporal run of a learning batch failed', async () => {
     const { projectId, id, learning, end } = await startBatch();
     await end('run-1', false);
     expect(await learning.batches.show(null, id)).toMatchObject({
@@ -125,7 +125,7 @@ describeDatabases('replay', (database) => {
     expect(learning.lines).toMatchObject([{ level: 'warn', message: 'learning batch closed because its run ended in Temporal', fields }]);
   });
 
-  test("doesn't count the run of a stopped batch as open", async () => {
+  test("doesn't list the Temporal run of a stopped batch as open", async () => {
     const { projectId, id, learning, end } = await startBatch();
     const ended = (runId: string) => ({ workflowId: `learning/${projectId}/batch/${id}`, runId, byOperator: true });
     const runs = [ended('run-1'), ended('run-2'), { ...ended('run-3'), workflowId: 'learning/no-batch' }];
@@ -137,7 +137,7 @@ describeDatabases('replay', (database) => {
     expect(await learning.batchRuns.filterOpen(runs)).toEqual([runs[1]]);
   });
 
-  test("doesn't retry a batch that a worker of an older version gave up", async () => {
+  test("doesn't retry a learning batch that a worker of an older version has given up", async () => {
     const { id, learning, stateOf } = await startBatch();
     await database().query(`update memory_batch_groups set state = 'failed' where batch_id = $1::uuid`, [id]);
     await database().query(`update memory_batches set state = 'failed', finished_at = now() where id = $1::uuid`, [id]);
@@ -145,7 +145,7 @@ describeDatabases('replay', (database) => {
     expect(await stateOf()).toBe('failed');
   });
 
-  test('starts a run for a project with a batch to replay', async () => {
+  test('starts a Temporal run for a project that has a batch to replay', async () => {
     const { projectId, end } = await startBatch();
     await deliverOutbox();
     await end('run-1');
@@ -157,7 +157,7 @@ describeDatabases('replay', (database) => {
     ]);
   });
 
-  test('repeats the call of a worker that died once the call has expired', async () => {
+  test("repeats a dead worker's call to the memory model, but only once that call has expired", async () => {
     const { projectId, id, learning } = await startBatch();
     await callFrom('run-1', id, '1 hour');
     expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait', waitMs: 10_000, code: 'call_under_way', blocked: false });
@@ -167,7 +167,7 @@ describeDatabases('replay', (database) => {
     expect((await listItems(database(), projectId)).map(({ text }) => text)).toEqual(['I am Ann.']);
   });
 
-  test("doesn't make a replay wait for a call that failed after the batch had ended", async () => {
+  test("doesn't let a replay wait for a model call that failed after the batch was stopped", async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
     learning.respond = async () => {
       await deliverOutbox();
@@ -182,7 +182,7 @@ describeDatabases('replay', (database) => {
     expect(await stateOf()).toBe('done');
   });
 
-  test("doesn't call the model in a run that has ended", async () => {
+  test("doesn't call the memory model for a Temporal run that has ended", async () => {
     const { id, learning, stateOf, end } = await startBatch();
     await callFrom('run-1', id, '1 hour');
     expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait' });
@@ -192,7 +192,7 @@ describeDatabases('replay', (database) => {
     expect([await learn(learning, id, 'run-2'), learning.requests, await stateOf()]).toEqual([{ kind: 'settled' }, [], 'stopped']);
   });
 
-  test('aborts a call once its run has started a newer one for the group', async () => {
+  test('aborts a call to the memory model if the same run has repeated it for these messages', async () => {
     const { projectId, id, learning } = await startBatch();
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     learning.respond = async (call) => {

@@ -15,7 +15,7 @@ const toChunks = async function* (text: string, size = 7): AsyncGenerator<Uint8A
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 };
 
-describeDatabases('an import', (database) => {
+describeDatabases('importing memories from other formats', (database) => {
   const run = (projectId: string, text: string, options: Partial<ImportRequest> = {}): Promise<ImportReport> =>
     createImportMemory({ database: database(), clock: systemClock })({
       ...{ projectId, project: 'acme', format: 'list', chunks: toChunks(text), dryRun: false, restoreErased: false },
@@ -143,7 +143,7 @@ describeDatabases('an import', (database) => {
     ],
     ['of an array that does not end', '["kept", "cut o', 'line 2: the array does not end'],
     ['of bytes that are no UTF-8', Buffer.concat([Buffer.from('kept\nb'), Buffer.from([0xff])]), 'line 2: not valid UTF-8'],
-  ])('stops because %s and keeps the entries before it', async (_, text, message) => {
+  ])('stops an import because %s, and keeps the entries before it', async (_, text, message) => {
     const projectId = await createProject(database());
     const chunks = (async function* () {
       yield Buffer.from(text);
@@ -152,7 +152,7 @@ describeDatabases('an import', (database) => {
     expect((await items(database(), projectId)).map((item) => item.text)).toEqual(['kept']);
   });
 
-  test('counts what was imported before an error', async () => {
+  test('reports how many entries were imported before an error', async () => {
     const projectId = await createProject(database());
     let batches = 0;
     const failing: Database = {

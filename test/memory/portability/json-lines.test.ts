@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { FormattedJson, toLinePieces } from '../../../src/memory/portability/json-lines.ts';
 
-test('yields to the event loop while it writes a long record', async () => {
+test('yields to the event loop while it writes a long line of JSON', async () => {
   const text = 'a "quoted" line\n😀\u0001\ud800 '.repeat(100_000);
   const records = [
     { type: 'item', text: 'short', subject: null, tags: [null, 1.5, true] },
@@ -30,7 +30,7 @@ test('yields to the event loop while it writes a long record', async () => {
   expect(new Set(pieces.map(({ turn }) => turn)).size).toBe(pieces.length);
 });
 
-test.each([0, 1])('writes JSON that PostgreSQL has formatted, with its first pair of surrogates at offset %d', async (offset) => {
+test.each([0, 1])('copies JSON from PostgreSQL without breaking a surrogate pair, the first one at offset %d', async (offset) => {
   const long = `${'x'.repeat(offset)}${'😀'.repeat(400_000)}`;
   const records = [{ text: new FormattedJson(JSON.stringify(long)) }, { text: new FormattedJson('"short"') }, { text: null }];
   const bytes: Buffer[] = [];

@@ -15,7 +15,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
-describeDatabases('memory in a file', (database) => {
+describeDatabases('exporting memory to a file and importing it again', (database) => {
   /** All tests share a project, because it takes a second to fill it. The last two tests delete its rows. */
   let filled: Promise<string> | undefined;
   const getProject = (): Promise<string> => (filled ??= fillProject(database()));
@@ -45,7 +45,7 @@ describeDatabases('memory in a file', (database) => {
     for await (const _ of exportFrom(one));
   });
 
-  test('imports into another project under new but stable ids', async () => {
+  test('gives imported rows new but stable ids in another project', async () => {
     const [projectId, other] = [await getProject(), await createProject(database())];
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);
@@ -67,7 +67,7 @@ describeDatabases('memory in a file', (database) => {
     expect(texts(await exportOf(other))).toEqual(texts(file));
   });
 
-  test('exports texts that have become longer by masking', async () => {
+  test('exports texts that are too long because masked credentials take more space', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     const text = 'https://a:b@c '.repeat(280).trim();
@@ -85,7 +85,7 @@ describeDatabases('memory in a file', (database) => {
     expect(sumOf(await importInto(projectId, lines.join('\n')), 'added')).toBe(3);
   });
 
-  test('masks credentials even in the names of applications and authors', async () => {
+  test('masks credentials in an export, even in the names of applications and authors', async () => {
     const projectId = await createProject(database());
     const secret = ['sk', 'proj', 'Ab1'.repeat(16)].join('-');
     const lines = smallFile.map((record) =>
@@ -100,7 +100,7 @@ describeDatabases('memory in a file', (database) => {
     ]);
   });
 
-  test('continues a conversation after an import', async () => {
+  test('continues an imported conversation with the next call', async () => {
     const projectId = await createProject(database());
     const say = (lines: string[], at: number) =>
       record(database(), [settledCall({ projectId, subject: 'ann', at, body: chatBody(...lines), answer: `answer ${at}` })]);
@@ -160,7 +160,7 @@ describeDatabases('memory in a file', (database) => {
     await expect(importInto(projectId, change(lines))).rejects.toMatchObject({ code: 'bad_request', message });
   });
 
-  test('rejects a line of more than 32 MiB before it is all in memory', async () => {
+  test('rejects a line of more than 32 MiB in an import without reading all of it into memory', async () => {
     const projectId = await createProject(database());
     async function* endless() {
       for (let bytes = 0; bytes <= maxEntryBytes + 2_000_000; bytes += 1_000_000) yield Buffer.alloc(1_000_000, 'x');

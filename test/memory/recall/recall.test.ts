@@ -48,13 +48,13 @@ function recallWith(deps: Partial<RecallDeps>) {
   return { ask, explain: (text: string) => explain({ caller, subject: 'ada', text }), queries, warnings };
 }
 
-test('searches once if the embedding arrives soon', async () => {
+test('searches memories only once if the embedding of the query arrives soon', async () => {
   const { ask, queries } = recallWith({ deadlineMs: () => 20_000 });
   expect((await ask(async () => vector))?.itemIds).toEqual(['by vector']);
   expect(queries).toMatchObject([{ vector, subject: 'ada', includesRatedWrong: false }]);
 });
 
-test('searches text first while a slow embedding is computed', async () => {
+test('searches memories by text first if the embedding takes long', async () => {
   const { promise: searched, resolve } = Promise.withResolvers<void>();
   const { ask } = recallWith({
     deadlineMs: () => 1_000,
@@ -66,7 +66,7 @@ test('searches text first while a slow embedding is computed', async () => {
   expect((await ask(() => searched.then(() => vector)))?.itemIds).toEqual(['by vector']);
 });
 
-test('falls back to text if the vector search is slow', async () => {
+test('falls back to a text search if the vector search is slow', async () => {
   const { ask, queries } = recallWith({
     deadlineMs: () => 1_000,
     findMemories: (query) => {
@@ -82,13 +82,13 @@ test.each([
   ['hangs', never],
   ['fails', fail],
   ['has no route', async () => null],
-])('searches only text if the embedding %s', async (_name, embed) => {
+])('searches memories only by text if the embedding %s', async (_name, embed) => {
   const { ask, warnings } = recallWith({});
   expect((await ask(embed))?.itemIds).toEqual(['by text']);
   expect(warnings).toEqual([]);
 });
 
-test("searches only text if the ceilings don't allow an embedding call", async () => {
+test("searches memories only by text if the ceilings don't allow an embedding call", async () => {
   const { ask, queries } = recallWith({});
   const asked: string[] = [];
   const embed = async () => {
@@ -99,7 +99,7 @@ test("searches only text if the ceilings don't allow an embedding call", async (
   expect([asked, queries.map((query) => query.vector)]).toEqual([[], [null]]);
 });
 
-test('uses the text result if the vector search fails or hangs', async () => {
+test('recalls the memories found by text if the vector search fails or hangs', async () => {
   for (const broken of [fail, never]) {
     const { ask } = recallWith({ findMemories: (query) => (query.vector ? broken() : Promise.resolve(found(memory('by text')))) });
     expect((await ask(async () => vector))?.itemIds).toEqual(['by text']);
@@ -172,7 +172,7 @@ test('explains which memories are inserted and why others are left out', async (
   ]);
 });
 
-test('explains that memory is off or that the deadline passed', async () => {
+test('explains that nothing was recalled because memory is off or the deadline passed', async () => {
   expect(await recallWith({ readSettings: async () => off }).explain('what?')).toMatchObject({
     isEnabled: false,
     block: null,
@@ -194,7 +194,7 @@ test.each([
   expect(await explain('what?')).toMatchObject({ isLate: true, used: [{ item: { text: 'Likes tea' } }], omitted: [] });
 });
 
-test('uses the vector result if the text search hangs', async () => {
+test('recalls the memories found by vector if the text search hangs', async () => {
   const { ask } = recallWith({ findMemories: (query) => (query.vector ? Promise.resolve(found(memory('by vector'))) : never()) });
   expect((await ask(async () => vector))?.itemIds).toEqual(['by vector']);
 });
@@ -212,14 +212,14 @@ test.each<[string, Partial<RecallDeps>, boolean]>([
   expect(warnings.length > 0).toBe(isWarned);
 });
 
-test('searches with the end of a long message', async () => {
+test("searches memories with the end of a message if it's long", async () => {
   const { ask, queries } = recallWith({});
   await ask(async () => null, `${'a'.repeat(5_000)} and what now?`);
   expect(queries[0]?.text).toHaveLength(2_000);
   expect(queries[0]?.text.endsWith('and what now?')).toBe(true);
 });
 
-test('marks the block as data and shows where each line comes from', () => {
+test('marks recalled memories in the prompt as data, and says where each of them comes from', () => {
   const { block, used } = formatRecallBlock(
     [memory('Likes tea'), memory('Lives in Oslo', { origin: 'observed' }), memory('Is called Ada', { origin: 'person' })],
     tenMemories,
@@ -235,7 +235,7 @@ test('marks the block as data and shows where each line comes from', () => {
   ]);
 });
 
-test('removes links, markup and line breaks from a line', () => {
+test('removes links, markup and line breaks from recalled memories', () => {
   const texts = [
     'See [the plan](https://evil.example/?q=1) at https://evil.example/x?y=z#a or www.evil.example',
     'A <b>bold</b> **claim** `code` ![pixel](https://evil.example/p.png) | table',
@@ -252,7 +252,7 @@ test('removes links, markup and line breaks from a line', () => {
   for (const line of lines.slice(2, -1)) expect(line).not.toMatch(/https?:|www\.|[<>*`|[\]\u200b\u202e]/);
 });
 
-test('leaves out injections and duplicates', () => {
+test('leaves prompt injections and duplicates out of the recalled memories', () => {
   const { used } = formatRecallBlock(
     [
       memory('Likes green tea in the morning'),
@@ -269,7 +269,7 @@ test('leaves out injections and duplicates', () => {
   expect(formatRecallBlock(long, tenMemories).block.length).toBeLessThan(5_000);
 });
 
-test.each([100, 500, 4_000])('fills a budget of %s tokens, including the frame of the block', (budget) => {
+test.each([100, 500, 4_000])('fills a budget of %s tokens with memories and the lines around them', (budget) => {
   const bytes = (text: string) => Buffer.byteLength(text);
   const short = Array.from({ length: 200 }, (_, index) => memory(`Ada's note ${index} ${String(index * 7_919).repeat(12)}`));
   const { block, used } = formatRecallBlock(short, toRecallLimits(budget));
@@ -279,7 +279,7 @@ test.each([100, 500, 4_000])('fills a budget of %s tokens, including the frame o
   expect(used.length).toBeGreaterThan(budget / 60);
 });
 
-test('searches for as many memories as the budget holds, and reranks the best of them', async () => {
+test('searches for as many memories as fit the token budget, and reranks the best of them', async () => {
   const many = Array.from({ length: 60 }, (_, index) => memory(`note ${index} ${'abcdefghij'[index % 10]?.repeat(20 + index)}`));
   const { ask, queries } = recallWith({
     readSettings: async () => ({ enabled: true, recall_budget_tokens: 2_000 }),
@@ -294,7 +294,7 @@ test('searches for as many memories as the budget holds, and reranks the best of
   expect([ids[0], ids[29], ids[30]]).toEqual([many[29]?.id, many[0]?.id, many[30]?.id]);
 });
 
-test("skips a memory that doesn't fit, and takes the next one that does", () => {
+test("skips a memory that doesn't fit into the budget, and takes the next one that does", () => {
   const long = Array.from({ length: 3 }, (_, index) => memory(`${'abc'[index]} ${`long${index} `.repeat(80)}`));
   const { used, omitted } = formatRecallBlock([...long, memory('Likes tea')], toRecallLimits(250));
   expect(used.map(({ text }) => text.slice(0, 9))).toEqual(['a long0 l', 'Likes tea']);
@@ -330,7 +330,7 @@ describe('a newer version of a memory', () => {
   });
 });
 
-test('leaves out memories that match much worse than the best one if there is a budget', async () => {
+test('leaves out memories that match much worse than the best one if a token budget is set', async () => {
   const scored = [1, 0.5, 0.2, 0.19].map((score) => ({ ...found(memory(`note ${score * 1_000}`))[0], score }) as FoundMemory);
   const reranked = { ...found(memory('reranked'))[0], score: 0.1, parts: { relevance: 0.3 } } as FoundMemory;
   const findMemories = async () => [...scored, reranked];

@@ -5,8 +5,8 @@ import { listFactsOfSubject } from '../../../src/memory/search/graph.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
-describeDatabases('an end user', (database) => {
-  test('counts live memories even if there are more than 10,000 closed ones', async () => {
+describeDatabases('what we know about an end user', (database) => {
+  test("counts an end user's live memories even if more than 10,000 have been closed", async () => {
     const projectId = await createProject(database());
     const store = (state: string, pinned: boolean, count: number) =>
       database().query(
@@ -26,7 +26,7 @@ describeDatabases('an end user', (database) => {
     expect(closed.isMore).toBe(true);
   });
 
-  test('returns the start of the earliest conversation, even if that one ended last', async () => {
+  test("returns when an end user's first conversation began, even if it ended last", async () => {
     const projectId = await createProject(database());
     for (const [started, last] of [
       ['2026-01-01', '2026-11-01'],
@@ -44,7 +44,7 @@ describeDatabases('an end user', (database) => {
     expect(await readConversationTimes(database(), projectId, 'nobody')).toBeNull();
   });
 
-  test('reads at most the newest 10,000 ended facts', async () => {
+  test('reads at most the newest 10,000 ended facts of an end user', async () => {
     const projectId = await createProject(database());
     await database().query(
       `insert into memory_entities (id, project_id, subject, name, folded_name) values (gen_random_uuid(), $1::uuid, 'ann', 'Ann', 'ann')`,

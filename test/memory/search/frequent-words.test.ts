@@ -67,7 +67,7 @@ describeDatabases('frequent words', (database) => {
     expect((await find(projectId, { query: 'tea', limit: 2 })).memories).toEqual(['tea otter', 'tea 1199']);
   });
 
-  test('finds a memory with two frequent words that no other memory combines', async () => {
+  test('finds the only memory that contains both of two frequent words', async () => {
     const projectId = await fill(database());
     for (const subject of [null, 'ada'])
       expect((await find(projectId, { query: 'plum kiwi', subject })).memories[0]).toBe('tea 1197 plum kiwi');

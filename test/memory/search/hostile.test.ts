@@ -27,7 +27,7 @@ function countRows(value: unknown): number {
 }
 
 describeDatabases('long prompts', (database) => {
-  test('stores the newest of 100,001 messages, at most 500 rows at a time', async () => {
+  test('stores the newest messages of a prompt with 100,001, at most 500 rows at a time', async () => {
     const projectId = await createProject(database());
     const longest: number[] = [];
     await database().transaction((tx) => {
@@ -57,7 +57,7 @@ describeDatabases('long prompts', (database) => {
   });
 });
 
-test('limits batches to 500 rows and a million characters', () => {
+test('splits rows into batches of at most 500 rows and a million characters', () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((slice) => slice.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
@@ -71,14 +71,14 @@ test('tokenizes 300,000 combining marks in linear time', () => {
   expect(findNumbers(`${text} 12`)).toEqual([['12', '12']]);
 });
 
-describe('a trimmed history', () => {
-  test('matches a trimmed history in 200,000 identical messages', () => {
+describe('a conversation history that the client has trimmed', () => {
+  test('finds where a trimmed history continues among 200,000 identical messages', () => {
     const many = 'a'.repeat(200_000);
     expect(matchTrimmedHistory(many, `u${many}`, 'ann')).toBe(200_000);
     expect(matchTrimmedHistory(many, `${many}aaaaa`, 'ann')).toBe(null);
   });
 
-  test('matches a trimmed history exactly where a simple quadratic search would', () => {
+  test('finds where a trimmed history continues, with the same result as a simple quadratic search', () => {
     const word = fc.array(fc.constantFrom('u', 'a', 'v'), { minLength: 1, maxLength: 9 }).map((letters) => letters.join(''));
     fc.assert(
       fc.property(word, word, fc.constantFrom('ann', null), (request, known, subject) => {

@@ -57,7 +57,7 @@ test.each([
   expect(newest(query)).toBe(span);
 });
 
-test('tries the last ten years for a month without a year', () => {
+test('considers the last ten years if a query names a month without a year', () => {
   expect(findNamedTimes('in June', now).map(({ since }) => since.getUTCFullYear())).toEqual([
     2026, 2025, 2024, 2023, 2022, 2021, 2020, 2019, 2018, 2017,
   ]);

@@ -11,7 +11,7 @@ import { lexemesSql } from '../../../src/memory/text/lexemes.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../../support/postgres.ts';
 import { createProject, record, settledCall } from '../calls.ts';
 
-describePostgres('the rows that a search reads', () => {
+describePostgres('the number of rows that a memory search reads', () => {
   const memories = 20_000;
   let close = async (): Promise<void> => {};
   let client = new pg.Client();
@@ -58,16 +58,16 @@ describePostgres('the rows that a search reads', () => {
     return plans[0]?.rows ?? Number.POSITIVE_INFINITY;
   };
 
-  test('reads few rows for a subject, which are its own memories and those of the whole project', async () => {
+  test('reads few rows if it searches the memories of one end user and those of the whole project', async () => {
     expect(await readBy({ of: 'memories', dims: null, hasSubject: true }, 'user-40')).toBeLessThan(1_000);
     expect(await readBy({ of: 'memories', dims: 3, hasSubject: true }, 'user-40')).toBeLessThan(1_000);
   });
 
-  test('reads few rows for the whole project, because the number of memories is known', async () => {
+  test('reads few rows if it searches the memories of the whole project', async () => {
     expect(await readBy({ of: 'memories', dims: null, hasSubject: false }, null)).toBeLessThan(1_500);
   });
 
-  test('reads no memories if it searches conversations', async () => {
+  test("doesn't read memories if it searches only conversations", async () => {
     expect(await readBy({ of: 'episodes', dims: null, hasSubject: false }, null)).toBeLessThan(300);
   });
 });

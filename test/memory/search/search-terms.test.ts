@@ -65,8 +65,8 @@ describeDatabases('search terms', (database) => {
   });
 });
 
-describeDatabases('a search', (database) => {
-  test('looks for memories and conversations at the same time', async () => {
+describeDatabases('searching memories and conversations', (database) => {
+  test('searches memories and conversations at the same time', async () => {
     const projectId = await createProject(database());
     await record(database(), [settledCall({ projectId, body: { messages: [{ role: 'user', content: 'green tea' }] }, answer: 'yes' })]);
     await createItems({ database: database(), clock: systemClock }).write(
@@ -93,7 +93,7 @@ describeDatabases('a search', (database) => {
   });
 });
 
-describeDatabases('memories with the same terms', (database) => {
+describeDatabases('ranking of memories with the same terms', (database) => {
   /**
    * Returns text in the order of a search. `at` is when a memory was written, and `conversation` is where it was
    * learned.
@@ -182,14 +182,14 @@ test('indexes scripts without spaces by letters and pairs of letters', () => {
   expect(tokenizeForQuery('茶')).toBe('茶');
 });
 
-test('indexes the beginnings of words if a text is not in English', () => {
+test("also indexes the beginnings of words if they aren't English", () => {
   expect(tokenizeForIndex('Книгами 12345')).toBe('книгами 12345 книга0');
   expect(tokenizeForIndex('Painted the “garden” 🌱')).toBe('painted the garden');
   expect(tokenizeForQuery('Книгами and garden')).toBe('книгами\tкнига0\nand\ngarden\tgarde0');
   expect(tokenizeForQuery('والكتاب')).toBe('والكتاب\tوالكت0 | الكتا0 | لكتاب0');
 });
 
-test('handles ASCII text with typographic marks like other text', () => {
+test('tokenizes text with typographic quotes and dashes like other text', () => {
   const characters = fc.string({ unit: fc.constantFrom(...'aBz09.,- \n\t/\'"_‘’“”–—…•\0\u007f'), maxLength: 30 });
   fc.assert(
     fc.property(characters, (text) => {

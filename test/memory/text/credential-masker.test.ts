@@ -27,7 +27,7 @@ async function dump(database: Database, projectId: string): Promise<string> {
 }
 
 describeDatabases('credentials in calls', (database) => {
-  test.each(['chat', 'messages', 'responses'] as const)('stores no credential in any field on %s', async (route) => {
+  test.each(['chat', 'messages', 'responses'] as const)("doesn't store a credential in any field of a call on %s", async (route) => {
     const projectId = await createProject(database());
     const system = `The vault answers to ${secret}`;
     const says = (role: string, content: string) => ({ role, content });
@@ -73,7 +73,7 @@ describeDatabases('credentials in calls', (database) => {
   });
 });
 
-test('masks arguments the same after they are parsed and serialized again', () => {
+test('masks tool arguments the same way after a client has parsed and serialized them again', () => {
   const { maskMessage: message } = createCredentialMasker();
   const argumentsOf = (args: string): string | undefined => message(assistant(args)).toolCalls[0]?.arguments;
   const same = [
@@ -87,7 +87,7 @@ test('masks arguments the same after they are parsed and serialized again', () =
   expect(argumentsOf(`{"broken": "${secret}"`)).toBe('{"broken": "[credential]"');
 });
 
-test('searches only the new part of a repeated history', () => {
+test('searches only the new part of a repeated history for credentials', () => {
   let characters = 0;
   const { maskMessage: message, maskExtra: extra } = createCredentialMasker((text) => {
     characters += text.length;

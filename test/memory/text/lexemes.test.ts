@@ -15,7 +15,7 @@ const texts = [
 ];
 
 describeDatabases('the lexemes of conversations', (database) => {
-  test('matches the same searches as the weighted lexemes of memories', async () => {
+  test('indexes conversations with the same lexemes as memories, apart from the weights', async () => {
     const random = createRandom(7);
     const letters = 'abcdefghijklmnopqrstuvwxyz0123456789eeee0123456789';
     const words = Array.from({ length: 200 }, () =>

@@ -3,7 +3,7 @@ import { reenqueueEmbeddings } from '../../../src/memory/triggers/embedding-runs
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
-describeDatabases('on connecting to Temporal, embedding', (database) => {
+describeDatabases('embedding runs when the gateway connects to Temporal', (database) => {
   interface Last {
     readonly active?: boolean;
     readonly model?: string | null;
@@ -36,12 +36,12 @@ describeDatabases('on connecting to Temporal, embedding', (database) => {
   };
 
   test.each([
-    ['restarts an active run', { active: true, model: 'm' }, 'm', [3]],
-    ['starts no run for a project without pending texts', { model: 'm' }, 'm', []],
-    ['starts a run for pending texts', { model: 'm', waits: true }, 'm', [4]],
-    ['starts a run after a change of the model', { model: 'm' }, 'n', [4]],
-    ['starts a run when a route becomes available', { waits: true }, 'm', [4]],
-    ['starts no run without a route', { waits: true }, null, []],
+    ['restarts an active embedding run', { active: true, model: 'm' }, 'm', [3]],
+    ['starts no embedding run for a project without pending texts', { model: 'm' }, 'm', []],
+    ['starts an embedding run for pending texts', { model: 'm', waits: true }, 'm', [4]],
+    ['starts an embedding run after the embedding model has changed', { model: 'm' }, 'n', [4]],
+    ['starts an embedding run when a route becomes available', { waits: true }, 'm', [4]],
+    ['starts no embedding run without a route', { waits: true }, null, []],
   ])('%s', async (_title, last, model, runs) => {
     expect(await runsOf(await lend(last), model)).toEqual(runs);
   });
