@@ -28,7 +28,7 @@ const turns = setInterval(() => {
 }, 5);
 `;
 
-test('drops lines instead of blocking on a pipe without a reader', async () => {
+test('drops log lines instead of blocking when nobody reads the pipe', async () => {
   const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', program]);
   await once(child.stderr, 'data');
   let text = '';
@@ -51,7 +51,7 @@ test('drops lines instead of blocking on a pipe without a reader', async () => {
   expect(lines.at(-1)).toEqual({ last: true });
 });
 
-test("doesn't block on a full disk", async () => {
+test("doesn't block while the disk for logs is full", async () => {
   const child = spawn('sh', ['-c', 'exec "$0" --no-warnings --input-type=module -e "$1" > /dev/full', process.execPath, program]);
   await once(child.stderr, 'data');
   child.stdin.end('go on');
@@ -59,7 +59,7 @@ test("doesn't block on a full disk", async () => {
   expect(status).toBe(0);
 });
 
-test('keeps lines in order after it switches to the thread pool', async () => {
+test('keeps log lines in order after writing has moved to the thread pool', async () => {
   const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
   const handle = await open(file, 'w');
   let writes = 0;
@@ -81,7 +81,7 @@ test('keeps lines in order after it switches to the thread pool', async () => {
   await rm(dirname(file), { recursive: true });
 });
 
-test('batches lines into one write and writes the rest on exit', async () => {
+test('batches log lines into one write and writes the rest on exit', async () => {
   const collecting = `
 import { writeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -111,7 +111,7 @@ process.exit();
   expect(JSON.parse(report)).toEqual(['0\n1\n2\n']);
 });
 
-test('adds its exit listener with the first line', async () => {
+test("doesn't add a listener for the process's exit before the first log line", async () => {
   const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
   const handle = await open(file, 'w');
   const before = process.listenerCount('exit');

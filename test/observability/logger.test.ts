@@ -26,20 +26,20 @@ test('writes one JSON object per line with time, level, fields and message', () 
   });
 });
 
-test('skips messages below the level', () => {
+test('skips messages below the configured log level', () => {
   const { logger, lines } = recorded();
   logger.debug({}, 'quiet');
   expect(lines).toEqual([]);
 });
 
-test("writes fields that aren't JSON as text", () => {
+test("writes log fields that aren't JSON as text", () => {
   const { logger, lines } = recorded();
   const cycle: Record<string, unknown> = { tokens: 12n };
   logger.info({ ...cycle, cycle: Object.assign(cycle, { cycle }) }, 'odd');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ fields: expect.stringContaining('12n'), msg: 'odd' });
 });
 
-test('adds the name of the cluster process and omits empty fields', () => {
+test('adds the number of the cluster process to each line and omits empty fields', () => {
   const lines: string[] = [];
   createLogger({ level: 'info', process: 2, destination: { write: (line) => lines.push(line) } }).info({}, 'ready');
   expect(JSON.parse(lines[0] ?? '')).toEqual({ level: 'info', time: expect.any(String), process: 2, msg: 'ready' });
@@ -62,7 +62,7 @@ test('logs each error of an aggregate error', () => {
   });
 });
 
-test('logs an error that is its own cause', () => {
+test('logs an error whose cause is the error itself', () => {
   const { logger, lines } = recorded();
   const err = new Error('again');
   err.cause = err;
@@ -70,7 +70,7 @@ test('logs an error that is its own cause', () => {
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: { cause: { message: 'again' } } });
 });
 
-test("redacts secrets in fields that aren't JSON", () => {
+test("redacts secrets in log fields that aren't JSON", () => {
   const { logger, lines } = recorded();
   logger.error({ count: 1n, password: secret, headers: { 'x-api-key': secret } }, 'odd');
   expect(lines[0]).not.toContain(secret);
@@ -92,7 +92,7 @@ test.each([
   ['a bearer token at the start of a line', `headers:\r\nBearer ${secret}`],
   ['a quoted value', `password: '${secret}'`],
   ['a query', `https://vendor/v1?api_key=${secret}&x=1`],
-])('redacts %s', (_name, text) => {
+])('redacts %s in log lines', (_name, text) => {
   const { logger, lines } = recorded();
   logger.warn({ text, nested: { list: [text] }, err: new Error(text, { cause: new Error(text) }), [text]: 1 }, `said ${text}`);
   expect(lines[0]).not.toContain(secret);
@@ -112,14 +112,14 @@ test("doesn't redact key prefixes, ordinary numbers or text", () => {
   });
 });
 
-test("doesn't redact fields that follow a text like `token:`", () => {
+test("doesn't redact a value just because the previous one ends with `token:`", () => {
   const { logger, lines } = recorded();
   const fields = { list: ['token:', 123456789, 'password=', [[[12345678]]]], 'secret:': 123456789 };
   logger.info(fields, 'token: ');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ ...fields, msg: 'token: ' });
 });
 
-test('writes valid JSON for any field', () => {
+test('writes valid JSON whatever a log field contains', () => {
   fc.assert(
     fc.property(
       fc.dictionary(fc.constantFrom('token', 'password', 'api_key', 'note', 'x'), fc.jsonValue()),
@@ -146,7 +146,7 @@ test('documents every log field in docs/logs.md', () => {
   expect(Object.keys(logFields).filter((name) => !new RegExp(`\\b${name}\\b`).test(sources))).toEqual([]);
 });
 
-test('prints readable lines with the stack of an error', () => {
+test('prints readable log lines with the stack of an error', () => {
   const lines: string[] = [];
   const logger: OpenLogger = createLogger({ level: 'info', format: 'text', destination: { write: (line) => lines.push(line) } });
   logger.info({ url: 'http://127.0.0.1:8080', settings: ['A', 'B'], asked: 'two words' }, 'listening');

@@ -31,7 +31,7 @@ function settled(attempts: readonly Attempt[], { stream = false, outcome = 'ok' 
 const create = () => createCallMetrics({ isProvider: (name) => name === 'one', isModel: (id) => id === 'one/echo' });
 const read = async (calls: ReturnType<typeof create>) => parseMetrics(await renderFamilies([toFamilies([calls.read()])]));
 
-test('counts a call with failover once and each of its attempts', async () => {
+test('counts a call with failover as one call with several attempts', async () => {
   const calls = create();
   const failed = { ...attempt, outcome: 'failed', status: 500, tokens: noTokens, costNanos: 0, firstByteMs: null } as const;
   calls.recordCall(settled([failed, { ...failed, status: 429 }, attempt], { stream: true }));
@@ -70,7 +70,7 @@ test('reports an unknown provider or model as `other`', async () => {
   expect(sumOf(lines, 'gateway_attempts_total')).toBe(2 * hostile.length);
 });
 
-test("only uses labels from the metric's definition", async () => {
+test('only uses the labels with which a metric is defined', async () => {
   const calls = create();
   calls.recordCall(settled([attempt], { stream: true }));
   calls.recordErrorResponse('no_route');
