@@ -15,7 +15,7 @@ test('hashes passwords with argon2id in PHC format', async () => {
   expect(await verifyPassword(password, null)).toBe(false);
 });
 
-describeDatabases('people', (database) => {
+describeDatabases('accounts of people', (database) => {
   let now = 0;
   let people: People;
   let email = '';
@@ -27,7 +27,7 @@ describeDatabases('people', (database) => {
     await database().query('delete from sign_in_failures');
   });
 
-  test('assigns an e-mail address to one person, ignoring case', async () => {
+  test("doesn't let two people share an e-mail address, ignoring case", async () => {
     const person = await people.accounts.create({ email: ` ${email.toUpperCase()} `, admin: true });
     expect(person).toMatchObject({ email, name: email.split('@')[0], isAdmin: true, hasPassword: false, disabledAt: null });
     await expect(people.accounts.create({ email })).rejects.toMatchObject({ code: 'conflict' });
@@ -43,7 +43,7 @@ describeDatabases('people', (database) => {
     await expect(people.accounts.create(input)).rejects.toMatchObject({ code: 'bad_request', message });
   });
 
-  test('signs in with the right password only', async () => {
+  test('accepts only the right password', async () => {
     const { id } = await people.accounts.create({ email, password });
     const attempt = (change: object) => people.signIn.withPassword({ email, password, address, ...change });
     expect(await attempt({})).toMatchObject({ kind: 'ok', person: { id } });
@@ -56,7 +56,7 @@ describeDatabases('people', (database) => {
     expect(await attempt({})).toEqual(refused);
   });
 
-  test('blocks an account from one network for 15 minutes after ten failures', async () => {
+  test('blocks sign-ins to an account from one network for 15 minutes after ten failures', async () => {
     await people.accounts.create({ email, password });
     const other = createPeople({ database: database(), clock: { now: () => now } });
     const attempt = ({ signIn }: People, given: string) => signIn.withPassword({ email, password: given, address });
@@ -70,7 +70,7 @@ describeDatabases('people', (database) => {
     expect(await attempt(people, password)).toMatchObject({ kind: 'ok' });
   });
 
-  test('blocks an account after a hundred failures from many networks', async () => {
+  test('blocks sign-ins to an account after a hundred failures from many networks', async () => {
     await people.accounts.create({ email, password });
     await database().query(`insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 99, $2::timestamptz`, [
       `account ${email}`,
@@ -81,7 +81,7 @@ describeDatabases('people', (database) => {
     expect(await attempt(password, '203.0.113.2')).toEqual({ kind: 'limited', until: now + 60_000 });
   });
 
-  test('blocks a network after fifty failures for any account', async () => {
+  test('blocks a network after fifty failed sign-ins to any account', async () => {
     await people.accounts.create({ email, password });
     await database().query(`insert into sign_in_failures select sha256('address 2001:db8:0:7'), 49, $1::timestamptz`, [
       new Date(now + 60_000),
@@ -174,7 +174,7 @@ describeDatabases('people', (database) => {
     await expect(use(old, '')).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('creates a deployment admin from a link without a person', async () => {
+  test("creates a deployment admin from a sign-in link that isn't tied to a person", async () => {
     const { secret } = await people.links.issue(null);
     const use = (change: object) => people.links.use(secret, { email, name: 'Ann', password, ...change });
     await expect(use({ password: '' })).rejects.toMatchObject({ code: 'bad_request' });
@@ -182,7 +182,7 @@ describeDatabases('people', (database) => {
     expect(await use({})).toMatchObject({ email, name: 'Ann', isAdmin: true, hasPassword: true });
   });
 
-  test('signs people in with an identity provider by subject, verified address or domain', async () => {
+  test('finds the person for an identity by its subject, verified e-mail address or domain', async () => {
     const { id } = await people.accounts.create({ email });
     const identity = { issuer: 'https://id.example', subject: email, verifiedEmail: null, name: null };
     const signIn = (change: object, domains: string[] = []) => people.signIn.withOidc({ ...identity, ...change }, domains);
@@ -203,7 +203,7 @@ describeDatabases('people', (database) => {
     expect(await signIn({ verifiedEmail: `new-${email}` }, ['example.com'])).toBeNull();
   });
 
-  test("doesn't accept an invalid name or address from an identity provider", async () => {
+  test('ignores an invalid name or e-mail address from an identity provider', async () => {
     const signIn = (change: object) =>
       people.signIn.withOidc({ issuer: 'https://id.example', subject: uniqueEmail(), verifiedEmail: null, name: null, ...change }, [
         'example.com',
@@ -212,7 +212,7 @@ describeDatabases('people', (database) => {
     expect(await signIn({ verifiedEmail: `a@b@example.com` })).toBeNull();
   });
 
-  test('disables other ways to sign in after the first sign-in with an identity provider', async () => {
+  test("disables a person's other ways to sign in after their first sign-in with an identity provider", async () => {
     const { id } = await people.accounts.create({ email, password });
     const { secret } = await people.sessions.start(id, { userAgent: null });
     const link = await people.links.issue(id);

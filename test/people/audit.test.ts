@@ -16,7 +16,7 @@ describeDatabases('the audit log', (database) => {
   const write = (action: string, personId: string | null = null) =>
     audit.begin({ actor: personId ? 'person' : 'admin_token', personId, projectId: project, action, target: 'a1' });
 
-  test('records a change first and its outcome afterwards', async () => {
+  test('writes an audit row before a change, and adds the outcome afterwards', async () => {
     const person = await insertPerson(database());
     const id = await write('key.issue', person.id);
     const list = () => audit.list({ projectId: project, limit: 10 });
@@ -26,7 +26,7 @@ describeDatabases('the audit log', (database) => {
     expect(await list()).toMatchObject([{ outcome: 'refused', detail: { name: ['a', 'b'] }, actor: 'person', person: { email, name } }]);
   });
 
-  test('filters and pages entries, newest first', async () => {
+  test('filters audit rows and returns them page by page, newest first', async () => {
     const ann = await insertPerson(database());
     const ids: number[] = [];
     for (const action of ['a', 'b', 'a', 'b']) {

@@ -6,7 +6,7 @@ import { disable, insertPerson, insertProject, uniqueEmail } from './rows.ts';
 
 const clock = { now: () => 0 };
 
-describeDatabases('members', (database) => {
+describeDatabases('members of a project', (database) => {
   let members: Members;
   let project = '';
   beforeEach(async () => {
@@ -28,7 +28,7 @@ describeDatabases('members', (database) => {
     expect([await members.roleOf(ann.id, project), await members.roleOf(admin.id, project)]).toEqual([null, null]);
   });
 
-  test('keeps the last owner who can sign in', async () => {
+  test("doesn't remove the last owner who can sign in", async () => {
     const [ann, bob, gone] = [await insertPerson(database()), await insertPerson(database()), await insertPerson(database())];
     expect(await members.put(project, ann.id, 'owner')).toMatchObject({ previous: null, member: { role: 'owner', email: ann.email } });
     await members.put(project, gone.id, 'owner');
@@ -66,7 +66,7 @@ describeDatabases('members', (database) => {
     expect(victim.personId).not.toBe(added[1]?.personId);
   });
 
-  test('gives people their roles once they have confirmed the address', async () => {
+  test('gives people their role in a project once they have confirmed their e-mail address', async () => {
     const people = createPeople({ database: database(), clock });
     const [ann, elsewhere] = [await insertPerson(database()), await insertProject(database())];
     await members.put(elsewhere, ann.id, 'member');
@@ -86,14 +86,14 @@ describeDatabases('members', (database) => {
     expect(await rows()).toEqual([confirmed, confirmed]);
   });
 
-  test("creates ids that don't reveal when the account was created", async () => {
+  test("gives members ids that don't reveal when their account was created", async () => {
     const people = createPeople({ database: database(), clock });
     const created = await people.accounts.create({ email: uniqueEmail() });
     const invited = await members.invite(project, { email: uniqueEmail() }, 'member');
     expect([created.id, invited.personId].map((id) => id[14])).toEqual(['4', '4']);
   });
 
-  test('ends access for every account with the address when the person is disabled', async () => {
+  test('ends access for every account with the same address when a person is disabled', async () => {
     let now = 1_000;
     const people = createPeople({ database: database(), clock: { now: () => now } });
     const ann = await people.accounts.create({ email: uniqueEmail() });
@@ -125,7 +125,7 @@ describeDatabases('members', (database) => {
     expect(await people.accounts.get(stranger.personId)).toMatchObject({ disabledAt: null });
   });
 
-  test('ends all existing access to accounts when their address is confirmed', async () => {
+  test('ends all existing access to an account when its address is confirmed', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     for (const confirm of [
@@ -163,7 +163,7 @@ describeDatabases('members', (database) => {
     expect((await members.invite(project, { email }, 'member')).personId).not.toBe(personId);
   });
 
-  test('keeps one of two owners who leave at the same time', async () => {
+  test('keeps one of two owners if both leave at the same time', async () => {
     const owners = [await insertPerson(database()), await insertPerson(database())];
     for (const { id } of owners) await members.put(project, id, 'owner');
     const results = await Promise.allSettled(owners.map(({ id }) => members.remove(project, id)));

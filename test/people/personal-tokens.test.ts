@@ -31,7 +31,7 @@ describeDatabases('personal tokens', (database) => {
     expect(await tokens.find('gwp_')).toBeNull();
   });
 
-  test('updates the time of last use at most once a minute', async () => {
+  test('updates when a token was last used at most once a minute', async () => {
     const { id } = await insertPerson(database());
     const { token } = await tokens.create(id, input);
     const useAt = async (time: number) => {
@@ -69,7 +69,7 @@ describeDatabases('personal tokens', (database) => {
     ['an unknown scope', { scopes: ['admin'] }, 'scopes.0: '],
     ['more than 90 days', { days: 91 }, 'days: '],
     ['days that are not a number', { days: Number.NaN }, 'days: '],
-  ])('returns bad_request for %s', async (_title, change, message) => {
+  ])('returns bad_request for a personal token with %s', async (_title, change, message) => {
     const { id } = await insertPerson(database());
     await expect(tokens.create(id, { ...input, ...change })).rejects.toMatchObject({
       code: 'bad_request',
@@ -78,7 +78,7 @@ describeDatabases('personal tokens', (database) => {
     expect(await tokens.list(id)).toEqual([]);
   });
 
-  test('limits a person to 50 usable tokens', async () => {
+  test('limits each person to 50 valid tokens', async () => {
     const { id } = await insertPerson(database());
     for (let count = 0; count < 50; count += 1) await tokens.create(id, input);
     await expect(tokens.create(id, input)).rejects.toMatchObject({ code: 'conflict' });

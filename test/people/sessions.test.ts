@@ -14,7 +14,7 @@ describeDatabases('sessions', (database) => {
     sessions = createSessions({ database: database(), clock: { now: () => now } });
   });
 
-  test("finds a session by the secret in its cookie, which isn't stored", async () => {
+  test('finds a session by the secret in the cookie without storing this secret', async () => {
     const person = await insertPerson(database(), { isAdmin: true });
     const { secret } = await sessions.start(person.id, { userAgent: 'Firefox' });
     expect(await sessions.find(secret)).toMatchObject({ person, createdAt: start, lastSeenAt: start });
@@ -33,7 +33,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.find(rotated.secret)).not.toBeNull();
   });
 
-  test('ends a session when it is idle or reaches the maximum duration', async () => {
+  test('ends a session when it has been idle or open for too long', async () => {
     const { id } = await insertPerson(database());
     const idle = await sessions.start(id, { userAgent: null });
     const used = await sessions.start(id, { userAgent: null });
@@ -44,7 +44,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.list(id)).toEqual([]);
   });
 
-  test('updates the time of the last request at most once a minute', async () => {
+  test('updates when a session was last used at most once a minute', async () => {
     const { id } = await insertPerson(database());
     const { secret } = await sessions.start(id, { userAgent: null });
     const lastSeen = async () => (await sessions.list(id))[0]?.lastSeenAt;
@@ -56,7 +56,7 @@ describeDatabases('sessions', (database) => {
     expect(await lastSeen()).toBe(now);
   });
 
-  test("lists and revokes only a person's own sessions", async () => {
+  test("doesn't let people see or end each other's sessions", async () => {
     const [{ id }, stranger] = [await insertPerson(database()), await insertPerson(database())];
     const started = [];
     for (const userAgent of ['a', 'b', 'c']) {
@@ -87,7 +87,7 @@ describeDatabases('sessions', (database) => {
     expect(rows).toEqual([{ agent: 'new' }]);
   });
 
-  test('ends sessions when their person is disabled', async () => {
+  test("ends a person's sessions when the account is disabled", async () => {
     const { id } = await insertPerson(database());
     const { secret } = await sessions.start(id, { userAgent: null });
     await disable(database(), id);

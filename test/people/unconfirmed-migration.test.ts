@@ -11,8 +11,8 @@ import { insertPerson, insertProject } from './rows.ts';
 
 const migrations = new URL('../../src/db/migrations/', import.meta.url);
 
-describePostgres('existing accounts', () => {
-  test('keeps accounts confirmed if an admin or the identity provider created them', () =>
+describePostgres('accounts from before addresses had to be confirmed', () => {
+  test('treats existing accounts as confirmed if an admin or the identity provider created them', () =>
     withPostgres(async (connectionString) => {
       const database = openTestDatabase(connectionString, 2);
       const folder = await mkdtemp(join(tmpdir(), 'gateway-migrations-'));
