@@ -84,7 +84,7 @@ function createCache(options: { maxBytes?: number; maxResponseBytes?: number } =
   };
 }
 
-describe('the cache key', () => {
+describe('the key of a cached response', () => {
   const keyOf = (call: Call, more: { projectId?: string; candidates?: readonly Candidate[]; revision?: number } = {}): string =>
     computeCacheKey(more.projectId ?? 'project-1', { call, candidates: more.candidates ?? candidates, revision: more.revision ?? 0 });
   const key = keyOf(call);
@@ -93,11 +93,11 @@ describe('the cache key', () => {
     ['with another name for the model', '{"model":"standard","messages":[]}'],
     ['with streaming', '{"messages":[],"stream":true,"stream_options":{"include_usage":true}}'],
     ['with stream set to false', '{"stream":false,"messages":[]}'],
-  ])('uses the same key for a request %s', (_how, body) => {
+  ])('uses the same cache key for a request %s', (_how, body) => {
     expect(keyOf(callOf(body))).toBe(key);
   });
 
-  test('ignores the idempotency key', () => {
+  test('leaves the idempotency key out of the cache key', () => {
     expect(keyOf(callOf('{"messages":[]}', { forwardedHeaders: { 'idempotency-key': 'a' } }))).toBe(key);
   });
 
@@ -113,18 +113,18 @@ describe('the cache key', () => {
     ['a number in a different notation', keyOf(callOf('{"messages":[],"seed":1.0}'))],
     ['what a parser would leave out', keyOf(callOf('{"messages":[],"seed":1,"seed":1}'))],
     ['an inner member of that name', keyOf(callOf('{"messages":[],"metadata":{"model":"x"}}'))],
-  ])('uses a different key for %s', (_what, other) => {
+  ])('uses a different cache key for %s', (_what, other) => {
     expect(other).not.toBe(key);
   });
 
-  test('uses different keys for different orders of candidates', () => {
+  test('uses a different cache key if the candidates are in a different order', () => {
     const two = { ...candidate, id: 'two/m' };
     expect(keyOf(call, { candidates: [candidate, two] })).not.toBe(keyOf(call, { candidates: [two, candidate] }));
   });
 });
 
 describe('a cached response', () => {
-  test('returns the response unchanged with its summary and model', () => {
+  test('returns a cached response unchanged, together with its summary and model', () => {
     const { lookup, store, cache } = createCache();
     expect(lookup(call).hit).toBeNull();
     store(call, answer('Hi'));
@@ -135,13 +135,13 @@ describe('a cached response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, hits: 1, misses: 2, stored: 1, evicted: 0 });
   });
 
-  test('stores a response only after a commit', () => {
+  test("caches a response only after it's complete", () => {
     const { lookup, isCached } = createCache();
     lookup(call).writer?.append(answer('Hi'));
     expect(isCached(call)).toBe(false);
   });
 
-  test('copies the response to its own buffer, even if its chunks are views', () => {
+  test('copies a response before caching it, because the buffers of its chunks are reused', () => {
     const { lookup } = createCache();
     const large = Buffer.alloc(1_000_000, 0x20);
     const bytes = answer('Hi');
@@ -156,7 +156,7 @@ describe('a cached response', () => {
     expect(hit?.bytes.buffer.byteLength).toBe(bytes.length);
   });
 
-  test('returns the response until it expires', () => {
+  test('returns a cached response until it expires', () => {
     const { store, isCached, advance, cache } = createCache();
     store(call, answer('Hi'));
     advance(599_999);
@@ -175,7 +175,7 @@ describe('a cached response', () => {
     expect(lookup(call, { revision: 1 }).hit).not.toBeNull();
   });
 
-  test("applies the project's current TTL if that is shorter", () => {
+  test("lets cached responses expire sooner if the project's TTL has been shortened", () => {
     const { store, lookup, advance } = createCache();
     store(call, answer('Hi'));
     advance(1_000);
@@ -191,7 +191,7 @@ describe('a cached response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, evicted: 0 });
   });
 
-  test("doesn't store responses over the size limit", () => {
+  test("doesn't cache responses over the size limit", () => {
     const { store, isCached } = createCache({ maxResponseBytes: 2_000 });
     store(call, answer('x'.repeat(2_000)));
     expect(isCached(call)).toBe(false);
@@ -214,7 +214,7 @@ describe('a cached response', () => {
     expect(bytes).toBeGreaterThan(60_000);
   });
 
-  test('counts the overhead of entries towards the size limit', () => {
+  test('counts the overhead of each entry towards the size limit of the cache', () => {
     const { store, cache } = createCache({ maxBytes: 100_000 });
     for (let n = 0; n < 1_000; n += 1) store(callOf(`{"messages":[${n}]}`), answer('Hi'));
     expect(cache.state().entries).toBeLessThan(100);
@@ -222,14 +222,14 @@ describe('a cached response', () => {
   });
 });
 
-describe('opting out', () => {
-  test('neither reads nor writes if caching is disabled in the project', () => {
+describe('requests that opt out of the response cache', () => {
+  test("doesn't use the response cache if caching is disabled in the project", () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     expect(lookup(call, { enabled: false })).toEqual({ hit: null, writer: null });
   });
 
-  test("writes but doesn't read for no-cache, and does neither for no-store", () => {
+  test("caches a new response for no-cache, and doesn't use the cache at all for no-store", () => {
     const { store, lookup } = createCache();
     store(call, answer('old'));
     const fresh = callOf('{"messages":[]}', { cache: { reads: false, writes: true } });
@@ -243,7 +243,7 @@ describe('opting out', () => {
     expect(lookup(callOf('{"messages":[]}', { cache: { reads: false, writes: false } }))).toEqual({ hit: null, writer: null });
   });
 
-  test('ignores and replaces entries older than max-age', () => {
+  test('ignores and replaces cached responses older than max-age', () => {
     const { store, lookup, isCached, advance } = createCache();
     const within = (maxAgeMs: number): Call => callOf('{"messages":[]}', { cache: { reads: true, writes: true, maxAgeMs } });
     store(call, answer('old'));
@@ -254,16 +254,16 @@ describe('opting out', () => {
     expect(isCached(within(1))).toBe(true);
   });
 
-  test('ignores the headers on routes without a cache', () => {
+  test('ignores cache headers on routes without a cache', () => {
     const { lookup } = createCache();
     expect(lookup(callOf('{"messages":[]}', { route: 'responses' }))).toEqual({ hit: null, writer: null });
   });
 });
 
-describe('plain and streamed requests', () => {
+describe('one cached response for plain and streamed requests', () => {
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
 
-  test('shares a cached response that converts without loss', () => {
+  test('uses one cached response for plain and streamed requests if it converts without loss', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     const { hit } = lookup(streamed);
@@ -271,7 +271,7 @@ describe('plain and streamed requests', () => {
     expect(hit?.bytes.toString()).toMatch(/"content":"Hi"[\s\S]*data: \[DONE\]\n\n$/);
   });
 
-  test('caches responses separately if a conversion would lose something', () => {
+  test('caches plain and streamed responses separately if a conversion would lose something', () => {
     const { store, lookup, isCached } = createCache();
     const probable = Buffer.from(
       answer('Hi').toString().replace('"finish_reason"', '"logprobs":{"content":[{"token":"Hi"}]},"finish_reason"'),
@@ -310,7 +310,7 @@ test.each([
   ['LF', '\n'],
   ['CRLF', '\r\n'],
   ['CR', '\r'],
-])('splits a replayed stream between events of any size (%s)', async (_what, lineEnd) => {
+])('splits a cached stream only between events, whatever their size (%s)', async (_what, lineEnd) => {
   const { lookup, store } = createCache();
   const stream = { ...call, stream: true };
   const sizes = [1, 100, 7_000, 9_000, 40_000, 2, 16_383, 16_384, 3, 20_000];
@@ -326,7 +326,7 @@ test.each([
   if (lineEnd !== '\r') expect(chunks.length).toBeGreaterThan(5);
 });
 
-describe('erasure', () => {
+describe('erasing a subject from the response cache', () => {
   const about = (subject: string, more: Partial<Call> & { projectId?: string } = {}) =>
     callOf(`{"messages":["${subject}"]}`, { memory: { mode: 'write', explicitWrite: false, subject }, ...more });
   const sha256 = (subject: string): string => createHash('sha256').update(subject).digest('hex');
@@ -348,7 +348,7 @@ describe('erasure', () => {
     ]);
   });
 
-  test('prevents calls in flight from storing responses after an erasure', () => {
+  test("doesn't cache responses of calls that were in flight during an erasure", () => {
     const { lookup, store, isCached, cache, advance } = createCache();
     const { writer } = lookup(about('ada'));
     advance(10);

@@ -17,17 +17,20 @@ test.each([
   [[404, 400], 404, false],
   [[400, 404], 400, false],
   [[408], 408, false],
-])('maps the vendor statuses %p to a %d with isContentRejected() %p', (statuses, status, isRejected) => {
+])("maps the vendors' statuses %p to a %d, and tells if they reject the content: %p", (statuses, status, isRejected) => {
   const error = refusalOf(failuresOf(statuses));
   expect(error).toMatchObject({ code: 'upstream_refused', status });
   expect(error && isContentRejected(error)).toBe(isRejected);
 });
 
-test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])("doesn't treat %p as a refusal", (statuses) => {
-  expect(refusalOf(failuresOf(statuses))).toBeNull();
-});
+test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])(
+  "doesn't treat the vendors' statuses %p as a refusal",
+  (statuses) => {
+    expect(refusalOf(failuresOf(statuses))).toBeNull();
+  },
+);
 
-test('counts a refusal even if the same model returned a 429 before', () => {
+test('treats a 400 as a refusal even if the same model returned a 429 before', () => {
   const [limited, refused] = failuresOf([429, 400]);
   if (!limited || !refused) throw new Error('there are two failures');
   expect(refusalOf([limited, { ...refused, candidate: limited.candidate }])).toMatchObject({ status: 400 });
@@ -38,7 +41,7 @@ test('treats a guardrail block as rejected content', () => {
   expect(isContentRejected(gatewayError('upstream_failed'))).toBe(false);
 });
 
-describe('a chain without a response', () => {
+describe('a chain of models that all failed', () => {
   type Status = readonly [status: number, retryAfterMs?: number];
   const fail = (statuses: readonly Status[], remainingMs: number | null = null) => {
     const candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null } as const;
@@ -50,12 +53,12 @@ describe('a chain without a response', () => {
     return toChainFailure({ kind: 'exhausted', failures }, cancellation);
   };
 
-  test('asks the caller to wait as long as the vendor does, in full seconds', () => {
+  test('tells the caller to wait as long as the vendor asks for, in full seconds', () => {
     expect(fail([[429, 4_001]])).toMatchObject({ outcome: 'failed', error: { status: 503, retryAfterSeconds: 5 } });
     expect(fail([[429, 50]])).toMatchObject({ error: { status: 503, retryAfterSeconds: 1 } });
   });
 
-  test('reports `deadline` only if a retry would have been possible', () => {
+  test('reports that the deadline passed only if there would have been a retry', () => {
     expect(fail([[429, 5_000]], 1_000)).toMatchObject({ outcome: 'deadline' });
     expect(fail([[429, 5_000]], 9_000)).toMatchObject({ outcome: 'failed' });
     expect(

@@ -96,7 +96,7 @@ describe('for a vendor of the same dialect', () => {
   test.each([
     ['chat', chatText],
     ['messages', messagesText],
-  ] as const)('changes only the model in the request and passes the response through: %s', (route, text) => {
+  ] as const)("changes only the model in the request and doesn't change the response: %s", (route, text) => {
     const adapter = adapt(callOf(route, text), route);
     expect(adapter.body.toString()).toBe(text.replace('standard', `${route}-model`));
     expect(adapter).toMatchObject({ codec: { route } });
@@ -149,7 +149,7 @@ describe("for a vendor that doesn't support responses", () => {
 });
 
 describe('for a vendor of the other dialect', () => {
-  it('translates the request body', () => {
+  it("translates the request body to the vendor's dialect", () => {
     const toMessages = adapt(callOf('chat', chatText), 'messages', { maxOutputTokens: 321 });
     expect(jsonOf(toMessages)).toEqual({
       model: 'messages-model',
@@ -193,7 +193,7 @@ describe('for a vendor of the other dialect', () => {
     ['https://acme.openai.azure.com/openai/v1', 'max_completion_tokens'],
     ['https://api.openai.com.example.com/v1', 'max_tokens'],
     ['http://127.0.0.1:8080/v1', 'max_tokens'],
-  ])('sends %s the token limit as %s', (baseUrl, member) => {
+  ])('sends the output limit to %s as %s', (baseUrl, member) => {
     expect(jsonOf(adapt(callOf('messages', messagesText), 'chat', { baseUrl }))).toMatchObject({ [member]: 9 });
   });
 
@@ -206,7 +206,7 @@ describe('for a vendor of the other dialect', () => {
       `{"x":${'['.repeat(60_000)}${']'.repeat(60_000)},${asked}}`,
       'the body is nested too deeply, or has too many values, to be translated to the other dialect',
     ],
-  ] as const)("rejects a %s request that can't be expressed for a %s vendor", (route, dialect, text, sentence) => {
+  ] as const)("rejects a %s request that can't be translated for a %s vendor", (route, dialect, text, sentence) => {
     let failure: unknown = null;
     try {
       adapt(callOf(route, text), dialect);
@@ -256,7 +256,7 @@ describe('a plain response in the other dialect', () => {
     ['"thinking":{"type":"disabled"},', 'text'],
     ['"thinking":{"type":"adaptive"},', 'thinking'],
     ['"thinking":{"type":"enabled","budget_tokens":1024},', 'thinking'],
-  ])('for a messages caller with %j, starts with %s if the model reasons', (thinking, type) => {
+  ])('translates a response with reasoning for a messages caller with %j so that it starts with %s', (thinking, type) => {
     const answer = plainOf('chat', '{"choices":[{"message":{"reasoning_content":"hm","content":"A"},"finish_reason":"stop"}]}');
     const call = callOf('messages', `{${thinking}"model":"standard","max_tokens":9,${asked}}`);
     const translated = adapt(call, 'chat').toCallerResponse(answer);
@@ -350,7 +350,7 @@ describe('a streamed response in the other dialect', () => {
     expect([lasts, end, isClosed()]).toEqual([[false, false, true], { kind: 'whole' }, true]);
   });
 
-  it('breaks off if the relay reports a broken stream', async () => {
+  it("breaks off a translated stream if the vendor's stream is broken", async () => {
     const { answer } = streamOf([[start + text('Hel'), false]], {
       kind: 'broken',
       message: 'the response ended early',
@@ -361,7 +361,7 @@ describe('a streamed response in the other dialect', () => {
     });
   });
 
-  it("ends the stream with the vendor's error message", async () => {
+  it("ends a translated stream with the vendor's error message", async () => {
     const { answer, isClosed } = streamOf(
       [
         [start + text('Hel') + fault + text('never'), false],
@@ -375,7 +375,7 @@ describe('a streamed response in the other dialect', () => {
     expect([end, isClosed()]).toEqual([{ kind: 'broken', message: 'Overloaded', errorForwarded: false }, true]);
   });
 
-  it('breaks off a stream without an end marker', async () => {
+  it('breaks off a translated stream if the end marker is missing', async () => {
     const { answer } = streamOf([[start + text('Hel'), true]], { kind: 'whole' });
     expect(await readChunks(translateStream(answer))).toMatchObject({
       lasts: [false],

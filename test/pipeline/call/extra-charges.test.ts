@@ -77,7 +77,7 @@ test('charges for tool calls at the prices in the catalog', () => {
   expect(settle({ web_search_options: {} }, {}, { route: 'chat' })).toMatchObject({ usd: 0.011, units: { toolUses: { web_search: 1 } } });
 });
 
-test('marks the cost as an estimate if a tier or tool has no price', () => {
+test('marks the cost as an estimate if the price of a service tier or tool is unknown', () => {
   expect(settle({}, { serviceTier: 'turbo' })).toMatchObject({ usd: 0.001, units: { serviceTier: 'turbo' }, estimated: true });
   expect(settle({}, { toolUses: { file_search: 2 } })).toMatchObject({
     usd: 0.001,
@@ -88,7 +88,7 @@ test('marks the cost as an estimate if a tier or tool has no price', () => {
   expect(settle({}, { serviceTier: 'turbo' }, { prices: null })).toMatchObject({ usd: null, estimated: false });
 });
 
-test("doesn't store a tier that isn't a valid name", () => {
+test("doesn't store a service tier that isn't a valid name", () => {
   expect(settle({ service_tier: 'my secret text' }, {}).units).toBeUndefined();
   expect(settle({}, { serviceTier: '\u0000' }).units).toBeUndefined();
 });

@@ -114,7 +114,7 @@ test.each([
   expect(await pollOnce()).toEqual({ kind: 'settled', outcome: 'vendor_failed', code });
 });
 
-test("doesn't poll the vendor again if another poll ended in the meantime", async () => {
+test("doesn't poll a video again if another poll has just ended", async () => {
   let asked = 0;
   const { poll, video } = createPoller({
     poll: () => {
@@ -128,7 +128,7 @@ test("doesn't poll the vendor again if another poll ended in the meantime", asyn
   expect(asked).toBe(1);
 });
 
-test('retries a poll that fails with an internal error', async () => {
+test('polls a video again after an internal error', async () => {
   const { pollOnce } = createPoller({
     poll: async () => {
       throw new TypeError('an internal error');
@@ -147,7 +147,7 @@ test('settles a finished video with its files', async () => {
   expect(await pollOnce()).toEqual({ kind: 'gone' });
 });
 
-test('ends a cancelled poll immediately while others still get its result', async () => {
+test('lets one caller cancel a poll while the others still get its result', async () => {
   let answer: (state: VideoState) => void = () => undefined;
   let polls = 0;
   const {
