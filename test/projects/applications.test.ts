@@ -56,7 +56,7 @@ describeDatabases('applications of a project', (database) => {
     await projects.put(project.slug, { name: 'Mine' }, { name: project.name });
   });
 
-  test('keeps omitted members and removes a ceiling that is set to null', async () => {
+  test('keeps omitted settings of an application, and removes a ceiling that is set to null', async () => {
     await put('bot', {
       ceilings: { calls: 100, cost: 12.5 },
       windows: { cost: 'day' },
@@ -106,7 +106,7 @@ describeDatabases('applications of a project', (database) => {
     }
   });
 
-  test('keeps its applications when the project changes', async () => {
+  test('keeps the settings of applications when their project changes', async () => {
     await put('bot', { tiers: { own: ['openai/a'] } });
     const changed = await projects.put(project.slug, { name: 'Acme' });
     expect(changed.project.settings.applications.get('bot')?.tiers).toEqual({ own: ['openai/a'] });
@@ -123,7 +123,7 @@ describeDatabases('applications of a project', (database) => {
   });
 
   test.each(['a/b c', 'ä🙂', '__proto__', 'constructor', '10', '.', '%2F', "'; drop table", 'x'.repeat(256), '🙂'.repeat(256)])(
-    'accepts %j as a name',
+    'accepts %j as the name of an application',
     async (source) => {
       await put(source, { tiers: { own: ['openai/a'] } });
       const { applications } = (await projects.get(project.id)).settings;
@@ -132,7 +132,7 @@ describeDatabases('applications of a project', (database) => {
     },
   );
 
-  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('rejects %j as a name', async (source) => {
+  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('rejects %j as the name of an application', async (source) => {
     await expect(put(source, {})).rejects.toMatchObject({ code: 'bad_request' });
     await expect(projects.applications.find(project.id, source)).rejects.toMatchObject({ code: 'bad_request' });
   });

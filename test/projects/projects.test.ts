@@ -46,7 +46,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('keeps omitted members and removes members that are set to null', async () => {
+  test('keeps omitted settings of a project and removes those that are set to null', async () => {
     await projects.put(slug, {
       name: 'Acme',
       providers: ['openai'],
@@ -79,7 +79,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('stores the models and providers to retire', async () => {
+  test('stores which models and providers a project has retired', async () => {
     const retired = ['openai', 'openai/b', 'router/meta/llama'];
     expect((await projects.put(slug, { retired })).project.settings.retired).toEqual(retired);
     for (const wrong of ['', 'a b', '/b', 'a/', '-a']) {
@@ -95,7 +95,7 @@ describeDatabases('projects', (database) => {
       await expect(projects.put(slug, { time_zone: wrong })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('reports every mistake of a change and stores none of it', async () => {
+  test("reports every mistake in a change and doesn't store any part of it", async () => {
     await projects.put(slug, {});
     const change = projects.put(slug, {
       name: '',
@@ -111,12 +111,12 @@ describeDatabases('projects', (database) => {
     expect((await projects.findBySlug(slug))?.settings.monthlyCapNanos).toBeNull();
   });
 
-  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('rejects %j as a slug', async (wrong) => {
+  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('rejects %j as the slug of a project', async (wrong) => {
     await expect(projects.put(wrong, {})).rejects.toMatchObject({ code: 'bad_request' });
     await expect(projects.put(wrong, { may_call: 7 })).rejects.toThrow(/^project: .+; may_call: /);
   });
 
-  test('applies a change in every process', async () => {
+  test('applies a change to a project in every process', async () => {
     const { project } = await projects.put(slug, {});
     await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
     expect(await otherProcess.get(project.id)).toMatchObject({ slug, settings: { mayCall: true } });
@@ -151,7 +151,7 @@ describeDatabases('projects', (database) => {
   });
 });
 
-test("fails with keystore_unavailable if an uncached project can't be read", async () => {
+test('fails with keystore_unavailable if a project is neither cached nor can be read', async () => {
   const projects = createProjects({
     clock: { now: () => 0 },
     database: {

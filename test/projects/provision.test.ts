@@ -165,7 +165,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('POST', `/teams/keys/keys/${prefix}/rotate`)).status).toBe(409);
   });
 
-  test('changes the ceilings of a key and of its predecessors', async () => {
+  test('changes the ceilings of a rotated key along with those of its predecessors', async () => {
     await send('PUT', '/teams/changes', {});
     const old = (await send('POST', '/teams/changes/keys', { name: 'ci', ceilings: { rpm: 60, cost: 5 }, windows: { cost: 'day' } })).json;
     const { prefix } = (await send('POST', `/teams/changes/keys/${old.prefix}/rotate`, { grace_seconds: 60 })).json;

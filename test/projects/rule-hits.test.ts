@@ -20,7 +20,7 @@ async function createProject(database: Database): Promise<string> {
   return id;
 }
 
-describeDatabases('hits of content rules', (database) => {
+describeDatabases('matches of content rules', (database) => {
   const setUp = async () => {
     const clock = { at: start, now: () => clock.at };
     const hits = createRuleHits({ database: database(), clock });
@@ -34,7 +34,7 @@ describeDatabases('hits of content rules', (database) => {
     return { clock, hits, projectId, hit };
   };
 
-  test('counts each call once per rule, whatever its action', async () => {
+  test('counts each call once for each matching rule, whatever the rule does', async () => {
     const { clock, hits, projectId, hit } = await setUp();
     const first = hit(email, iban);
     hits.record({ projectId, callId: first, rules: [email] });
@@ -56,7 +56,7 @@ describeDatabases('hits of content rules', (database) => {
     ]);
   });
 
-  test('adds up the hits of several processes', async () => {
+  test('adds up the content rule matches of several processes', async () => {
     const { clock, hits, projectId } = await setUp();
     const other = createRuleHits({ database: database(), clock });
     const record = (target: typeof hits): string[] =>
@@ -76,7 +76,7 @@ describeDatabases('hits of content rules', (database) => {
     expect(rows).toHaveLength(1);
   });
 
-  test('keeps hits in memory while the database is unavailable', async () => {
+  test('keeps content rule matches in memory while the database is unavailable', async () => {
     const { clock, projectId } = await setUp();
     let isDown = true;
     const flaky: Database = {
@@ -98,7 +98,7 @@ describeDatabases('hits of content rules', (database) => {
     expect((await hits.count(projectId)).get(ruleIdOf(email))?.hits).toBe(2);
   });
 
-  test('deletes hits after seven days', async () => {
+  test('deletes content rule matches after seven days', async () => {
     const { clock, hits, projectId, hit } = await setUp();
     hit(email);
     await hits.count(projectId);
