@@ -32,7 +32,7 @@ test('puts the canary first for conversations within its share', () => {
   expect([planFor(0), planFor(0.24), planFor(0.25), planFor(0.99)]).toEqual([canaryPlan, canaryPlan, controlPlan, controlPlan]);
 });
 
-test('caches the plans with and without the canary for each key', () => {
+test('caches one plan with the canary and one without it for each key', () => {
   const planner = createPlanner({ catalog, breakers, catalogFill: false, loads });
   const planAt = (position: number) =>
     planner.plan({ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => position });
@@ -44,7 +44,7 @@ test('caches the plans with and without the canary for each key', () => {
   ]);
 });
 
-test("doesn't compare a canary that isn't tried first", () => {
+test("leaves calls out of the comparison if the canary isn't tried first", () => {
   const retiring = { ...project, retired: ['anthropic/claude'] };
   expect(planFor(0, { project: retiring }).map(({ model, canary }) => [model, canary])).toEqual([
     ['openai/gpt', undefined],
@@ -71,7 +71,7 @@ test("doesn't compare a canary that isn't tried first", () => {
   ]);
 });
 
-test("doesn't try the canary if a call can't be assigned to a position", () => {
+test("doesn't try the canary if a call belongs to no conversation", () => {
   expect(planFor(null)).toEqual(chain);
 });
 
@@ -80,7 +80,7 @@ test("doesn't affect calls that name a model instead of the tier", () => {
   expect(planFor(0, { requestedModel: 'openai/gpt' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
 });
 
-test('uses the canary of the tier that auto resolves to', () => {
+test('tries the canary of the tier that auto resolves to', () => {
   expect(planFor(0, { requestedModel: 'auto' })).toEqual(canaryPlan);
   const strong = [
     { model: 'openai/gpt', skipped: null, canary: 'strong' },

@@ -8,7 +8,7 @@ const tokens = { inputNanos: 10n, outputNanos: 20n, cachedInputNanos: 3n, cacheW
 const row = (parts: Partial<CatalogSourceRow>): CatalogSourceRow => ({ price: null, maxOutputTokens: null, ...parts });
 
 describe('the price of a model', () => {
-  test('covers tokens, long calls and searches', () => {
+  test('takes prices for tokens, long calls and searches from the catalog', () => {
     const above = [{ tokens: 100, price: tokens }];
     expect(toPrice(row({ price: tokens }))).toEqual(tokens);
     expect(toPrice(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });

@@ -26,7 +26,7 @@ const check = (before: Record<string, unknown>, after: Record<string, unknown>, 
   checkProjectChange({ catalog, catalogFill }, settings(before), settings(after));
 const warningsOf = (...states: Parameters<typeof check>) => check(...states).warnings.map(({ message }) => message);
 
-describe('mistakes', () => {
+describe('mistakes in the settings of a project', () => {
   test("reports a provider that isn't configured and suggests the right name", () => {
     const tiers = { standard: ['openai/gpt-5', 'opnai/gpt-5'] };
     expect(check({}, { tiers }).mistakes).toEqual([
@@ -40,7 +40,7 @@ describe('mistakes', () => {
     ]);
   });
 
-  test('accepts a removed provider that the settings already contained', () => {
+  test('accepts a provider that is no longer configured if the settings already named it', () => {
     const before = { tiers: { old: ['removed/a'] }, retired: ['removed'], providers: ['removed', 'openai'] };
     expect(check(before, { ...before, tiers: { ...before.tiers, fast: ['removed/a', 'openai/gpt-5'] } }).mistakes).toEqual([]);
   });
@@ -50,7 +50,7 @@ describe('mistakes', () => {
   });
 });
 
-describe('warnings', () => {
+describe('warnings about the settings of a project', () => {
   test('suggests a similar model of the same provider for an unknown one', () => {
     expect(warningsOf({}, { tiers: { fast: ['openai/gpt-5-mnii'] } })).toEqual([
       'the catalog has no model openai/gpt-5-mnii, so its price and its limits are unknown; did you mean openai/gpt-5-mini?',
@@ -88,7 +88,7 @@ describe('warnings', () => {
     expect(warningsOf(before, {})).toEqual(['the tier fast would no longer exist, so calls that name it would be refused']);
   });
 
-  test("checks an application's tiers against those of its project", () => {
+  test("checks an application's tiers together with those of its project", () => {
     const project = settings({ tiers: { own: ['openai/gpt-5'] } });
     const application = { ...settings({}), tiers: { own: [], standard: ['opnai/gpt-5'] } };
     expect(checkApplicationChange({ catalog, catalogFill: false }, project, settings({}), application)).toMatchObject({

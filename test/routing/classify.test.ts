@@ -34,7 +34,7 @@ describe('the classifier rules', () => {
     expect(classify({ ...small, ...features }, all)).toBe(tier);
   });
 
-  test("picks standard if the tier doesn't exist", () => {
+  test("picks the standard tier if the one for the call doesn't exist", () => {
     expect(classify(small, ['standard', 'strong'])).toBe('standard');
     expect(classify({ ...small, inputBytes: 60_000 }, ['trivial', 'standard'])).toBe('standard');
   });
@@ -57,15 +57,15 @@ describe('the classifier model', () => {
     ['stronger', 'standard'],
     ['', 'standard'],
     ['42', 'standard'],
-  ])('reads %j as %s', async (answer, tier) => {
+  ])("understands the classifier model's response %j as %s", async (answer, tier) => {
     expect(await choose(ask(answer))).toBe(tier);
   });
 
-  test("falls back to standard if the model picks a tier that wasn't offered", async () => {
+  test("falls back to the standard tier if the classifier picks one that wasn't offered", async () => {
     expect(await choose(ask('strong'), { tiers: ['trivial', 'standard'] })).toBe('standard');
   });
 
-  test('falls back to standard after any error', async () => {
+  test('falls back to the standard tier after any error of the classifier model', async () => {
     expect(await choose(() => Promise.reject(new Error('no route')))).toBe('standard');
     const throwing: Complete = () => {
       throw new Error('no route');
@@ -73,7 +73,7 @@ describe('the classifier model', () => {
     expect(await choose(throwing)).toBe('standard');
   });
 
-  test('falls back to standard at the deadline and cancels the call', async () => {
+  test("falls back to the standard tier at the deadline and cancels the classifier's call", async () => {
     let signal: AbortSignal | null = null;
     const silent: Complete = (request) => {
       signal = request.signal;
@@ -83,7 +83,7 @@ describe('the classifier model', () => {
     expect(signal).toMatchObject({ aborted: true });
   });
 
-  test('sends one call to the trivial tier with at most 2,000 characters of text', async () => {
+  test('classifies with one call to the trivial tier that contains at most 2,000 characters of text', async () => {
     const asked: CompletionRequest[] = [];
     const recording: Complete = async (request) => {
       asked.push(request);
@@ -99,7 +99,7 @@ describe('the classifier model', () => {
   });
 });
 
-describe('the tier of a call', () => {
+describe('choosing the tier of a call', () => {
   const tiers = { standard: ['a/b'], trivial: ['a/b'], strong: ['a/b'], embed: ['a/b'] };
   const catalogWith = (own: Record<string, string[]>) => buildCatalog({ providers: {}, models: {}, tiers: own });
 
@@ -163,12 +163,12 @@ describe('the tier of a call', () => {
     expect(asks).toEqual([]);
   });
 
-  test('waits for the classifier model if there is one', async () => {
+  test('lets the classifier model pick the tier if one is configured', async () => {
     expect(await choose({ classifier: 'model', text: 'Prove it.' })).toBe('strong');
     expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
   });
 
-  test("waits a quarter of the remaining time for a model that doesn't respond", async () => {
+  test('waits at most a quarter of the remaining time for the classifier model', async () => {
     // Without this limit the wait would last until the test times out.
     expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
   });

@@ -96,15 +96,18 @@ describe("substitutes for a model that none of the project's providers serves", 
     ['for an unknown provider', { model: 'nobody/mini' }, ['openai/mini']],
     ['and serve the route', { model: 'away/gpt', route: 'moderations' }, ['openai/gpt']],
     ['or no kind, which counts as chat', { model: 'nobody/mini', route: 'moderations' }, ['openai/mini']],
-  ])('substitutes models with the same name: %s', (_name, asked, ids) => {
+  ])('substitutes models with the same name from other providers: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
 describe('catalog fill', () => {
-  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])("doesn't replace the embedding model %s", (model) => {
-    expect(() => plan({ model, route: 'embeddings' })).toThrow('no models available for route');
-  });
+  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])(
+    "doesn't substitute another model for the embedding model %s",
+    (model) => {
+      expect(() => plan({ model, route: 'embeddings' })).toThrow('no models available for route');
+    },
+  );
 
   test("doesn't add models if a provider serves one in the chain", () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
@@ -146,7 +149,7 @@ describe("a key's allow-list and substitutes", () => {
     ['by bare name', { model: 'away/gpt', keyModels: ['gpt'] }, ['openai/gpt', 'azure/gpt']],
     ['by their tier', { model: 'standard', keyModels: ['standard'] }, chatModels],
     ['by auto', { model: 'auto', keyModels: ['auto'] }, chatModels],
-  ])('permits substitutes %s', (_name, asked, ids) => {
+  ])('lets a key permit substitutes %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });

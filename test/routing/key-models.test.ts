@@ -15,7 +15,7 @@ const view = { catalog, project };
 test.each([
   ...['auto', 'standard', 'embed', 'strong', 'artful', 'ours', 'spoken', 'checkout'],
   ...['openai/gpt', 'mini', 'meta/llama', 'google/veo', 'openai/too-new-for-the-catalog'],
-])('accepts %s', (name) => {
+])('accepts an allow-list with %s', (name) => {
   expect(findUnknownNames(view, [name])).toEqual([]);
 });
 
@@ -25,11 +25,11 @@ test.each([
   ['opnai/gpt', 'no provider "opnai" is configured for "opnai/gpt" (did you mean "openai/gpt"?)'],
   ['zzzzzzzz', '"zzzzzzzz" is neither a tier nor a model; write models that the catalog does not list as provider/model'],
   ['zzz/zzzzzzzz', 'no provider "zzz" is configured for "zzz/zzzzzzzz"'],
-])('rejects %s', (name, message) => {
+])('rejects %s in an allow-list', (name, message) => {
   expect(findUnknownNames(view, ['auto', name])).toEqual([{ path: 'models.1', message }]);
 });
 
-test('suggests names only for the first few unknown names', () => {
+test('suggests similar names only for the first few unknown ones', () => {
   const issues = findUnknownNames(
     view,
     Array.from({ length: 1_000 }, (_, index) => `standard-${index}`),
@@ -42,12 +42,12 @@ test("distinguishes models that aren't in the catalog from unknown names", () =>
   expect([...findModelStates(view, ['auto', 'openai/new', 'standrad']).values()]).toEqual(['known', 'uncatalogued', 'unknown']);
 });
 
-test('names the position of a name, and reports a repeated name once', () => {
+test('reports where an unknown name is in the list, and reports repeated names once', () => {
   const issues = findUnknownNames(view, ['old', 'auto', 'standrad', 'auto', 'standrad', 'strnog'], ['old']);
   expect(issues.map(({ path }) => path)).toEqual(['models.2', 'models.5']);
 });
 
-test('reports models whose provider the project may not use', () => {
+test('reports models of providers that the project may not use', () => {
   const limited = { catalog, project: { ...project, providers: ['openai'] } };
   const names = ['strong', 'openai/gpt', 'openai/new', 'mini', 'anthropic/claude', 'claude-2', 'meta/llama', 'anthropic/new', 'zzz/x'];
   expect(Object.fromEntries(findModelStates(limited, names))).toEqual({

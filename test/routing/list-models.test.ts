@@ -41,7 +41,7 @@ const idsOf = (asked: Asked): string[] => list(asked).map(({ id }) => id);
 
 const models = ['openai/gpt', 'openai/embed', 'openai/picture', 'anthropic/claude'];
 
-test('returns the members that SDKs require', () => {
+test('lists models with the fields that SDKs require', () => {
   expect(list()[0]).toEqual({ id: 'openai/gpt', object: 'model', created: 1_715_367_049, owned_by: 'openai' });
   expect(list().at(-1)).toEqual({ id: 'auto', object: 'model', created: 1_715_367_049, owned_by: 'gateway' });
 });

@@ -39,7 +39,7 @@ test('skips models without a price if the price has to be known', () => {
   expect(ask('mixed', { requiresPrice: true })).toBe('second/cheap');
 });
 
-test('fills a tier only if none of its models is served, and only with models of its kind', () => {
+test("substitutes models of the same kind only if none of the tier's models is served", () => {
   expect(ask('gone')).toBe('second/cheap');
   expect(() => ask('gone', { catalogFill: false })).toThrow('no models available for route');
   expect(() => ask('prose')).toThrow('no models available for route');
@@ -69,7 +69,7 @@ function setUp() {
   return { fail, asked, pass };
 }
 
-test("doesn't take probe slots for models after the chosen one", () => {
+test("doesn't use up the probe slot of a model that isn't called", () => {
   const { fail, asked, pass } = setUp();
   fail('second');
   expect(asked('two')).toBe('first/a');
@@ -79,7 +79,7 @@ test("doesn't take probe slots for models after the chosen one", () => {
   expect(asked('two')).toBe('first/a');
 });
 
-test('calls the first model if all are unhealthy', () => {
+test('calls the first model of a tier if all are unhealthy', () => {
   const { fail, asked } = setUp();
   fail('first');
   fail('second');

@@ -25,7 +25,7 @@ test.each([
   ['nosuch', null],
   ['', null],
   ['gpt-4o'.repeat(11), null],
-])('corrects %s to %s', (asked, nearest) => {
+])('suggests that %s might mean %s', (asked, nearest) => {
   expect(findNearestName(asked, names, all)).toBe(nearest);
 });
 

@@ -11,7 +11,7 @@ import { type Asked, callerWith, idsOf, plan, price, project, source } from './p
 const { loads } = createPoolState();
 const affinity = () => ({ hash: 1, member: null });
 
-describe('resolution of a model name', () => {
+describe('resolving a model name', () => {
   test.each<[string, string, string[]]>([
     ['a tier', 'repeated', ['openai/gpt', 'azure/mini']],
     ['auto to the tier standard', 'auto', ['openai/gpt', 'azure/mini']],
@@ -41,7 +41,7 @@ describe('resolution of a model name', () => {
   });
 });
 
-describe('an application', () => {
+describe('tiers of an application', () => {
   const applications = new Map([
     ['bot', { tiers: { standard: ['azure/mini'], own: ['openai/mini'] } }],
     ['odd', { tiers: {} }],
@@ -49,29 +49,29 @@ describe('an application', () => {
   const tiers = { standard: ['openai/mini'], wide: ['openai/gpt'] };
 
   test.each<[string, string, string, string[]]>([
-    ["overrides the project's tiers", 'bot', 'standard', ['azure/mini']],
-    ['resolves auto to its own standard tier', 'bot', 'auto', ['azure/mini']],
-    ['can define additional tiers', 'bot', 'own', ['openai/mini']],
-    ['inherits other tiers from the project', 'bot', 'wide', ['openai/gpt']],
-    ['inherits other tiers from the configuration', 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
-    ["uses the project's tiers if it has none", 'odd', 'standard', ['openai/mini']],
-    ["uses the project's tiers if it's unknown", 'nobody', 'standard', ['openai/mini']],
-    ["uses the project's tiers if its name is that of a JavaScript property", 'constructor', 'standard', ['openai/mini']],
+    ["prefers an application's tiers to those of its project", 'bot', 'standard', ['azure/mini']],
+    ["resolves auto to the application's own standard tier", 'bot', 'auto', ['azure/mini']],
+    ['lets an application define additional tiers', 'bot', 'own', ['openai/mini']],
+    ["uses the project's other tiers for an application", 'bot', 'wide', ['openai/gpt']],
+    ["uses the configuration's other tiers for an application", 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
+    ["uses the project's tiers if the application has none", 'odd', 'standard', ['openai/mini']],
+    ["uses the project's tiers if the application is unknown", 'nobody', 'standard', ['openai/mini']],
+    ["doesn't mistake the name of a JavaScript property for a known application", 'constructor', 'standard', ['openai/mini']],
   ])('%s', (_name, application, model, ids) => {
     expect(idsOf({ source: application, model, project: { tiers, applications } })).toEqual(ids);
   });
 
-  test("can't use a tier of another application", () => {
+  test("doesn't let an application use a tier of another one", () => {
     expect(() => plan({ source: 'odd', model: 'own', project: { applications } })).toThrow('no models available for route');
   });
 
-  test('can define an empty tier', () => {
+  test('lets an application define an empty tier', () => {
     const emptied = new Map([['bot', { tiers: { standard: [] } }]]);
     expect(() => plan({ source: 'bot', project: { applications: emptied } })).toThrow('no models available for route');
   });
 });
 
-describe('the routes', () => {
+describe('what each route can serve', () => {
   test.each<[TextRoute, string[]]>([
     ['chat', ['openai/gpt', 'azure/mini']],
     ['messages', ['openai/gpt', 'azure/mini']],
@@ -323,7 +323,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'repeated', breakers })).toEqual(['azure/mini', 'openai/gpt']);
   });
 
-  test('keeps the model that takes the probe slot in its position', () => {
+  test('leaves a model that gets the probe slot in its place', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -332,7 +332,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
   });
 
-  test('gives no probe slot to a model after the first healthy one', () => {
+  test("doesn't spend the probe slot of a model that comes after a healthy one", () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'azure');
@@ -343,7 +343,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'turned', breakers, project: azureFirst })).toEqual(['openai/mini', 'azure/mini']);
   });
 
-  test('gives no probe slot to a retired model or a call with one candidate', () => {
+  test("doesn't spend a probe slot on a retired model or if there is only one candidate", () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -375,7 +375,7 @@ describe('the recorded plan', () => {
   });
 });
 
-test('ignores breakers in a plan that is not ordered yet', () => {
+test('ignores circuit breakers until the plan is put in order', () => {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -394,7 +394,7 @@ test('ignores breakers in a plan that is not ordered yet', () => {
   expect(planner.order(planner.plan(mixed), mixed).candidates[0]?.id).toBe('openai/gpt');
 });
 
-test("builds a plan independently of the key's earlier plans", () => {
+test('builds the same plan whatever was planned for the key before', () => {
   const caller = callerWith(['standard', 'mini', 'openai/gpt']);
   const projects = [project, { ...project, tiers: { standard: ['mini'] } }, { ...project, retired: ['openai'] }];
   const catalog = buildCatalog(source);
@@ -431,6 +431,6 @@ test.each([
   ['/', null],
   ['/gpt', null],
   ['openai/', null],
-])('splits %j into %j', (id, parts) => {
+])('splits the model id %j into %j', (id, parts) => {
   expect(splitModelId(id)).toEqual(parts);
 });

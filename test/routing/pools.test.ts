@@ -48,7 +48,7 @@ describe('the spread of 1,000 conversations with the same system prompt', () => 
   });
 });
 
-test('spreads very many conversations by the weights', () => {
+test('spreads a very large number of conversations by weight', () => {
   const pool = buildPool('vendor', [memberOf('a', 5), memberOf('b', 3), memberOf('c', 1.5), memberOf('d', 0.5)]);
   const counts = new Map<string, number>();
   for (let index = 0; index < 100_000; index += 1) {
@@ -59,7 +59,7 @@ test('spreads very many conversations by the weights', () => {
     expect(Math.abs((counts.get(name) ?? 0) / 100_000 - share) / share).toBeLessThan(0.03);
 });
 
-test('adds up the weights of members that share an account', () => {
+test('adds up the weights of pool members that share an account', () => {
   const shared = buildPool('vendor', [memberOf('a', 1, 'shared'), memberOf('b', 1, 'shared'), memberOf('c', 2)]);
   const chosen = conversations.map((each) => choose(shared, each));
   const countOf = (name: string): number => chosen.filter((each) => each === name).length;
@@ -76,7 +76,7 @@ describe('the turns of a conversation', () => {
       expect(new Set(Array.from({ length: 10 }, (_, turn) => choose(pool, conversation, turn + 1))).size).toBe(1);
   });
 
-  test('moves only its own share of conversations when a member is added or removed', () => {
+  test("moves only one member's share of conversations when it is added or removed", () => {
     const without = buildPool('vendor', [memberOf('east', 3), memberOf('west')]);
     const moved = conversations.filter((each) => choose(pool, each) !== choose(without, each));
     expect(moved.every((each) => choose(pool, each) === 'north')).toBe(true);
@@ -84,7 +84,7 @@ describe('the turns of a conversation', () => {
     expect(moved.length).toBeLessThan(250);
   });
 
-  test('ignores the order of members in the configuration', () => {
+  test('spreads conversations the same way whatever the order of pool members', () => {
     const reversed = buildPool('vendor', [memberOf('north'), memberOf('west'), memberOf('east', 3)]);
     for (const each of conversations) expect(choose(reversed, each)).toBe(choose(pool, each));
   });
@@ -140,7 +140,7 @@ describe('the turns of a conversation', () => {
       'responses',
     ],
     ['the vendor stores the conversation', { conversation: 'conv_1', input: 'hi' }, { conversation: 'conv_1', input: 'more' }, 'responses'],
-  ])('keeps the hash if %s', (_name, first, second, route) => {
+  ])('recognizes a conversation if %s', (_name, first, second, route) => {
     expect(hashOf(second, route)).toBe(hashOf(first, route));
   });
 
@@ -148,7 +148,7 @@ describe('the turns of a conversation', () => {
     expect(new Set(conversations.map((each) => hashOfTurn(each))).size).toBe(1_000);
   });
 
-  test.each([1, 2])('tells conversations apart despite long shared instructions, in %i parts', (parts) => {
+  test.each([1, 2])('tells conversations apart that begin with the same long instructions, in %i parts', (parts) => {
     const instructions = 'Follow these rules of the repository. '.repeat(1_000);
     const contentOf = (text: string) =>
       parts === 1
@@ -175,14 +175,14 @@ describe('members with many requests in flight', () => {
   const pool = buildPool('vendor', [memberOf('east', 3), memberOf('west')]);
   const hash = conversations.map((each) => hashOfTurn(each)).find((each) => namesOf(pool, each)[0] === 'west') ?? 0;
 
-  test("limits a conversation with many parallel calls to 1.25 times a member's share", () => {
+  test('spreads many parallel calls of a conversation once its member has 1.25 times its share', () => {
     const loads = createMemberLoads();
     for (let sent = 0; sent < 400; sent += 1) loads.begin(`vendor/${namesOf(pool, hash, loads)[0]}`);
     expect(loads.count('vendor/west')).toBe(125);
     expect(loads.count('vendor/east')).toBe(275);
   });
 
-  test('keeps a few parallel calls on one member', () => {
+  test('sends a few parallel calls of a conversation to the same member', () => {
     const loads = createMemberLoads();
     const ends = Array.from({ length: 16 }, () => loads.begin('vendor/west'));
     expect(namesOf(pool, hash, loads)).toEqual(['east', 'west']);

@@ -9,7 +9,7 @@ import { clockAt, noon, until } from '../journal/calls.ts';
 
 const second = 1_000;
 
-describeDatabases('breakers shared by two processes', (database) => {
+describeDatabases('circuit breakers that two processes share', (database) => {
   const running: { stop(): Promise<void> }[] = [];
   afterEach(async () => {
     for (const { stop } of running.splice(0)) await stop();
@@ -39,7 +39,7 @@ describeDatabases('breakers shared by two processes', (database) => {
   const untilStored = (rows: readonly object[]) =>
     until(async () => JSON.stringify(await stored()) === JSON.stringify(rows), `${JSON.stringify(rows)} are stored`);
 
-  test('reports open breakers from all processes until they close', async () => {
+  test('reports the open breakers of all processes until they close', async () => {
     const [one, two] = [await startProcess(), await startProcess()];
     const [acme, other] = [newId(noon), newId(noon)];
     const closed = { state: 'closed', failures: 0, opened_at: null, retry_at: null };
@@ -69,7 +69,7 @@ describeDatabases('breakers shared by two processes', (database) => {
     await untilStored([{ provider: 'openai', state: 'open' }]);
   });
 
-  test('writes a change again after a failed write', async () => {
+  test('stores the state of a breaker again if the write failed', async () => {
     const failures: unknown[] = [];
     const process = newId(noon);
     await database().query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [process]);
