@@ -17,14 +17,14 @@ import { run } from '../support/run.ts';
 
 const limitMs = 900_000;
 
-it('uses the same Node flag in the image, in cluster processes and in benchmarks', () => {
+it('runs benchmarks with the same Node flag as the image and the cluster processes', () => {
   expect(readDockerfile().entrypoint).toEqual(['node', ...heapFlags, 'src/main.ts']);
   expect(imageFlags(root)).toEqual(heapFlags);
 });
 
 describePostgres('the benchmark', () => {
   it(
-    'reports ratios between the gateway and the baseline',
+    'reports how the gateway compares with the baseline',
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-test-'));
       try {
@@ -67,7 +67,7 @@ it.each([
   ['in one piece', 1_000],
   ['byte by byte', 1],
   ['in pieces of seven bytes', 7],
-])('reads messages that arrive %s', (_title, pieceBytes) => {
+])('reads HTTP messages that arrive %s', (_title, pieceBytes) => {
   const read: string[] = [];
   let body = '';
   const take = createMessageReader({
@@ -91,7 +91,7 @@ it.each([
   expect(read).toEqual(['HTTP/1.1 200 OK | hello', 'HTTP/1.1 204 No Content | ', 'HTTP/1.1 200 OK | 3\r\nabc\r\n2\r\n0\n\r\n0\r\n\r\n']);
 });
 
-it('puts the number in every placeholder of a numbered message', () => {
+it('puts its number into every placeholder of a request', () => {
   const message = createNumbered('ä ########## and ##########');
   message.setNumber(42);
   expect(message.bytes.toString()).toBe('ä 0000000042 and 0000000042');

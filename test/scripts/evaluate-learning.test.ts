@@ -27,8 +27,8 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-describe('the learning set', () => {
-  test('covers every criterion by which we judge learning', () => {
+describe('the set of cases for evaluating learning', () => {
+  test('has at least 60 cases of 15 kinds that say what to learn or what not to learn', () => {
     expect(set.length).toBeGreaterThanOrEqual(60);
     expect(new Set(set.map(({ category }) => category)).size).toBeGreaterThanOrEqual(15);
     // Each of them says what must or must not be learned.
@@ -42,13 +42,13 @@ describe('the learning set', () => {
     ],
     ['an unknown key', '- { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }], mus: [] }'],
     ['a duplicate id', '- &a { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }] }\n- *a'],
-  ])('rejects a learning set with %s', async (_, text) => {
+  ])('rejects an evaluation set with %s', async (_, text) => {
     const broken = await mkdtemp(join(folder, 'set-'));
     await writeFile(join(broken, 'broken.yaml'), text);
     await expect(loadLearningSet(broken)).rejects.toThrow(/^broken/);
   });
 
-  test('keeps exactly what must be learned from the scripted answers', async () => {
+  test('learns exactly what each case requires from its scripted model responses', async () => {
     for (const each of set) {
       const items = [];
       const refusals: string[] = [];
@@ -68,7 +68,7 @@ describe('the learning set', () => {
     }
   });
 
-  test('teaches the service without secrets or injections', async () => {
+  test('learns neither secrets nor prompt injections when the cases run against a real database', async () => {
     copyEmbeddedTemplate(folder);
     const database = await openEmbeddedDatabase({ dataDir: folder });
     try {
@@ -85,7 +85,7 @@ describe('the learning set', () => {
     }
   });
 
-  test('fails a model that learns nothing or forbidden things', () => {
+  test('marks a case as failed if the model learns nothing or something forbidden', () => {
     const failed = (id: string, text: string | null, subject = 'account-1') => {
       const each = set.find((other) => other.id === id);
       const judged = each && judge(each, text === null ? [] : [{ text, kind: 'event', subject }]);
@@ -101,8 +101,8 @@ describe('the learning set', () => {
   });
 });
 
-describe('an evaluation', () => {
-  test('resumes after a run that was killed while writing a result', async () => {
+describe('a run of the learning evaluation', () => {
+  test('resumes an evaluation that was killed while it wrote a result', async () => {
     const path = join(folder, 'kept', 'results.jsonl');
     const first = await openResults<number>(path);
     expect(await first.getOrRun(['a', 1], async () => 7)).toBe(7);
@@ -117,7 +117,7 @@ describe('an evaluation', () => {
     expect((await readFile(path, 'utf8')).split('\n').filter((line) => line.startsWith('{"key":'))).toHaveLength(3);
   });
 
-  test('replays a recorded vendor without calling it', async () => {
+  test('replays recorded responses without calling the vendor', async () => {
     const own = await mkdtemp(join(folder, 'recording-'));
     const [config, recording, results] = ['gateway.yaml', 'recording.jsonl', 'results.json'].map((name) => join(own, name)) as [
       string,
@@ -165,7 +165,7 @@ describe('an evaluation', () => {
     expect((await readLearned()).filter(({ id }) => id !== missing?.id)).toEqual(others);
   });
 
-  test('calls no model without consent', async () => {
+  test("doesn't call a paid model before somebody agrees to the estimated cost", async () => {
     const price = {
       inputNanos: 2_000_000_000n,
       outputNanos: 10_000_000_000n,

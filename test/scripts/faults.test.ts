@@ -16,7 +16,7 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 const rules: { alert: string }[] = parse(read('deploy/prometheus/alerts.yaml')).groups.flatMap(({ rules }: { rules: object[] }) => rules);
 
 describe.each(Object.entries(kinds))('%s', (_name, { title, expected }) => {
-  it('has a row in docs/faults.md without lost or duplicated calls', () => {
+  it('is listed in docs/faults.md without lost or duplicated calls', () => {
     const row = read('docs/faults.md')
       .split('\n')
       .find((line) => line.startsWith(`| ${title} |`));
@@ -43,12 +43,12 @@ test('speeds up alert rules by scaling their durations', () => {
   );
 });
 
-test('finds a value that occurs twice', () => {
+test('finds values that occur twice', () => {
   expect(findDoubled(['a', 'b', 'a'])).toEqual(['a']);
   expect(findDoubled(['a', 'b'])).toEqual([]);
 });
 
-test('prints a line for each fault', () => {
+test('prints a table row for each injected fault', () => {
   const signs = { readyz: null, metric: { seconds: 3.4, text: 'up == 0' }, alert: null, log: null };
   const row = { kind: 'api-killed', seconds: 9, calls: 40, failed: { 'no answer': 2 }, lost: [], doubled: ['a'], facts: 1, signs };
   const table = formatTable([{ ...row, others: [], broken: [] }], 5);

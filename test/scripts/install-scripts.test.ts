@@ -21,7 +21,7 @@ const knownScripts: Readonly<Record<string, string>> = {
 const root = new URL('../../', import.meta.url);
 const pathOf = (name: string): string => new URL(name, root).pathname;
 
-test('lists every package with an install script', async () => {
+test('knows every package that has an install script', async () => {
   const { packages } = JSON.parse(await readFile(pathOf('package-lock.json'), 'utf8')) as {
     packages: Record<string, { hasInstallScript?: boolean }>;
   };
@@ -31,7 +31,7 @@ test('lists every package with an install script', async () => {
   expect([...new Set(found)].sort()).toEqual(Object.keys(knownScripts).sort());
 });
 
-test('runs no package scripts in a clone', async () => {
+test("doesn't run install scripts of packages in a clone", async () => {
   const clone = await mkdtemp(join(tmpdir(), 'gateway-clone-'));
   try {
     await mkdir(join(clone, 'dependency'));

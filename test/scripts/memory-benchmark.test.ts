@@ -47,7 +47,7 @@ describe('LoCoMo', () => {
     ],
   };
 
-  test('turns observations into memories', () => {
+  test('turns the observations in LoCoMo into memories', () => {
     const [conversation] = parseLocomo(JSON.stringify([sample]));
     const of = (session: number, speaker: string, date: string) => ({ conversation: 'conv-1', session, speaker, date });
     const may = '2023-05-08T00:05:00.000Z';
@@ -63,13 +63,13 @@ describe('LoCoMo', () => {
     ]);
   });
 
-  test('alternates between the halves of the data set', () => {
+  test('assigns conversations alternately to the two halves of the data set', () => {
     expect(parseLocomo(JSON.stringify([sample, sample, sample])).map(({ half }) => half)).toEqual(['tuned', 'held-out', 'tuned']);
   });
 });
 
 describe('XQuAD', () => {
-  test('turns sentences into memories', () => {
+  test('turns the sentences in XQuAD into memories', () => {
     const context = '🍵 ist ein Tee. Ada trinkt ihn gern.';
     const qas = [{ question: 'Wer trinkt Tee?', answers: [{ text: 'Ada', answer_start: 16 }] }];
     const conversation = parseXquad('de', JSON.stringify({ data: [{ paragraphs: [{ context, qas }] }] }));
@@ -101,7 +101,7 @@ describe('BEAM', () => {
     abstention: [{ question: 'Without an answer' }, { question: 'Of no message', source_chat_ids: [99] }],
   };
 
-  test('turns messages into memories and splits long ones', () => {
+  test('turns the messages in BEAM into memories and splits long ones', () => {
     const conversation = parseBeam('7', JSON.stringify(chat), JSON.stringify(questions));
     expect(
       conversation.memories.map(({ id, text, session, date, sources }) => [id, text.length, session, date.slice(0, 10), sources]),
@@ -130,14 +130,14 @@ describe('BEAM', () => {
   });
 });
 
-test('names the file in the error if it is missing', async () => {
+test('names the missing file in the error', async () => {
   await expect(loadLocomo('/nowhere/locomo10.json')).rejects.toThrow('/nowhere/locomo10.json: cannot be read (ENOENT)');
   await expect(loadLocomo(import.meta.filename)).rejects.toThrow(/LoCoMo: its SHA-256 is not 79fa87e9/);
   await expect(loadBeam('/nowhere')).rejects.toThrow('/nowhere/1/chat.json: cannot be read (ENOENT)');
 });
 
-describe('scores', () => {
-  test('ranks by the first result with any of the sources', () => {
+describe('scores of a benchmark', () => {
+  test('takes the rank of the first search result that comes from a source of the answer', () => {
     const results = [['a'], ['b', 'c'], ['c'], ['d']];
     expect(rankOf(results, ['c', 'd'])).toBe(2);
     expect(rankOf(results, ['a'])).toBe(1);
@@ -160,16 +160,16 @@ describe('scores', () => {
   });
 });
 
-describe('evidence', () => {
+describe('evidence in the inserted memories', () => {
   const question = { text: 'When did Ada visit Oslo?', kind: 'temporal', sources: ['1', '2'], answer: 'Ada went in May 2023 with Grace' };
 
-  test('counts the sources and the words of the answer that are in a block', () => {
+  test('measures how many sources and words of the answer the inserted memories contain', () => {
     const block = { text: 'Ada and Grace were in Oslo in 2023', sources: [['1'], ['3', '1']] };
     expect(measureEvidence(block, question)).toEqual({ sources: 1 / 2, answer: 2 / 4, tokens: 34 / 4 });
     expect(measureEvidence({ text: '', sources: [] }, { ...question, answer: 'Oslo' })).toEqual({ sources: 0, answer: null, tokens: 0 });
   });
 
-  test('fills a plain block with the memories that fit, each with its date', () => {
+  test('fills the block for comparison with dated memories as long as they fit', () => {
     const memory = (text: string, source: string) => ({
       ...{ id: text, text, conversation: 'c', session: 1, date: '2023-05-08T00:05:00.000Z', speaker: 'Ada', sources: [source] },
     });
@@ -179,7 +179,7 @@ describe('evidence', () => {
     expect([sources, Buffer.byteLength(text) <= 400]).toEqual([[['a'], ['c']], true]);
   });
 
-  test('reports evidence by method and budget', () => {
+  test('reports the evidence for each method and token budget', () => {
     const evidence = { sources: 0.5, answer: 0.25, tokens: 400.2 };
     const of = (method: string, budget: number) => ({ part: 'LoCoMo', method, budget, kind: 'temporal', evidence });
     const report = formatEvidence([of('gateway', 500), { ...of('gateway', 500), evidence: { ...evidence, sources: 1, answer: null } }]);
@@ -187,7 +187,7 @@ describe('evidence', () => {
   });
 });
 
-describe('ratings', () => {
+describe('ratings of memories in the benchmark', () => {
   /** Ranks memories by their votes, of which each key has one. */
   function createGateway() {
     const votes = new Map<string, { key: string; id: string; useful: boolean; subject: string | null }>();
@@ -208,7 +208,7 @@ describe('ratings', () => {
     };
   }
 
-  test('shows that honest ratings help, and that lying keys of the same end user do harm', async () => {
+  test('shows that honest ratings improve recall and that dishonest keys of the same end user harm it', async () => {
     const question = (source: string) => ({ text: source, kind: 'temporal', sources: [source], answer: '' });
     const stored = { project: 'p', key: 'k', subject: null, sources: new Map<string, string[]>() };
     const of = (half: 'tuned' | 'held-out') => ({ id: half, half, memories: [], questions: [question('b'), question('a')] });

@@ -29,9 +29,9 @@ const statuses: Readonly<Record<string, string | null>> = {
   rules: '429',
 };
 
-describePostgres('the noisy neighbour', () => {
+describePostgres('the noisy neighbour benchmark', () => {
   it(
-    "times a project's calls while another one abuses the gateway",
+    "measures the latency of a project's calls while another project abuses the gateway",
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-neighbour-test-'));
       try {
@@ -65,6 +65,6 @@ it.each([
   [80, 160, true],
   [80, 161, false],
   [1, 51, true],
-])('judges whether latency may rise from %d ms to %d ms: %p', (usualMs, ms, expected) => {
+])('decides whether latency may rise from %d ms to %d ms: %p', (usualMs, ms, expected) => {
   expect(isTolerable(usualMs, ms)).toBe(expected);
 });

@@ -5,12 +5,12 @@ const clean = { path: 'test/a.test.ts', seconds: 1, cpuSeconds: 2, passed: 5, fa
 const failed = { ...clean, path: 'test/b.test.ts', passed: 3, failed: 2 };
 const broken = { ...clean, path: 'test/c.test.ts', passed: 0, broken: 1 };
 
-test('ends a successful run with its counts', () => {
+test('prints only the counts after a successful test run', () => {
   const summary = summarizeRun({ files: [clean, clean], exitCode: 0, allowSkipped: true });
   expect(summary).toEqual({ lines: ['10 passed, 0 failed'], exitCode: 0 });
 });
 
-test("counts a file that can't be loaded as one failure", () => {
+test("counts a test file that can't be loaded as one failure", () => {
   const summary = summarizeRun({ files: [clean, failed, broken], exitCode: 1, allowSkipped: true });
   expect(summary).toEqual({ lines: ['8 passed, 3 failed'], exitCode: 1 });
 });
@@ -35,7 +35,7 @@ test('reports a crashed jest process as a failure', () => {
   });
 });
 
-test('lists the twenty slowest files, and the twenty that take the most CPU time', () => {
+test('lists the twenty slowest test files, and the twenty that take the most CPU time', () => {
   const files = Array.from({ length: 25 }, (_, index) => ({
     ...clean,
     path: `test/${index}.test.ts`,

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { compareVersions, satisfies } from '../../scripts/versions.js';
 
-test('compares versions by number', () => {
+test('compares the parts of versions as numbers', () => {
   expect(compareVersions('22.9.0', '22.18.0')).toBeLessThan(0);
   expect(compareVersions('v24.0.1', '24')).toBeGreaterThan(0);
   expect(compareVersions('22.18', '22.18.0')).toBe(0);
@@ -16,6 +16,6 @@ test('accepts Node 22.18 and later for `>=22.18`', () => {
   ]);
 });
 
-test('shows a range in an unknown format in the error', () => {
+test('quotes a version range in an unknown format in the error', () => {
   expect(() => satisfies('24.0.0', '^22 || ^24')).toThrow('"^22 || ^24"');
 });
