@@ -20,7 +20,7 @@ test(`strands no budget in ${seeds} runs with lost messages and dead processes`,
 }, 3_600_000);
 
 test.each(ceilingsMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
-  'detects the planted bug: $name',
+  'detects a bug that we planted in ceilings: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('ceilings-run.ts', import.meta.url), mutant);
     const run = module['runCeilings'] as typeof runCeilings;

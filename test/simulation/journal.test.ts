@@ -31,7 +31,7 @@ test(`loses no confirmed call on real files in ${seedsOnFiles} runs`, async () =
 }, 3_600_000);
 
 test.each(journalMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
-  'detects the planted bug: $name',
+  'detects a bug that we planted in the journal: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('journal-run.ts', import.meta.url), mutant);
     // The mutant has loaded its own copy of the error's class.
