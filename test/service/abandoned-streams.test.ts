@@ -178,7 +178,7 @@ const between = (least: number, hidden = 1_000): unknown => {
   return { ...matcher, toString: () => `a number from ${least} to ${least + hidden}` };
 };
 
-describe.each(Object.keys(streams))('an abandoned %s stream', (name) => {
+describe.each(Object.keys(streams))('a %s stream that the caller abandons', (name) => {
   const { path, body, events } = streams[name] ?? { path: '', body: {}, events: [] };
   const provider = name === 'messages' ? 'messages' : 'chat';
   const bytes = Buffer.from(events.map(({ text }) => text).join(''));
@@ -192,7 +192,7 @@ describe.each(Object.keys(streams))('an abandoned %s stream', (name) => {
     ),
   );
 
-  it('charges an abandoned stream for what it has delivered', async () => {
+  it('charges a stream that the caller abandons for what was delivered, wherever it stops', async () => {
     const all = Array.from({ length: bytes.length }, (_, cut) => cut);
     const cuts = all.filter((cut) => isExhaustive || cut % 4 === 0 || ends.includes(cut) || ends.includes(cut + 1));
     const models = cuts.map((cut) => `${provider}/${name}-${cut}`);
@@ -230,7 +230,7 @@ describe.each(Object.keys(streams))('an abandoned %s stream', (name) => {
   });
 });
 
-describe('a reader that leaves before the first content', () => {
+describe('a caller that disconnects before the first content', () => {
   const opening = chatEvent([delta(0, { role: 'assistant', content: '' })], 0).text;
   const content = chatEvent([delta(0, { content: 'Said.' })], 5).text;
   /** Allows for timers that fire a little early. */
@@ -239,7 +239,7 @@ describe('a reader that leaves before the first content', () => {
   it.each([
     ['before the first content', opening],
     ['right after the first content', opening + content],
-  ])('charges for hidden output if the reader leaves %s', async (what, events) => {
+  ])('charges for hidden reasoning if the caller disconnects %s', async (what, events) => {
     const model = what.replaceAll(' ', '-');
     scripts.set(model, (response) => {
       response.write(opening);
@@ -254,7 +254,7 @@ describe('a reader that leaves before the first content', () => {
     expect(call?.output).toBeGreaterThanOrEqual(hidden);
   });
 
-  it('never charges for more tokens than the request allows', async () => {
+  it('never charges an abandoned stream for more tokens than the request allows', async () => {
     scripts.set('limited', (response) => void response.write(opening));
     const body = { model: 'chat/limited', max_tokens: 7, messages: [], stream: true };
     const reader = openStream(gateway(), '/v1/chat/completions', body);
@@ -265,7 +265,7 @@ describe('a reader that leaves before the first content', () => {
   });
 });
 
-describe('a reader that leaves after the last choice has finished', () => {
+describe('a caller that disconnects after the last choice has finished', () => {
   const choices = Array.from({ length: 8 }, (_, index) => index);
   const spoken = choices.flatMap((index) => [
     chatEvent([delta(index, { reasoning_content: 'Thinking. '.repeat(20) })], 200),
@@ -302,13 +302,13 @@ describe('a reader that leaves after the last choice has finished', () => {
     return { call, isConnected };
   }
 
-  it('charges the usage that arrives after the reader has left', async () => {
+  it('charges the usage that the vendor reports after the caller has disconnected', async () => {
     const { call, isConnected } = await leaveAfter('all', [...spoken, ...finished], `${usage}data: [DONE]\n\n`, { n: 8 });
     expect(isConnected).toBe(true);
     expect(call).toMatchObject({ outcome: 'client_left', estimated: false, input: 9, output: 12_800 });
   });
 
-  it('estimates the usage of all choices if the vendor reports none', async () => {
+  it('estimates the usage of an abandoned stream if the vendor reports none', async () => {
     const { call } = await leaveAfter('silent', [...spoken, ...finished], '', { n: 8 });
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: between(estimateTokens(8 * 205)) });
   });
@@ -316,13 +316,13 @@ describe('a reader that leaves after the last choice has finished', () => {
   it.each([
     ['one choice has not finished', [...spoken, ...finished.slice(0, 7)], 8 * 205],
     ['one choice has not begun', [...spoken.slice(0, 14), ...finished.slice(0, 7)], 7 * 205],
-  ])('charges an estimate and cancels the vendor request if %s', async (what, events, characters) => {
+  ])('charges an abandoned stream by an estimate and cancels the vendor request if %s', async (what, events, characters) => {
     const { call, isConnected } = await leaveAfter(what.replaceAll(' ', '-'), events, usage, { n: 8 }, true);
     expect(isConnected).toBe(false);
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: between(estimateTokens(characters)) });
   });
 
-  it('stops waiting for a usage report that never arrives', async () => {
+  it('stops waiting for a usage report that the vendor never sends', async () => {
     scripts.set('endless', (response) => void response.write(textOf([...spoken, ...finished])));
     const reader = openStream(gateway(), '/v1/chat/completions', { model: 'chat/endless', n: 8, messages: [], stream: true });
     await reader.received(Buffer.byteLength(textOf([...spoken, ...finished])));

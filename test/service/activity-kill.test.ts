@@ -165,7 +165,7 @@ describePostgres('kill -9 of the worker', () => {
   });
   afterAll(() => service?.stopAll());
 
-  it('crashes every activity before each of its writes', () => {
+  it('includes a crash before each database write of every activity', () => {
     expect(activities.toSorted()).toEqual([...Object.keys(table), 'readConversation'].toSorted());
     for (const { activity, point } of crashes) expect(passed).toContain(`${activity} ${point}`);
     const writing = new Set([...passed].filter((point) => point.includes(' before ')).map((point) => point.split(' ')[0]));
@@ -187,7 +187,7 @@ describePostgres('kill -9 of the worker', () => {
     },
   );
 
-  it('leaves the same rows after every crash', async () => {
+  it('stores the same rows after every crash as without one', async () => {
     const { database, temporal } = service;
     const worker = await service.startWorker();
     await untilDone([...crashed.values()], 600_000);
@@ -206,7 +206,7 @@ describePostgres('kill -9 of the worker', () => {
     expect(await worker.end('SIGTERM')).toBe(0);
   });
 
-  it('stops a batch that was terminated while no worker was running', async () => {
+  it('stops a learning batch whose run was terminated while no worker was running', async () => {
     const { database, serving, temporal } = service;
     const project = await service.addProject('ended');
     await say(project, 'I live in ended.', 'ada');
@@ -226,7 +226,7 @@ describePostgres('kill -9 of the worker', () => {
     expect(await worker.end('SIGTERM')).toBe(0);
   });
 
-  it("doesn't repeat a model request that has finished", async () => {
+  it("doesn't repeat a request to the memory model that finished before the crash", async () => {
     const { requests: asked, database } = service;
     expect(asked.filter(({ isOpen }) => !isOpen)).toEqual([]);
     const countOf = (...jobs: string[]): number => asked.filter(({ job }) => jobs.includes(job)).length;

@@ -84,7 +84,7 @@ test('charges a call for all of its attempts', async () => {
   expect(row).toMatchObject({ cost: hung + served, estimated: true, settled: hung + served });
 });
 
-test('skips the next attempt if the ceiling has no room for it', async () => {
+test("doesn't fail over if the cost ceiling has no room for another attempt", async () => {
   // There is room for two calls, but not for the attempt that is billed in addition to them.
   const { lent, send } = await withKey('attempt-room', 2 * boundUsd);
   const held = send('held/m');

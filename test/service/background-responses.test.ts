@@ -58,7 +58,7 @@ const sendJson = (response: ServerResponse, answer: object): void => {
   response.end(JSON.stringify({ id: 'resp_1', object: 'response', ...answer }));
 };
 
-test.each(['queued', 'in_progress'])('charges the reserved amount for a response that is %s', async (status) => {
+test.each(['queued', 'in_progress'])('charges the reserved amount for a background response that is %s', async (status) => {
   const lent = await lend();
   scripts.set(status, (response) => sendJson(response, { status, background: true, output: [], usage: null }));
   const response = await lent.call('/v1/responses', body(status));
@@ -69,13 +69,16 @@ test.each(['queued', 'in_progress'])('charges the reserved amount for a response
   expect(call?.costNanos).toBeGreaterThanOrEqual(maxOutput * 10_000);
 });
 
-test.each(['completed', 'incomplete', 'failed', 'cancelled'])('charges the reported usage for a response that is %s', async (status) => {
-  const lent = await lend();
-  const usage = { input_tokens: 7, output_tokens: 11 };
-  scripts.set(status, (response) => sendJson(response, { status, background: true, output: [], usage }));
-  await lent.call('/v1/responses', body(status));
-  expect(await storedCall(lent)).toMatchObject({ input: 7, output: 11, costNanos: 7_000 + 110_000, estimated: false });
-});
+test.each(['completed', 'incomplete', 'failed', 'cancelled'])(
+  'charges the reported usage for a background response that is %s',
+  async (status) => {
+    const lent = await lend();
+    const usage = { input_tokens: 7, output_tokens: 11 };
+    scripts.set(status, (response) => sendJson(response, { status, background: true, output: [], usage }));
+    await lent.call('/v1/responses', body(status));
+    expect(await storedCall(lent)).toMatchObject({ input: 7, output: 11, costNanos: 7_000 + 110_000, estimated: false });
+  },
+);
 
 it.each([
   ['before its first event', ''],
@@ -83,7 +86,7 @@ it.each([
     'after its first event',
     'event: response.created\ndata: {"type":"response.created","response":{"status":"queued","background":true}}\n\n',
   ],
-])('charges the reserved amount if the reader leaves a stream %s', async (when, text) => {
+])('charges the reserved amount if the caller abandons a background response %s', async (when, text) => {
   const lent = await lend();
   const begun = Promise.withResolvers<void>();
   scripts.set(when, (response) => {

@@ -10,7 +10,7 @@ async function expectServed(response: Response): Promise<void> {
   expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
 }
 
-test('returns 503 for large bodies while the memory for bodies is full', async () => {
+test('returns 503 for a large body while the memory for request bodies is used up', async () => {
   const { call, vendor, url, key } = shared();
   const large = 'x'.repeat(17 * mebibyte);
   const embed = (model: string, input = large) => call('/v1/embeddings', { model, input });

@@ -73,7 +73,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted', code: 'upstream_failed' }]);
   });
 
-  it('sends a broken stream after the responses to earlier requests', async () => {
+  it('answers earlier pipelined requests completely before it closes the connection of a broken stream', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, 'one/slow-300+echo', '1.1', false) + toBytes(gateway, broken));
@@ -85,7 +85,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expectCut(text.slice(second));
   });
 
-  it("doesn't answer requests that are pipelined after a broken stream", async () => {
+  it("doesn't execute requests that are pipelined after a broken stream", async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(`${toBytes(gateway, broken)}GET /healthz HTTP/1.1\r\nhost: gateway.test\r\n\r\n`);

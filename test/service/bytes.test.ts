@@ -82,7 +82,7 @@ it('adds only stream_options.include_usage to a streamed chat request', () =>
     for (const [body, expected] of cases) expect(await sent(gateway, '/v1/chat/completions', body)).toBe(expected);
   }));
 
-it("returns the vendor's bytes unchanged, plain and streamed", () =>
+it("returns the vendor's response byte for byte, plain and streamed", () =>
   withGateway({ database: 'any' }, async (gateway) => {
     for (const [path, provider] of [
       ['/v1/chat/completions', 'one'],

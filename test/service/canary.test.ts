@@ -64,7 +64,7 @@ it('sends the configured share of conversations to the canary', async () => {
   expect(control).toEqual(control.map(() => ({ model: 'one/echo', skipped: null, control: 'wide' })));
 });
 
-it('tries the canary of the tier that auto picked', async () => {
+it('tries the canary of the tier that auto resolves to', async () => {
   const gateway = await lend();
   expect(await modelFor(gateway, [user('Prove it.')], { model: 'auto' })).toBe('two/new');
   await eventually(async () => {
@@ -92,7 +92,7 @@ it('falls back to the tier when its canary fails', async () => {
   });
 });
 
-test("doesn't send stored responses to a canary", async () => {
+test("doesn't try the canary if the vendor is to store the response", async () => {
   const gateway = await lend();
   const modelOf = async (members: object) =>
     (await gateway.call('/v1/responses', { model: 'standard', input: 'Hello', ...members })).headers.get('x-gateway-model');
@@ -131,7 +131,7 @@ test('compares the canary with the rest of the tier in the console', async () =>
   );
 });
 
-test("counts the ratings of memories that recall put into the canary's calls", async () => {
+test("counts the ratings of memories that were recalled in the canary's calls", async () => {
   const gateway = await lend();
   await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { enabled: true });
   const item = await saveItem(gateway, { text: 'Oolong tea is served in the morning' });

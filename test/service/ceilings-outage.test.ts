@@ -141,7 +141,7 @@ on_budget_store_down: ${onDown}
   const unavailable = '503 budget_unavailable 5';
 
   test(
-    'counts unmetered calls once the database is back',
+    'counts the calls admitted during a database outage once the database is back',
     async () => {
       const { large: key, tight } = keys;
       expect([await ask(allowing, key), await ask(refusing, key), await ask(allowing, tight), await ask(refusing, tight)]).toEqual(
@@ -168,7 +168,7 @@ on_budget_store_down: ${onDown}
     limitMs,
   );
 
-  test('answers in bounded time while the database hangs', async () => {
+  test('checks ceilings without a long delay even if the database hangs', async () => {
     const { small: key } = keys;
     expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['200', '200']);
     network.set({ silent: true });

@@ -118,7 +118,7 @@ on_budget_store_down: ${onDown}
       work,
     );
 
-  test('serves a tenth of the ceiling during a database outage', async () => {
+  test('admits up to a tenth of the calls ceiling during a database outage', async () => {
     await run('allow', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 40 } }),
@@ -152,7 +152,7 @@ on_budget_store_down: ${onDown}
       200,
     ],
     ['200 if the project allows unmetered calls but the deployment refuses them', 'refuse', {}, { on_budget_store_down: 'allow' }, 200],
-  ])('returns %s', async (_title, deployment, ofKey, ofProject, expected) => {
+  ])("returns %s while the ceilings can't be read", async (_title, deployment, ofKey, ofProject, expected) => {
     await run(deployment, async ({ admin, call, database, project }) => {
       await admin('PUT', `/provision/teams/${project}`, ofProject);
       const { key } = await jsonOf<{ key: string }>(

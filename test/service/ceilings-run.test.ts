@@ -97,7 +97,7 @@ onBothDatabases('ceilings through the service', (database) => {
     });
   });
 
-  test('reports near_cap while a running call reserves most of the budget', async () => {
+  test('reports near_cap while a running call reserves most of the monthly cap', async () => {
     const lent = await gateway().withProject('near-cap');
     const credit = async () => (await jsonOf<Status>(lent.call('/status/peek'))).credit;
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { monthly_cap: 0.01 });

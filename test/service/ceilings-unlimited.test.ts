@@ -87,7 +87,7 @@ interface Spending {
   readonly members?: object;
 }
 
-test('runs calls without max_tokens one at a time under a small cost ceiling', async () => {
+test('runs calls without max_tokens one after the other under a small cost ceiling', async () => {
   const { billed, recorded, passed } = await spend('one-at-a-time', { ceilings: { cost: 1 }, calls: 100 });
   expect([billed, recorded, passed]).toEqual([1.28, 1.28, 1]);
 });
@@ -121,7 +121,7 @@ test('reserves the higher price of fast mode', async () => {
   expect(recorded).toBeCloseTo(billed, 9);
 });
 
-test('exceeds a tpm ceiling only by what calls use beyond their estimates', async () => {
+test('exceeds a tpm ceiling only by as much as calls exceed their estimates', async () => {
   const slug = 'tokens-per-minute';
   const { call, admin } = await gateway().withProject(slug);
   const { key } = await jsonOf<{ key: string }>(
@@ -143,7 +143,7 @@ test('exceeds a tpm ceiling only by what calls use beyond their estimates', asyn
 test.each([
   ['models', { models: ['one/dear'] }],
   ['plugins', { plugins: [{ id: 'web' }] }],
-])('rejects %s for restricted keys', async (member, members) => {
+])('rejects %s for keys with ceilings, allow-lists or required tags', async (member, members) => {
   const { call, admin }: TestGateway = await gateway().withProject(`other-${member}`);
   const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
   expect((await call('/v1/chat/completions', body)).status).toBe(200);

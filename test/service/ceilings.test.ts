@@ -110,7 +110,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await call('/v1/chat/completions', chat())).status).toBe(429);
   });
 
-  test('serves cache hits under an exhausted ceiling', async () => {
+  test('serves cached responses even if a ceiling is exhausted', async () => {
     const { call, admin, project } = await limited(gateway(), 'hits', { calls: 1, cost: 1 });
     await admin('PUT', `/provision/teams/${project}`, { cache: { enabled: true } });
     const question = chat();
@@ -124,7 +124,7 @@ onBothDatabases('ceilings', (database) => {
     expect(ceilings.calls).toMatchObject({ used: 1, remaining: 0 });
   });
 
-  test('keeps the reservation of a stream until it ends', async () => {
+  test('holds the reservation of a streamed call until the stream ends', async () => {
     const { call, project, admin } = await limited(gateway(), 'streams', { calls: 4, cost: 1, tpm: 1_000_000 });
     for (const stream of [true, false]) await (await call('/v1/chat/completions', chat({ stream }))).text();
     const rows = await callsOf({ admin, project });
@@ -187,7 +187,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await used(third)).cost?.used).toBeGreaterThan(0);
   });
 
-  test('admits a call larger than the remainder if no other call is running', async () => {
+  test('admits a call that exceeds the rest of a tpm ceiling if no other call is running', async () => {
     const { call } = await limited(gateway(), 'alone', { tpm: 1_000 });
     const large = chat({ max_tokens: 100_000 });
     const first = call('/v1/chat/completions', { ...large, model: 'two/echo+held' });
@@ -217,7 +217,7 @@ onBothDatabases('ceilings', (database) => {
     expect(ceilings.calls).toMatchObject({ used: 1, reserved: 0, remaining: 0 });
   });
 
-  test('revokes a lease only if its process has stopped sending heartbeats', async () => {
+  test("revokes a process's share of a ceiling only if it has stopped sending heartbeats", async () => {
     const { call, admin, project } = await limited(gateway(), 'leases', { calls: 1 });
     const list = async () => (await jsonOf<{ data: { process: string; alive: boolean }[] }>(admin('GET', '/provision/leases'))).data;
     const lost = '01936b1e-0000-7000-8000-00000000dead';

@@ -54,7 +54,7 @@ const modelsAsked = (): string[] =>
 describe.each(dialects)('auto on %s', (dialect) => {
   const route = routeOf(dialect);
 
-  it.each(dialects)('uses the tier that the classifier picks on %s', async (asked) => {
+  it.each(dialects)('sends a call with model auto to the tier that the classifier picks on %s', async (asked) => {
     waitLong();
     await askOf(`${vendors[asked]}/${say(' Strong.')}`);
     const answer = await ask(project, route, 'auto', { headers: { 'x-gateway-task-id': 't-1' } });
@@ -71,7 +71,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     );
   });
 
-  it('classifies streamed requests too', async () => {
+  it('picks a tier for streamed requests too', async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const answer = await ask(project, route, dialect === 'chat' ? undefined : 'auto', { more: { stream: true } });
@@ -99,7 +99,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     else expect(modelsAsked()).toEqual([model, 'echo+standard']);
   });
 
-  it('never picks a tier without a permitted model', async () => {
+  it('never picks a tier from which the key may not use any model', async () => {
     await askOf(`one/${say('strong')}`);
     const { key } = (await (
       await project.admin('POST', `/provision/teams/${project.project}/keys`, {
@@ -111,7 +111,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     expect(answer.headers.get('x-gateway-model')).toBe('one/echo+standard');
   });
 
-  it('uses the picked tier even if the key may not use the default one', async () => {
+  it('uses the tier from the classifier even if the key may not use the default tier', async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'odd', models: ['trivial', 'strong'] });
@@ -121,7 +121,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
   });
 });
 
-it('skips the classifier if only one more call fits the ceiling', async () => {
+it('skips the classifier if the ceiling has room for only one more call', async () => {
   waitLong();
   await askOf(`one/${say('strong')}`);
   const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'narrow', ceilings: { calls: 3 } });

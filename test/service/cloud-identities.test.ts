@@ -114,7 +114,7 @@ function lastRequest(): RecordedRequest {
 }
 
 describe.each(models)('calls to %s', (model) => {
-  test.each([false, true])('sends a valid credential (stream: %s)', async (stream) => {
+  test.each([false, true])('sends a valid cloud credential to the vendor (stream: %s)', async (stream) => {
     const { status, text } = await call(model, stream);
     expect([status, text]).toEqual([200, expect.stringContaining('Oslo')]);
   });
@@ -182,7 +182,7 @@ test('checks cloud identities with check-config --online', async () => {
   vendor.check = (request) => (accepts(request) ? 200 : 401);
 });
 
-test('refreshes expiring credentials under load without failing a call', async () => {
+test('refreshes cloud credentials before they expire, under load and without failing a call', async () => {
   vendor.requests.splice(0);
   const failed: unknown[] = [];
   let isEnough = false;

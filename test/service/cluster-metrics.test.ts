@@ -34,7 +34,7 @@ const read = async (cluster: ReturnType<typeof createClusterMetrics>) => {
   ];
 };
 
-test('sums the counters of all processes, including dead ones', async () => {
+test('adds up the counters of all processes, including dead ones', async () => {
   const cluster = createClusterMetrics();
   const one = createProcess(cluster, { stored: 5, inFlight: 2, lag: 1 });
   const two = createProcess(cluster, { stored: 7, inFlight: 1, lag: 4 });
@@ -51,7 +51,7 @@ test('sums the counters of all processes, including dead ones', async () => {
   expect(await read(cluster)).toEqual([14, 0, 0, 0, 0]);
 });
 
-test('reads the metrics only once for concurrent requests', async () => {
+test('collects the metrics only once for requests that arrive at the same time', async () => {
   let reads = 0;
   const readMetrics = async (): Promise<string> => {
     reads += 1;

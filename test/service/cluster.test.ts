@@ -125,7 +125,7 @@ tiers:
     return { ends: answers.map((answer) => text(answer).catch(() => 'cut')) };
   };
 
-  it('serves calls from every process at one address', async () => {
+  it('lets every process of a cluster serve calls at the same address', async () => {
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
     expect(times(gateway.stdout(), 'Virtual key')).toBe(1);
     expect(gateway.logs().filter(({ msg }) => msg === 'listening')).toEqual([
@@ -141,7 +141,7 @@ tiers:
     expect(await listed()).toHaveLength(size);
   });
 
-  it('returns the metrics of all processes from any of them', async () => {
+  it('returns the metrics of all processes, whichever of them receives the request', async () => {
     const [row] = await eventually(async () => {
       const rows = await database.query<{ calls: number }>('select count(*)::integer as calls from calls');
       expect(rows[0]?.calls).toBe(gateway.logs().filter(({ msg }) => msg === 'call').length);
@@ -165,7 +165,7 @@ tiers:
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(401);
   });
 
-  it('shares an open breaker with every process', async () => {
+  it('shares open circuit breakers among all processes', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('fail-500'));
     gateway.child.kill('SIGHUP');
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });

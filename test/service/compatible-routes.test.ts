@@ -134,7 +134,7 @@ describe('/v1/messages/count_tokens', () => {
     expect(lent().vendor.requests().at(-1)?.headers['anthropic-beta']).toContain('context-1m-2025-08-07');
   });
 
-  it.each(['one/echo', 'dead', 'mixed'])('estimates the token count if no vendor of %s counts tokens', async (model) => {
+  it.each(['one/echo', 'dead', 'mixed'])('estimates the number of tokens if no vendor of %s can count them', async (model) => {
     const gateway = await lent().withProject(`estimated-${model.replace('/', '-')}`);
     const count = async (content: unknown): Promise<number> => {
       const answer = await gateway.call(path, { model, messages: [{ role: 'user', content }] });
@@ -152,7 +152,7 @@ describe('/v1/messages/count_tokens', () => {
     expect(await count([{ type: 'tool_result', tool_use_id: 't', content: [image] }])).toBeLessThan(3_000);
   });
 
-  it('counts tokens without taking a call slot', async () => {
+  it('counts tokens without counting towards the calls ceiling', async () => {
     const gateway = await lent().withProject('free');
     const issued = await gateway.admin('POST', '/provision/teams/free/keys', { name: 'k', models: ['three/echo'], ceilings: { calls: 1 } });
     const { key } = await jsonOf<{ key: string }>(issued);
@@ -183,7 +183,7 @@ describe('/v1/messages/count_tokens', () => {
     expect([blocked.status, gateway.vendor.requests().length]).toEqual([403, before]);
   });
 
-  it("returns the first vendor's 4xx if every vendor rejects a token count", async () => {
+  it("returns the first vendor's 4xx if every vendor refuses to count tokens", async () => {
     const { call } = lent();
     const refused = await call(path, { model: 'refusing', messages });
     expect([refused.status, await refused.json()]).toMatchObject([

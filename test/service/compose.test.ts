@@ -89,7 +89,7 @@ interface Call {
       }
     };
 
-    it('gives each role access to its own databases only', async () => {
+    it('gives each database role access only to its own databases', async () => {
       const { rows } = await database.query('select rolname, rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolcanlogin');
       const plain = { rolsuper: false, rolcreatedb: false, rolcreaterole: false };
       expect(rows).toEqual(
@@ -234,7 +234,7 @@ interface Call {
       expect(rows.filter(({ outcome }) => outcome !== 'unknown' && outcome !== 'ok')).toEqual([]);
     });
 
-    it('stops every process in order', async () => {
+    it('stops all processes cleanly on SIGTERM', async () => {
       expect(await Promise.all([...running.values()].map((started) => started.end('SIGTERM')))).toEqual([0, 0, 0]);
       const { rows } = await database.query('select count(*)::integer as n from limit_leases');
       expect(rows).toEqual([{ n: 0 }]);

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => vendor.close());
 
-it('decompresses the body and drops the content-encoding header', () =>
+it("decompresses a vendor's response and drops the content-encoding header", () =>
   withGateway(
     { database: 'any', yaml: () => `providers:\n  zipped: { base_url: ${vendor.url}/v1, api_key: key, dialect: chat }\n` },
     async (gateway) => {

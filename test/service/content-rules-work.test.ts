@@ -36,16 +36,19 @@ const statusOf = async (answer: Promise<Response>): Promise<number> => {
   return response.status;
 };
 
-describe('input rules', () => {
-  test.each(['chat', 'responses', 'embeddings'] as const)('returns 429 on %s before it evaluates content rules', async (name) => {
-    const gateway = await lend();
-    await setRules(gateway, emailRule);
-    const { path: routePath, first, body } = routeOf(name);
-    const answer = await gateway.call(routePath, { ...body, model: `${first}/echo`, user: 'ada@example.com' }, await keyWith(gateway, 0));
-    await expectRouteError(answer, routeOf(name), { status: 429, code: 'tenant_capped', message: /budget exceeded \(calls\)/ });
-  });
+describe('content rules for requests', () => {
+  test.each(['chat', 'responses', 'embeddings'] as const)(
+    "doesn't evaluate content rules on %s for a call that a ceiling rejects",
+    async (name) => {
+      const gateway = await lend();
+      await setRules(gateway, emailRule);
+      const { path: routePath, first, body } = routeOf(name);
+      const answer = await gateway.call(routePath, { ...body, model: `${first}/echo`, user: 'ada@example.com' }, await keyWith(gateway, 0));
+      await expectRouteError(answer, routeOf(name), { status: 429, code: 'tenant_capped', message: /budget exceeded \(calls\)/ });
+    },
+  );
 
-  test("doesn't count or record a blocked call", async () => {
+  test("doesn't count a call towards ceilings or record it if a content rule blocks it", async () => {
     const gateway = await lend();
     await setRules(gateway, emailRule);
     const key = await keyWith(gateway, 1);
@@ -68,7 +71,7 @@ describe('input rules', () => {
     expect(gateway.vendor.requests().length).toBe(before);
   });
 
-  test('returns 502 if the deadline passes before the rules are evaluated', async () => {
+  test('returns 502 if the deadline passes before content rules are evaluated', async () => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -78,7 +81,7 @@ describe('input rules', () => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  test.each([false, true])('skips content rules for callers who have left (streamed: %s)', async (stream) => {
+  test.each([false, true])("doesn't evaluate content rules for callers who have disconnected (streamed: %s)", async (stream) => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -103,7 +106,7 @@ describe('input rules', () => {
     expect(gateway.vendor.requests().length).toBe(before + 2);
   });
 
-  test("checks one project's texts without delaying another project", async () => {
+  test("evaluates one project's content rules without delaying another project", async () => {
     const [slow, other] = [await lend(), await lend()];
     await setRules(slow, slowRule);
     await setRules(other, emailRule);

@@ -155,7 +155,7 @@ describe('input', () => {
     ],
     ['the instructions', 'responses', { instructions: email, input: 'hi' }],
     ['a function output', 'responses', { input: [{ type: 'function_call_output', call_id: 'a', output: email }] }],
-  ])('returns 403 for a match in %s on %s', async (_place, name, body) => {
+  ])('blocks a request if a content rule matches %s on %s', async (_place, name, body) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
     const sent = typeof body === 'string' ? body : { model: `${route.first}/echo`, ...body };
@@ -166,7 +166,7 @@ describe('input', () => {
     });
   });
 
-  test('ignores matches in binary content and sealed thinking', async () => {
+  test("doesn't apply content rules to binary content and encrypted thinking", async () => {
     const gateway = await withRules(ruleOf('expression', 'input', 'block'), ruleOf('credential', 'input', 'block'));
     const [secret] = samples.credential;
     const content = [
@@ -178,7 +178,7 @@ describe('input', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('only logs a match if the rule observes', async () => {
+  test('lets a call through and logs the match if a content rule only observes', async () => {
     const gateway = await withRules(...classes.map((ruleClass) => ruleOf(ruleClass, 'input', 'observe')));
     const text = classes.map((ruleClass) => samples[ruleClass][0]).join(', ');
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/echo', ...bodies.chat(text) });
@@ -247,7 +247,7 @@ describe('output', () => {
   });
 
   test.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => [caller, vendor, stream] as const)))(
-    'blocks a match from a %s caller to a %s vendor (streamed: %s)',
+    'blocks a response that a content rule matches, from a %s caller to a %s vendor (streamed: %s)',
     async (caller, vendor, stream) => {
       const route = routeOf(caller);
       const gateway = await withRules(ruleOf('email', 'output', 'block'), ruleOf('phone', 'output', 'observe'));
@@ -277,7 +277,7 @@ describe('output', () => {
     }
   });
 
-  test("doesn't buffer a stream for an observing rule", async () => {
+  test("doesn't hold back a stream for a content rule that only observes", async () => {
     const gateway = await withRules(ruleOf('email', 'output', 'observe'));
     const answer = await gateway.call('/v1/chat/completions', {
       model: 'one/echo+stall-after-2',
@@ -290,7 +290,7 @@ describe('output', () => {
     await reader?.cancel();
   });
 
-  test('ends a broken stream with an error even under a blocking rule', async () => {
+  test('ends a broken stream with an error even if a blocking content rule has held it back', async () => {
     const gateway = await withRules(ruleOf('iban', 'output', 'block'));
     const answer = await gateway.call('/v1/messages', {
       model: 'three/echo+break-after-2',
@@ -303,7 +303,7 @@ describe('output', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted' }]);
   });
 
-  test('delivers every chunk of a long stream under a blocking rule', async () => {
+  test('delivers a long stream completely if a blocking content rule finds no match', async () => {
     const gateway = await withRules(ruleOf('iban', 'output', 'block'));
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/long-9000+crlf', ...bodies.chat('hi'), stream: true });
     const text = await answer.text();
@@ -312,7 +312,7 @@ describe('output', () => {
   });
 });
 
-test('reports every mistake in invalid rules and changes nothing', async () => {
+test('reports every mistake in content rules and changes nothing', async () => {
   const gateway = await withRules(ruleOf('email', 'input', 'block'));
   const address = `/provision/teams/${gateway.project}/rules`;
   const answer = await gateway.admin('PUT', address, {

@@ -150,7 +150,7 @@ describe('conversations with Temporal', () => {
     await Promise.all(ways.map((way, index) => talk(way, `talk-${index}`)));
   });
 
-  it('closes a conversation again after it has continued', async () => {
+  it('closes a conversation a second time after it was continued', async () => {
     const gateway = await shared().withProject('goes-on');
     const first = await say(gateway, chat, 'Good morning.');
     const id = await conversationOf(gateway, first);
@@ -196,7 +196,7 @@ describe('conversations with Temporal', () => {
       expect(history.toLowerCase()).not.toContain(planted.toLowerCase());
   });
 
-  it('survives a Temporal crash between two turns', async () => {
+  it('continues a conversation after Temporal has crashed between two turns', async () => {
     const gateway = await shared().withProject('killed');
     const first = await say(gateway, chat, 'Are you still there?');
     const isBack = await killTemporal(gateway);
@@ -253,7 +253,7 @@ async function killTemporal({ dataDir }: TestGateway): Promise<() => Promise<voi
   return () => eventually(async () => expect((await readServerRecord(dataDir)).pid).not.toBe(pid));
 }
 
-it('processes conversations that were stored without Temporal', async () => {
+it('closes conversations that were stored while Temporal was off', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-off-'));
   try {
     const id = await withGateway({ dataDir, yaml }, async (gateway) => {
@@ -308,7 +308,7 @@ onBothDatabases('a conversation', (database) => {
     }
   });
 
-  it('keeps identical conversations of different projects apart', async () => {
+  it("doesn't mix up identical conversations of different projects", async () => {
     const [ours, theirs] = [await shared().withProject('ours'), await shared().withProject('theirs')];
     const first = await say(ours, chat, 'Whose is this?');
     const id = await conversationOf(ours, first);

@@ -50,7 +50,7 @@ const preflight = ({ url }: TestGateway, path: string, origin: string): Promise<
 
 const corsHeadersOf = ({ headers }: Response): string[] => [...headers.keys()].filter((name) => name.startsWith('access-control-'));
 
-describe('a page of an allowed origin', () => {
+describe('a web page of an allowed origin', () => {
   it.each(['/v1/chat/completions', '/v1/models', '/v1/memory/items/x', '/status/peek', '/usage/me'])(
     'sends a preflight response for %s without a key',
     async (path) => {
@@ -98,7 +98,7 @@ describe('a page of an allowed origin', () => {
   );
 });
 
-describe('a page of a different origin', () => {
+describe('a web page of any other origin', () => {
   it.each([
     'https://app.example.com.evil.example',
     'https://app.example.co',

@@ -51,7 +51,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
   const modelOf = (model: string): string => `${vendors[vendor]}/${model}`;
   const messages = () => anthropicOf(lent()).messages;
 
-  it('responds to system prompts, plain and streamed', async () => {
+  it('follows the system prompt on messages, plain and streamed', async () => {
     const body = { model: modelOf('echo'), max_tokens: 100, system, messages: question };
     const plain = await messages().create(body);
     expect(plain).toMatchObject({
@@ -140,7 +140,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     expect(lastRequest(lent()).json['messages']).toEqual([{ role: 'user', content: [...seen, { type: 'text', text: 'Inspect' }] }]);
   });
 
-  it("throws the SDK's error class with the vendor's message", async () => {
+  it("makes the anthropic SDK throw its own error class with the vendor's message", async () => {
     const { UnprocessableEntityError } = (await import('@anthropic-ai/sdk')).default;
     const failure = await messages()
       .create({ model: modelOf('refuse-422'), max_tokens: 100, messages: question })
@@ -154,7 +154,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
 describe.each([false, true])('a tool loop with thinking (stream: %s)', (stream) => {
   const result = '12 degrees, rain';
 
-  it('passes the thinking signature through a chat caller', async () => {
+  it("returns Claude's thinking signature if a chat caller sends it back", async () => {
     const { completions } = openaiOf(lent()).chat;
     const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
       const body = { model: 'signing/claude', messages, tools: chatTools, reasoning_effort: 'low', max_completion_tokens: 4_000 } as const;
@@ -190,7 +190,7 @@ describe.each([false, true])('a tool loop with thinking (stream: %s)', (stream) 
     ]);
   });
 
-  it.each(['details', 'text'])('returns thinking to a chat vendor that accepts it as %s', async (form) => {
+  it.each(['details', 'text'])('sends thinking back to a chat vendor that accepts it as %s', async (form) => {
     const { messages: api } = anthropicOf(lent());
     const ask = async (messages: Anthropic.MessageParam[]) => {
       const thinks = { type: 'enabled' as const, budget_tokens: 1_024 };
@@ -220,7 +220,7 @@ describe.each([false, true])('a tool loop with thinking (stream: %s)', (stream) 
     });
   });
 
-  it("forwards the vendor's refusal if the thinking is missing", async () => {
+  it("forwards the vendor's error if the caller leaves out the thinking", async () => {
     const { completions } = openaiOf(lent()).chat;
     const called = {
       role: 'assistant' as const,

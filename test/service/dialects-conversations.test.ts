@@ -46,7 +46,7 @@ async function latestTurn({ database, project }: TestGateway, but: readonly Turn
 const lent = shareGateway({ database: 'any', yaml: providersYaml });
 
 describe('a conversation', () => {
-  it.each(dialects)('joins the turns of a %s caller across vendors of both dialects', async (caller) => {
+  it.each(dialects)('records turns with vendors of both dialects as one conversation of a %s caller', async (caller) => {
     const gateway = await lent().withProject(`in-turn-${caller}`);
     const turns: Turn[] = [];
     const history: { role: 'user' | 'assistant'; content: string }[] = [];
@@ -74,7 +74,7 @@ describe('a conversation', () => {
   it.each([
     ['tools-parallel', false],
     ['tools-interleaved', true],
-  ] as const)('joins tool calls and responses of different vendors (%s, stream: %s)', async (model, stream) => {
+  ] as const)('records tool calls with different vendors as one conversation (%s, stream: %s)', async (model, stream) => {
     const gateway = await lent().withProject(model);
     const turns: Turn[] = [];
     for (const vendor of dialects) turns.push(...(await callTools(gateway, vendor, { model, stream }, turns)));
@@ -87,7 +87,7 @@ describe('a conversation', () => {
     for (const { name } of toolInputs('')) expect(JSON.stringify(episode.messages[1])).toContain(name);
   });
 
-  it('joins JSON responses that a messages vendor returns as tool calls', async () => {
+  it('recognizes a JSON response that a messages vendor has returned as a tool call', async () => {
     for (const stream of [false, true]) {
       const gateway = await lent().withProject(`json-${stream}`);
       const { completions } = openaiOf(gateway).chat;

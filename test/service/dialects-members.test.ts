@@ -60,7 +60,7 @@ tiers:
 const user = { role: 'user', content: 'hi' };
 const changesOf = ({ headers }: Response) => [headers.get('x-gateway-dropped'), headers.get('x-gateway-adjusted')];
 
-describe("threads of Anthropic's tool runner", () => {
+describe("message threads of Anthropic's tool runner", () => {
   const turnsOf = (place: string) => [{ role: 'user' as const, content: `The weather in ${place}, with get_weather` }];
   const tools = [betaTool({ name: 'get_weather', description: 'Weather', inputSchema: citySchema, run: () => 'snow' })];
 
@@ -97,7 +97,7 @@ describe("threads of Anthropic's tool runner", () => {
     ]);
   });
 
-  it("returns 400 if a chat vendor can't continue a thread", async () => {
+  it("returns 400 if a thread has to continue on a chat vendor that can't do so", async () => {
     const thread = { type: 'continue', previous_message_id: 'msg_1' };
     const answer = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 9, messages: [user], thread });
     expect([answer.status, await jsonOf(answer)]).toEqual([

@@ -31,7 +31,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
   const modelOf = (model: string): string => `${vendors[vendor]}/${model}`;
   const completions = () => openaiOf(lent()).chat.completions;
 
-  it('responds to system prompts, plain and streamed', async () => {
+  it('follows the system prompt on chat, plain and streamed', async () => {
     const plain = await completions().create({ model: modelOf('echo'), messages: question });
     expect(plain).toMatchObject({
       object: 'chat.completion',
@@ -141,7 +141,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     expect(json['messages']).toEqual([{ role: 'user', content: [{ type: 'text', text: 'Inspect' }, ...seen] }]);
   });
 
-  it("throws the SDK's error class with the vendor's message", async () => {
+  it("makes the openai SDK throw its own error class with the vendor's message", async () => {
     const { APIError } = (await import('openai')).default;
     const failure = await completions()
       .create({ model: modelOf('refuse-422'), messages: question })

@@ -56,7 +56,7 @@ describe('a chat request to a messages vendor', () => {
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
   });
 
-  it('requests JSON and thinking in a form that the model supports', async () => {
+  it('asks for JSON and thinking in the form that the model supports', async () => {
     const format = { type: 'json_schema', json_schema: { name: 'n', schema: { type: 'object', properties: { n: { type: 'string' } } } } };
     const askFor = async (model: string, options: object): Promise<Record<string, unknown>> => {
       await send('chat', JSON.stringify({ model, max_tokens: 9_000, messages: [{ role: 'user', content: 'hi' }], ...options }));
@@ -193,7 +193,7 @@ describe('a messages request to a chat vendor', () => {
     });
   });
 
-  it('requests usage for a stream', async () => {
+  it('asks the vendor for usage in a stream', async () => {
     const response = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 5, stream: true, messages: [JSON.parse(user)] });
     expect(await response.text()).toContain('message_stop');
     expect(lastRequest(lent()).json).toMatchObject({ stream: true, stream_options: { include_usage: true } });

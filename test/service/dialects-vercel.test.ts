@@ -60,7 +60,7 @@ const routes: readonly (readonly [title: string, modelOf: (model: string) => Lan
 ];
 
 describe.each(routes)('%s', (title, modelOf) => {
-  it('responds to system prompts, plain and streamed', async () => {
+  it('follows the system prompt through the AI SDK, plain and streamed', async () => {
     const plain = await generateText({ model: modelOf('cached-30'), ...asked });
     expect([plain.text, plain.finishReason]).toEqual([answer, 'stop']);
     const streamed = streamText({ model: modelOf('cached-30'), ...asked });
@@ -125,7 +125,7 @@ describe.each(routes)('%s', (title, modelOf) => {
     expect([sent.includes(pixel), sent.includes(webImage)]).toEqual([true, true]);
   });
 
-  it("throws the library's error class with the vendor's message", async () => {
+  it("makes the AI SDK throw its own error class with the vendor's message", async () => {
     const failure = await generateText({ model: modelOf('refuse-422'), ...asked }).catch((error: unknown) => error);
     expect(APICallError.isInstance(failure)).toBe(true);
     expect(failure).toMatchObject({ statusCode: 422, message: "The request is not one that 'refuse-422' can answer." });

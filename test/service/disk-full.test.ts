@@ -112,7 +112,7 @@ const disks: readonly (readonly [string, Disk & { unmount?(): Promise<void> }])[
   ['a simulated disk', standIn()],
 ];
 
-describePostgres('a full journal disk', () => {
+describePostgres('a full disk for the journal', () => {
   it.each(disks)('returns 503 without calling a vendor while %s is full', async (_name, disk) => {
     try {
       await expectHonest(disk);
@@ -122,8 +122,8 @@ describePostgres('a full journal disk', () => {
   });
 });
 
-describePostgres('a stalled journal disk', () => {
-  it('continues open streams while the disk is full', async () => {
+describePostgres('a disk for the journal whose writes hang', () => {
+  it("continues open streams while the journal's disk is full", async () => {
     let resume = (): void => undefined;
     let stalled: Promise<void> | null = null;
     const journalFiles: JournalFileSystem = {

@@ -148,7 +148,7 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
   await eventually(async () => expect(`${await dumpAll()}${await readFolder(journal)}`).not.toMatch(/mark\d+x|Ada Erasable/));
 }
 
-test('erases everything that was written before the erasure', async () => {
+test('erases everything about a subject that was written before the erasure', async () => {
   await withGateway({ cache: true }, async ({ url, key, dataDir, database }) => {
     const send: Send = (method, path, body, headers) => request(url, key, { method, path, body, headers });
     await eraseUnderLoad({ services: [send], journal: join(dataDir, 'journal'), dump: () => dumpDatabase(database) });
@@ -162,7 +162,7 @@ describePostgres('two processes on one PostgreSQL', () => {
     for (const giveBack of returns) await giveBack();
   });
 
-  test('erases everything even if a process is killed during the erasure', async () => {
+  test('erases everything about a subject even if a process is killed during the erasure', async () => {
     const lent = await createTestDatabase();
     const vendor = await createScriptedVendor({ port: 0, paceMs: 0 });
     const database = openTestDatabase(lent.url, 2);

@@ -159,7 +159,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'nobody ever')).deleted).toEqual(nothing);
   });
 
-  test('keeps data that arrives after the erasure', async () => {
+  test('keeps data about the subject that arrives after the erasure', async () => {
     const [gateway, other] = [await shared().withProject('erase-then'), await shared().withProject('erase-other')];
     for (const each of [gateway, other]) {
       await saveItem(each, { text: 'the number is seven', subject: 'u' });
@@ -211,7 +211,7 @@ onBothDatabases('erasing a subject', (database) => {
   });
 });
 
-describe('a URL without a valid subject', () => {
+describe('an erasure request without a valid subject', () => {
   const shared = shareGateway({ database: 'any' });
 
   test.each([
@@ -228,14 +228,14 @@ describe('a URL without a valid subject', () => {
     ['a subject in the query instead of the path', '?subject=a'],
     ['no subject in the query', '?subject='],
     ['more than the subject in the query', '?subject=.&subject=a'],
-  ])('returns 400 for a bad subject: %s', async (_title, encoded) => {
+  ])('returns 400 for an erasure with an invalid subject: %s', async (_title, encoded) => {
     const gateway = shared();
     await saveItem(gateway, { text: 'stays', subject: 'a' });
     await expectCode(send(gateway, 'DELETE', `/subjects/${encoded}`), 400, 'bad_request');
     expect((await search(gateway, { query: 'stays', subject: 'a' })).memories.length).toBeGreaterThan(0);
   });
 
-  test('returns 401 without a key, even for a malformed URL', async () => {
+  test('returns 401 for an erasure without a key, even if the URL is malformed', async () => {
     for (const encoded of ['a', '', '%ff']) {
       const response = await fetch(`${shared().url}/v1/memory/subjects/${encoded}`, { method: 'DELETE' });
       expect(response.status).toBe(401);
@@ -246,7 +246,7 @@ describe('a URL without a valid subject', () => {
     for (const subject of ['x'.repeat(256), '😀'.repeat(256), 'a b', '%', '..%2f', '?#&=+']) await erase(shared(), subject);
   });
 
-  test('accepts the subjects `.` and `..` in the query', async () => {
+  test('accepts the subjects `.` and `..` in the query of an erasure', async () => {
     const gateway = shared();
     for (const subject of ['.', '..']) {
       await saveItem(gateway, { text: 'is erased', subject });

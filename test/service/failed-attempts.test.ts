@@ -141,16 +141,16 @@ onBothDatabases('the reason for a failed attempt', (database) => {
       { reason: 'connect', type: null, message: expect.stringMatching(/^the (?:host name does not exist|DNS server did not respond)$/) },
     ],
     ['insecure/any', { reason: 'connect', type: null, message: 'the TLS handshake failed' }],
-  ])("keeps the vendor's message of a failed attempt: %s", async (model, error) => {
+  ])("stores the vendor's message of a failed attempt: %s", async (model, error) => {
     expect(await errorOf(model)).toMatchObject(error);
   });
 
-  test('keeps the message of a broken stream', async () => {
+  test('stores why a stream broke off', async () => {
     const { call } = await fail('faulty/breaks', { stream: true });
     expect(call).toMatchObject({ outcome: 'interrupted', attempts: [{ status: 200, error: { reason: 'broken' } }] });
   });
 
-  test('keeps prompts, keys and personal data out of the message', async () => {
+  test("removes prompts, keys and personal data from the vendor's message", async () => {
     expect(await errorOf('faulty/quotes')).toEqual({
       reason: 'status',
       type: 'invalid_request_error',
@@ -161,7 +161,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
     expect(message).toBe('ask [email], [phone], with key [credential] of [account]');
   });
 
-  test("doesn't store a message for an attempt that succeeds", async () => {
+  test('stores no error message for an attempt that succeeds', async () => {
     const { gateway } = await fail('faulty/account');
     const tiers = { mixed: ['faulty/account', 'two/echo'] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });
@@ -175,7 +175,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
     ]);
   });
 
-  test("logs the provider without the vendor's message", async () => {
+  test("logs a failed attempt without the vendor's message", async () => {
     const { gateway, call } = await fail('faulty/quotes');
     const line = gateway.logs.map((text) => JSON.parse(text)).find((fields) => fields.msg === 'attempt failed' && fields.call === call.id);
     expect(line).toMatchObject({
@@ -207,7 +207,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
     expect(page).not.toContain(call.id);
   });
 
-  test('deletes the message when its subject is erased', async () => {
+  test("deletes a vendor's error message when its subject is erased", async () => {
     const { gateway, call } = await fail('faulty/account', {}, { 'x-gateway-memory-subject': 'zora' });
     expect(await findTablesHolding(gateway.database, 'must be verified')).toContain('attempt_errors');
     const receipt = await fetch(`${gateway.url}/v1/memory/subjects/zora`, {
@@ -219,7 +219,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
     expect(erased).toMatchObject({ id: call.id, attempts: [{ error: { reason: 'status', type: 'permission_error', message: null } }] });
   });
 
-  describe('cleanup', () => {
+  describe("cleanup of vendors' error messages", () => {
     const cleanUp = async ({ database: queries }: TestGateway, now: number): Promise<void> => {
       const { logger } = createTestLog();
       const steps = createCleanupSteps({
@@ -232,7 +232,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
       while ((await step?.run(AbortSignal.timeout(60_000))) ?? 0);
     };
 
-    test('deletes a message along with the conversations of its project', async () => {
+    test("deletes a vendor's error message along with the conversations of its project", async () => {
       const { gateway } = await fail('dead/any');
       const { gateway: other } = await fail('dead/any');
       await gateway.database.query(
@@ -245,7 +245,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
       expect([await failedCallsOf(gateway), (await failedCallsOf(other)).length]).toEqual([[], 1]);
     });
 
-    test('deletes a message after its retention period and keeps the call', async () => {
+    test("deletes a vendor's error message after its retention period and keeps the call", async () => {
       const { gateway, call } = await fail('dead/any');
       await cleanUp(gateway, Date.now() + 29 * dayMs);
       expect(await failedCallsOf(gateway)).toHaveLength(1);

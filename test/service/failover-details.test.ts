@@ -56,8 +56,8 @@ const lend = async (): Promise<TestGateway> => {
 /** Two choices in one response, which the messages dialect cannot express. */
 const twice = (model: string) => ({ model, n: 2, messages: [{ role: 'user', content: 'hi' }] });
 
-describe("a call that one dialect can't express", () => {
-  it("returns the first vendor's message if the gateway rejected an earlier model", async () => {
+describe("a call that can't be translated to the other dialect", () => {
+  it("returns a vendor's message even if the call couldn't be translated for an earlier model", async () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-first'));
     expect([answer.status, await answer.json()]).toEqual([
@@ -79,7 +79,7 @@ describe("a call that one dialect can't express", () => {
     });
   });
 
-  it("returns 400 with the gateway's message if no vendor was called", async () => {
+  it("returns 400 with the gateway's own message if no vendor could be called", async () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-alone'));
     expect(answer.status).toBe(400);
@@ -89,7 +89,7 @@ describe("a call that one dialect can't express", () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('returns 502 if the only model that supports the call fails', async () => {
+  it('returns 502 if the call can be translated for only one model, and this model fails', async () => {
     const gateway = await lend();
     expect((await gateway.call(paths.chat, twice('ours-then-answer'))).headers.get('x-gateway-model')).toBe('one/echo');
     const failed = await gateway.call(paths.chat, twice('ours-then-failure'));
@@ -100,7 +100,7 @@ describe("a call that one dialect can't express", () => {
   });
 });
 
-describe('a plan without a model that can serve the request', () => {
+describe('a request that no model in the chain can serve', () => {
   const ask = async (model: string) => {
     const gateway = await lend();
     const body = { model, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] };
@@ -121,7 +121,7 @@ describe('a plan without a model that can serve the request', () => {
     ['missing-then-failed', 502],
     ['missing-then-forbidden', 502],
     ['missing-then-quota', 502],
-  ])('fails the call unless every model refuses it: %s (%d)', async (model, status) => {
+  ])("doesn't count a call as refused unless every model refuses it: %s (%d)", async (model, status) => {
     const { answer } = await ask(model);
     expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_failed' } }]);
   });
@@ -134,7 +134,7 @@ describe('a stream that fails before its first content', () => {
     ['opened-broken', paths.chat],
     ['opened-broken', paths.messages],
     ['opened-chat', '/v1/responses'],
-  ])("continues with the next model's stream (%s, %s)", async (model, path) => {
+  ])('streams from the next model if the first one fails before any content (%s, %s)', async (model, path) => {
     const gateway = await lend();
     const response = await gateway.call(path, {
       model,
@@ -148,7 +148,7 @@ describe('a stream that fails before its first content', () => {
     expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'failed' }, { outcome: 'failed' }, { outcome: 'ok' }]);
   });
 
-  it('forwards the broken stream if no other model is left', async () => {
+  it('forwards the broken stream if there is no other model to try', async () => {
     const gateway = await lend();
     const body = { model: 'one/error-after-0', stream: true, messages: [{ role: 'user', content: 'hi' }] };
     const response = await gateway.call(paths.chat, body);
@@ -168,7 +168,7 @@ describe('a prompt that is too long for the model', () => {
   ] as const;
   const prompt = (terms: number) => ({ messages: [{ role: 'user', content: 'lorem ipsum '.repeat(terms / 2) }] });
 
-  it.each(routes)('switches to a larger model ($caller on $own)', async ({ own, tier, path, more }) => {
+  it.each(routes)('switches to a model with a larger window ($caller on $own)', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       // The vendor counts 2,250 tokens, the gateway at least 1,500.
@@ -201,7 +201,7 @@ describe('a prompt that is too long for the model', () => {
   });
 
   it.each(routes)(
-    'returns the 400 that libraries expect if no model is larger ($caller on $own)',
+    'returns the error that SDKs know if no model has a larger window ($caller on $own)',
     async ({ caller, own, tier, path, more }) => {
       const gateway = await lend();
       for (const stream of [false, true]) {
@@ -278,7 +278,7 @@ describe('idempotency keys of callers', () => {
   const keysSent = ({ vendor }: TestGateway) =>
     vendor.requests().map(({ headers, body }) => [JSON.parse(body.toString('utf8')).model, headers['idempotency-key'] ?? null]);
 
-  it('sends the idempotency key to the first model of each provider', async () => {
+  it("sends the caller's idempotency key to only one model of each provider", async () => {
     const gateway = await lend();
     const body = { model: 'keyed', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-1' })).status).toBe(200);

@@ -111,7 +111,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     'after-404',
     'after-refusal',
     'after-redirect',
-  ])('serves the call from the second model %s', (tier) =>
+  ])('fails over to the second model %s', (tier) =>
     withProject(async (gateway) => {
       for (const stream of [false, true]) {
         const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, stream));
@@ -226,7 +226,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       ]);
     }));
 
-  it('returns 502 client deadline exceeded when the deadline passes', () =>
+  it("returns 502 `client deadline exceeded` when the caller's deadline passes", () =>
     withProject(async (gateway) => {
       const answers = await Promise.all(
         [false, true].map((stream) => gateway.call(path, bodyOf(`${dialect}-silent`, stream), { 'x-gateway-timeout-ms': '3000' })),

@@ -30,7 +30,7 @@ async function expectAlive({ call }: TestGateway): Promise<void> {
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('still there?')]);
 }
 
-describe('requests generated from the interface description', () => {
+describe('requests generated from the OpenAPI description', () => {
   const document = asObject(resolveRefs(describeApi(), describeApi()));
   const operations = Object.entries(asObject(document.paths)).flatMap(([path, methods]) =>
     Object.entries(asObject(methods)).map(([method, operation]) => ({
@@ -41,12 +41,12 @@ describe('requests generated from the interface description', () => {
     })),
   );
 
-  it('serves a public description that matches the code', async () => {
+  it('serves an OpenAPI description that matches the code', async () => {
     const answer = await fetch(`${lent().url}/openapi.json`);
     expect([answer.status, await answer.json()]).toEqual([200, describeApi()]);
   });
 
-  it.each(operations)('documents every response of $title', async ({ path, method, operation }) => {
+  it.each(operations)('documents every response of $title in the OpenAPI description', async ({ path, method, operation }) => {
     const gateway = lent();
     if (path.startsWith('/provision')) await gateway.withProject('fuzz');
     const check = answerCheck(operation);

@@ -57,7 +57,7 @@ it('answers pipelined requests in order', async () => {
   expect([...marks].map(([, status, text]) => status ?? text)).toEqual(['200', 'first', '200', '200', 'second', '404', '200', 'third']);
 });
 
-it("doesn't mix interim responses into the body of a refused stream", async () => {
+it("doesn't mix interim responses into the body of an error", async () => {
   const gateway = await lend();
   const slow = toBytes(gateway, paths.chat, { model: `${vendors.chat}/slow-300+echo` });
   const refused = toBytes(gateway, paths.chat, { model: 'no/such', stream: true });
@@ -74,7 +74,7 @@ describe.each(dialects)('half-closed connections on %s', (dialect) => {
     ['echo', '1.1'],
     ['slow-300+echo', '1.1'],
     ['slow-300+echo', '1.0'],
-  ])('answers %s over HTTP/%s completely and closes the connection', async (name, version) => {
+  ])('answers %s completely over HTTP/%s after a half-close, and closes the connection', async (name, version) => {
     const gateway = await lend();
     const plain = await readAll(send(gateway, paths[dialect], { model: model(name) }, version));
     expect(plain).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -85,7 +85,7 @@ describe.each(dialects)('half-closed connections on %s', (dialect) => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok' }, { outcome: 'ok' }]);
   });
 
-  it('completes a stream with a long pause', async () => {
+  it('completes a stream with a long pause after a half-close', async () => {
     const gateway = await lend();
     const streamed = await readAll(send(gateway, paths[dialect], { model: model('pace-250+long-6'), stream: true }));
     expect(streamed).toMatch(dialect === 'chat' ? /data: \[DONE\]/ : /event: message_stop/);
@@ -96,7 +96,7 @@ describe.each(dialects)('half-closed connections on %s', (dialect) => {
   it.each([
     ['before the first piece', 'hang'],
     ['between two pieces', 'long-20+stall-after-3'],
-  ])('notices that a caller disconnects %s after a half-close', async (_when, name) => {
+  ])('notices if a caller that has half-closed the connection disconnects %s', async (_when, name) => {
     const gateway = await lend();
     const before = timesAsked(gateway);
     const socket = send(gateway, paths[dialect], { model: model(name), stream: true });
@@ -108,7 +108,7 @@ describe.each(dialects)('half-closed connections on %s', (dialect) => {
   });
 });
 
-it('returns 400 for a request that a half-close cuts short', async () => {
+it('returns 400 if a caller half-closes the connection in the middle of a request', async () => {
   const { url } = await lend();
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
   socket.end('POST /v1/messages HTTP/1.1\r\nhost: gateway.test\r\ncontent-length: 10\r\n\r\n{"a"');

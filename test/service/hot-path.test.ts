@@ -122,7 +122,7 @@ const isUpkeep = ({ stack }: Statement): boolean =>
   );
 
 onBothDatabases('a steady stream of calls', (database) => {
-  it("doesn't query the database for a call", async () => {
+  it("doesn't query the database while it serves a call", async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
       let made = 0;
@@ -211,7 +211,7 @@ describe('JSON parsing', () => {
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
     ['/v1/messages', 'messages', '{"id":"msg_'],
-  ] as const)("parses only the vendor's response on %s", async (path, name, answerStart) => {
+  ] as const)("parses only one JSON document per call on %s, the vendor's response", async (path, name, answerStart) => {
     const gateway = await shared().withProject(`plain-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: false });
     await stored(gateway, concurrency);
@@ -231,7 +231,7 @@ describe('JSON parsing', () => {
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
     ['/v1/messages', 'messages', '{"type":"'],
-  ] as const)('parses only the first of many similar events on %s', async (path, name, eventStart) => {
+  ] as const)('parses only the first of many similar stream events on %s', async (path, name, eventStart) => {
     const gateway = await shared().withProject(`streamed-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: true });
     await stored(gateway, concurrency);

@@ -20,7 +20,7 @@ const routes = [
 ] as const;
 
 describe.each(routes)('$path', ({ path, body }) => {
-  it('uses the second model when the first fails', async () => {
+  it('uses the second model of the tier when the first one fails', async () => {
     const gateway = await lent().withProject(`project${path.replaceAll('/', '-')}`);
     const answer = await gateway.call(path, { ...body, model: 'flaky' });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'two/echo']);
@@ -31,7 +31,7 @@ describe.each(routes)('$path', ({ path, body }) => {
   });
 });
 
-it("uses the next model when a vendor doesn't have the route", async () => {
+it("uses the next model when a vendor doesn't support the route", async () => {
   const gateway = await lent().withProject('path');
   const answer = await gateway.call('/v1/embeddings', { model: 'embed', input: 'hi' });
   expect(answer.headers.get('x-gateway-model')).toBe('two/embed');
@@ -68,7 +68,7 @@ it('charges a rerank call by its documents if the vendor reports no searches', a
   }
 });
 
-it('ends a broken responses stream without a closing event', async () => {
+it("doesn't add a closing event to a broken responses stream", async () => {
   const gateway = await lent().withProject('broken');
   const answer = await gateway.call('/v1/responses', { model: 'one/break-after-3+long-20', input: 'hi', stream: true });
   const text = await answer.text();

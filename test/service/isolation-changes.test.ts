@@ -368,12 +368,12 @@ const pages = registeredRoutes
   .filter(({ method, access, path }) => method === 'get' && (access === 'member' || access === 'owner') && !/:|live/.test(path))
   .map(({ path }) => path);
 
-describe('inputs of the isolation test', () => {
+describe('inputs for testing that projects are isolated', () => {
   test.each([
     ['route', changingOperations, requests],
     ['form', changingForms, forms],
     ['command', changingCommands, lines],
-  ] as const)('tests every %s that changes data', (_kind, known, inputs) => {
+  ] as const)('covers every %s that changes data', (_kind, known, inputs) => {
     expect(Object.keys(inputs).toSorted()).toEqual([...new Set<string>(known)].toSorted());
   });
 });
@@ -590,7 +590,7 @@ describe('a change in one project', () => {
   const lent = shareGateway({ database: 'any' });
   let nextToFull: Run | null = null;
 
-  test('leaves the rows of other projects byte-identical', async () => {
+  test("doesn't change a single byte in the rows of other projects", async () => {
     nextToFull = await runAll(lent(), true);
     expect(nextToFull.refused).toEqual({});
     expect(nextToFull.changed).toEqual({});

@@ -149,8 +149,8 @@ async function leavesBeta(work: () => Promise<void>): Promise<void> {
   expect(await rowsOfBeta()).toEqual(before);
 }
 
-describe('the console', () => {
-  test('shows a member the stored data of the project', async () => {
+describe('isolation of projects in the console', () => {
+  test('shows members the data of their own project in the console', async () => {
     expect(ofProject.length).toBeGreaterThan(40);
     const pages = ofProject.filter(({ method, access, path }) => method === 'get' && access === 'member' && !path.includes('live'));
     const texts = await Promise.all(pages.map(({ path }) => read(beta.member.get(fill(`/console/p/:project${path}`)))));
@@ -180,7 +180,7 @@ describe('the console', () => {
       }
     }));
 
-  test('shows nothing of the project to the owner of another one', () =>
+  test('shows nothing of a project to the owner of another one', () =>
     leavesBeta(async () => {
       // The pages come first, because the audit log contains the ids that a form refers to.
       const inOrder = ofProject.toSorted((left, right) => left.method.localeCompare(right.method));
@@ -213,7 +213,7 @@ describe('the console', () => {
       }
     }));
 
-  test('shows nothing of the project on public pages', () =>
+  test('shows nothing of a project on public pages', () =>
     leavesBeta(async () => {
       for (const [title, { method, path }] of titled(routes.filter(({ access }) => access === 'anyone'))) {
         const { status, text } = await send(owner, method, fill(path));
@@ -225,11 +225,11 @@ describe('the console', () => {
 describe('the table of roles', () => {
   const text = readFileSync(new URL('../../docs/architecture/people.md', import.meta.url), 'utf8');
 
-  test('lists every page and action (node scripts/write-console-roles.js)', () => {
+  test('lists every console page and action (run node scripts/write-console-roles.js)', () => {
     expect(text).toBe(replaceRoles(text, routes));
   });
 
-  test('names the roles that can open each page', async () => {
+  test('names the roles that can open each page of the console', async () => {
     const gateway = beta.gateway;
     const people = {
       visitor: null,
@@ -260,7 +260,7 @@ describe('the table of roles', () => {
   });
 });
 
-describe('the API', () => {
+describe('isolation of projects in the API', () => {
   const operations = Object.entries(asObject(describeApi().paths)).flatMap(([path, methods]) =>
     Object.keys(asObject(methods)).map((method) => [method.toUpperCase(), path] as const),
   );

@@ -52,7 +52,7 @@ function reply(response: ServerResponse, content: string): void {
   );
 }
 
-test('recovers from a kill -9 during each step that calls the model', async () => {
+test('recovers from a kill -9 during each learning step that calls the model', async () => {
   const vendor = await createVendor();
   const home = await processes.home('migrated');
   await copyTestBundle(join(home, 'data'));

@@ -354,7 +354,7 @@ describe('operator actions in Temporal', () => {
   it.each([...cases.keys()])('%s', (title) => started(title));
 
   // These tests run alone, because they check the outbox of all projects or enqueue all projects again.
-  it("doesn't repeat a finished batch that a backup restored as running", async () => {
+  it("doesn't repeat a finished learning batch if a restored backup shows it as running", async () => {
     const gateway = await lend('restored');
     await say(gateway, 'ole', 'I live in Narvik.');
     const { id, workflow_id: workflowId } = await untilDone(gateway, 1);
@@ -368,7 +368,7 @@ describe('operator actions in Temporal', () => {
     expect(await memoriesOf(gateway)).toEqual(['I live in Narvik.']);
   });
 
-  it('keeps a terminated or cancelled batch stopped until a replay', async () => {
+  it("doesn't continue a terminated or cancelled learning batch until it's replayed", async () => {
     const ended = await Promise.all(
       (['terminate', 'cancel'] as const).map(async (end) => {
         const gateway = await lend(`ended-by-${end}`);

@@ -114,7 +114,7 @@ describe('learning with Temporal', () => {
     expect((await gateway.call(`/v1/memory/episodes/${id}/remember`, {})).status).toBe(409);
   });
 
-  it('retries an unavailable memory model with growing delays', async () => {
+  it('waits longer and longer between tries while the memory model is unavailable', async () => {
     const gateway = await lend('waits', { tiers: { 'memory-extract': ['dead/echo'] } });
     await say(gateway, 'I am called Bob.', 'bob');
     const batch = await eventually(async () => {
@@ -132,7 +132,7 @@ describe('learning with Temporal', () => {
     expect(waits.slice(0, 3)).toEqual([1, 2, 4]);
   });
 
-  it('keeps a batch waiting while no memory model is configured', async () => {
+  it('lets a learning batch wait while no memory model is configured', async () => {
     const gateway = await lend('unrouted', { tiers: { trivial: [] } });
     await say(gateway, 'I am called Cid.', 'cid');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
@@ -141,7 +141,7 @@ describe('learning with Temporal', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
   });
 
-  it('sends conversations only to models with the required tags', async () => {
+  it('learns only with memory models that have the required tags', async () => {
     const gateway = await lend('tagged', { required_tags: ['eu'], catalog_fill: false, tiers: { 'memory-extract': ['two/echo'] } });
     await say(gateway, 'I am called Eve.', 'eve');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
@@ -153,7 +153,7 @@ describe('learning with Temporal', () => {
     expect(sentToTwo().length).toBeGreaterThan(0);
   });
 
-  it('learns from a failing batch when it is replayed', async () => {
+  it("learns from the messages of a failing batch when it's replayed", async () => {
     const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
     await say(gateway, 'I am called Dot.', 'dot');
     // Skips the retry delays for an unavailable vendor.

@@ -19,11 +19,14 @@ describe('command-line options', () => {
     expect([await gateway.exited, gateway.stdout().split('\n')[0], gateway.stderr()]).toEqual([0, 'Usage: gateway <command>', '']);
   });
 
-  it.each(['start', 'serve', 'worker', 'migrate', 'demo-vendor'])('prints one line for %s with an unknown option', async (command) => {
-    const home = await processes.home('empty');
-    const gateway = await processes.start(command, { home, program: [process.execPath, main, command, '--colour'] });
-    expect([await gateway.exited, gateway.stdout(), gateway.stderr()]).toEqual([1, '', "gateway: Unknown option '--colour'\n"]);
-  });
+  it.each(['start', 'serve', 'worker', 'migrate', 'demo-vendor'])(
+    'prints one error line for %s with an unknown option',
+    async (command) => {
+      const home = await processes.home('empty');
+      const gateway = await processes.start(command, { home, program: [process.execPath, main, command, '--colour'] });
+      expect([await gateway.exited, gateway.stdout(), gateway.stderr()]).toEqual([1, '', "gateway: Unknown option '--colour'\n"]);
+    },
+  );
 });
 
 describe('a data directory with an entry of the wrong type', () => {
@@ -33,7 +36,7 @@ describe('a data directory with an entry of the wrong type', () => {
     ['admin-token', 'file', /^gateway: cannot read the admin token of \S+: \S+ must have at least 16 characters[^\n]+\n$/],
     ['addresses', 'file', /^gateway: cannot write \S+: EEXIST[^\n]+\n$/],
     ['journal', 'file', /^gateway: cannot use the data directory [^\n]+ENOTDIR[^\n]+\n$/],
-  ])('exits with 1 and one line if %s is a %s', async (name, kind, complaint) => {
+  ])('exits with 1 and prints one error line if %s is a %s', async (name, kind, complaint) => {
     // The environment has no token, so the token file is read.
     const home = await processes.home(name === 'db.lock' ? 'empty' : 'migrated');
     const path = join(home, 'data', name);

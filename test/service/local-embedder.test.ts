@@ -52,7 +52,7 @@ it('returns 502 from the local embedder until its files exist', async () => {
   expect(await readUp()).toBe('1');
 });
 
-it('returns unit vectors', async () => {
+it('returns vectors of length one from the local embedder', async () => {
   const texts = ['She enjoys a cup of green tea', 'The quarterly report is due on Friday', 'the end of a long text '.repeat(200)];
   const { vectors, tokens } = await embed(texts);
   expect(vectors.map((vector) => vector.length)).toEqual([384, 384, 384]);
@@ -63,7 +63,7 @@ it('returns unit vectors', async () => {
   expect(similarity(question, vectors[0])).toBeGreaterThan(similarity(question, vectors[1]) + 0.1);
 });
 
-it('returns base64 floats on request', async () => {
+it('returns embeddings as base64 if the request asks for it', async () => {
   const response = await gateway.call(key, '/v1/embeddings', { model, input: 'tea', encoding_format: 'base64' });
   const { data } = (await response.json()) as { data: { embedding: string }[] };
   const bytes = Buffer.from(data[0]?.embedding ?? '', 'base64');

@@ -18,8 +18,8 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
   response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '1' }).end(JSON.stringify(body));
 }
 
-describe('the artifacts format', () => {
-  it('ignores n, even for the reserved cost', () => {
+describe('image requests in the artifacts format', () => {
+  it('ignores the number of images, also when it reserves the cost', () => {
     const finish: (() => void)[] = [];
     return withVendor(
       (response) => finish.push(() => sendJson(response, 200, drawn)),
@@ -41,7 +41,7 @@ describe('the artifacts format', () => {
     ['"1024\\u0078512"', { width: 1024, height: 512 }],
     ['null', { width: 1024, height: 1024 }],
     ['"auto"', {}],
-  ])('accepts size %s', (size, sides) =>
+  ])('accepts the image size %s in the artifacts format', (size, sides) =>
     withVendor(draw, async (gateway, vendor) => {
       expect((await gateway.call(images.path, `{"model":"jobs/picture","prompt":"x","size":${size}}`)).status).toBe(200);
       expect(JSON.parse(vendor.asked[0]?.body ?? '')).toEqual({ prompt: 'x', ...sides, steps: 4 });
@@ -49,7 +49,7 @@ describe('the artifacts format', () => {
   );
 
   it.each(['"0x8"', '"8x8 "', '"-8x8"', '"8.5x8"', '"1e3x8"', '"8X8"', '8', '""', '"999999x1"'])(
-    'returns 400 in plain text for size %s',
+    'returns 400 in plain text for the image size %s in the artifacts format',
     (size) =>
       withVendor(draw, async (gateway, vendor) => {
         const answer = await gateway.call(images.path, `{"model":"jobs/picture","prompt":"x","size":${size}}`);
@@ -59,7 +59,7 @@ describe('the artifacts format', () => {
   );
 });
 
-describe('voice names', () => {
+describe('names of voices for speech', () => {
   it.each([
     ['a b', 'a%20b'],
     ['ä', '%C3%A4'],
@@ -67,7 +67,7 @@ describe('voice names', () => {
     ['..%2f', '..%252f'],
     ['%2e%2e', '%252e%252e'],
     ['x?y=1#z&q', 'x%3Fy%3D1%23z%26q'],
-  ])('encodes the voice %j in the path and the query', (voice, encoded) =>
+  ])('escapes the voice %j in the path and the query', (voice, encoded) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['path', 'query']) expect((await askMedia(gateway, speech, `${provider}/${voice}`)).status).toBe(200);
       expect(vendor.asked.map(({ path }) => path)).toEqual([`/v1/text-to-speech/${encoded}`, `/v1/speak?model=${encoded}`]);
@@ -77,7 +77,7 @@ describe('voice names', () => {
   it.each([
     ['half a surrogate pair', '\ud800'],
     ['301 letters', 'x'.repeat(301)],
-  ])('returns 400 no_route for a voice of %s', (_what, voice) =>
+  ])('returns 400 no_route for the name of a voice that is %s', (_what, voice) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['own', 'path', 'query']) {
         const expected = { status: 400, code: 'no_route', message: 'no models available for route' };
@@ -88,7 +88,7 @@ describe('voice names', () => {
   );
 });
 
-describe('vendor responses', () => {
+describe("media vendors' responses", () => {
   it.each(mediaRoutes)('returns upstream_error on $name for every error status of the vendor', async (route) => {
     for (const status of [301, 307, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 529])
       await withVendor(
@@ -105,7 +105,7 @@ describe('vendor responses', () => {
       );
   });
 
-  it.each(mediaRoutes)('returns bad_upstream_response on $name for a success without content', async (route) => {
+  it.each(mediaRoutes)('returns bad_upstream_response on $name if a successful response has no content', async (route) => {
     for (const status of [200, 201, 204, 206])
       await withVendor(
         (response) => (status === 204 ? response.writeHead(204).end() : sendJson(response, status, { error: { message: 'no' } })),

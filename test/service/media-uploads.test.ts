@@ -114,7 +114,7 @@ describe('audio.transcriptions.create', () => {
     });
   });
 
-  it('reserves the full duration of a recording with a low bit rate', async () => {
+  it('reserves the full duration of a recording even if its bit rate is low', async () => {
     // At 6 kbit/s, 75 kB hold 100 seconds of audio, which cost $0.01.
     answer = json({ text: 'Hello.', usage: { type: 'duration', seconds: 100 } });
     const { key } = await issueKey(gateway, { ceilings: { cost: 0.025 } });
@@ -143,7 +143,7 @@ describe('audio.transcriptions.create', () => {
     expect(await rowOf(gateway)).toMatchObject({ cost: seconds / 10_000, estimated: true });
   });
 
-  it('streams the vendor’s events as they arrive', async () => {
+  it('forwards the events of a transcription as they arrive', async () => {
     const delta = { type: 'transcript.text.delta', delta: 'Hel' };
     const done = {
       type: 'transcript.text.done',
@@ -178,7 +178,7 @@ describe('audio.transcriptions.create', () => {
 });
 
 describe('audio.translations.create', () => {
-  it('calls the vendor’s translation path', async () => {
+  it('calls the vendor’s route for translations', async () => {
     answer = json({ text: 'Hello.', task: 'translate', duration: 3, language: 'english' });
     const result = await sdk().audio.translations.create({ file: await audio(), model: 'whisper', response_format: 'verbose_json' });
     expect(result).toMatchObject({ text: 'Hello.', duration: 3 });
@@ -191,7 +191,7 @@ describe('images.edit', () => {
   const details = { image_tokens: 800, text_tokens: 200 };
   const usage = { input_tokens: 1_000, input_tokens_details: details, output_tokens: 2_000, total_tokens: 3_000 };
 
-  it('forwards several images and a mask', async () => {
+  it('forwards several images and a mask for an image edit', async () => {
     const sent = { created: 1, data: [{ b64_json: image }], usage, quality: 'low' };
     answer = json(sent);
     const file = (name: string) => toFile(Buffer.from(name), `${name}.png`, { type: 'image/png' });
@@ -211,7 +211,7 @@ describe('images.edit', () => {
     expect(await rowOf(gateway)).toMatchObject({ route: 'images', model: 'own/gpt-image-2', cost: 0.0674, estimated: false });
   });
 
-  it('charges the usage of the completed image in a stream', async () => {
+  it('charges a streamed image edit by the usage that comes with the completed image', async () => {
     const completed = { type: 'image_edit.completed', b64_json: image, usage };
     answer = text('text/event-stream', `event: image_edit.completed\ndata: ${JSON.stringify(completed)}\n\n`);
     const stream = await sdk().images.edit({
@@ -226,7 +226,7 @@ describe('images.edit', () => {
     expect(await rowOf(gateway)).toMatchObject({ cost: 0.0674, estimated: false });
   });
 
-  it('returns base64 even if the vendor sends URLs', async () => {
+  it('returns edited images as base64 even if the vendor sends URLs', async () => {
     answer = (response, { path, headers }) =>
       path === '/x.png' ? response.end('a picture') : json({ created: 1, data: [{ url: `http://${headers.host}/x.png` }] })(response);
     const edit = { image: await toFile(Buffer.from('x'), 'x.png'), prompt: 'a fox', model: 'standard' };
@@ -245,7 +245,7 @@ describe('images.edit', () => {
     ['all images if n has a leading zero', (file: string) => file + field('n', '010')],
     ['all input images', (file: string) => file.repeat(12)],
     ['images of the requested size', (file: string) => file + field('size', '4096x4096')],
-  ])('reserves %s from a cost ceiling', async (_what, parts) => {
+  ])('reserves the cost of %s for an image edit', async (_what, parts) => {
     const respond = json({ created: 1, data: [{ b64_json: image }], usage });
     let finish: () => void = () => undefined;
     answer = (response) => {
@@ -325,7 +325,7 @@ describe('uploads', () => {
   it.each([
     ['a transcription', path, 'own/whisper', [1e-9, 1.1e-4]],
     ['an image edit', '/v1/images/edits', 'own/gpt-image-2', [0, 0]],
-  ] as const)('charges what was sent if the caller aborts %s', async (_what, route, model, cost) => {
+  ] as const)('charges what the vendor has received if the caller aborts %s', async (_what, route, model, cost) => {
     const started = new Promise<void>((resolve) => {
       onFirstBytes = resolve;
     });
@@ -378,7 +378,7 @@ describe('uploads', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('says what is missing or malformed in an upload', async () => {
+  it('says in the error what is missing or malformed in an upload', async () => {
     await expectRouteError(await post(path, filePart('x') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(await post(path, field('model', '') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(
@@ -408,7 +408,7 @@ describe('uploads', () => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  it('charges nothing if the rest of a relayed upload is invalid', async () => {
+  it('charges nothing if an upload turns out to be invalid while we forward it', async () => {
     const body = field('model', 'own/whisper') + filePart('x'.repeat(mebibyte)) + field('model', 'own/tokens') + end;
     const refused = await post(path, body);
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('model is given more than once')]);
@@ -416,7 +416,7 @@ describe('uploads', () => {
     expect(await rowOf(gateway)).toMatchObject({ outcome: 'failed', cost: 0 });
   });
 
-  it('keeps the connection usable after it refuses an unread upload', async () => {
+  it("leaves the caller's connection usable after an upload is refused before it was read", async () => {
     const large = filePart('x'.repeat(4 * mebibyte)) + end;
     const refusals = [
       [field('model', 'dead/x') + large, 503],

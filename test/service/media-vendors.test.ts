@@ -73,7 +73,7 @@ describe('fields that only some models accept', () => {
     ),
   );
 
-  it('preserves the digits of numbers', () =>
+  it('forwards numbers in an image request without changing their digits', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {
@@ -82,7 +82,7 @@ describe('fields that only some models accept', () => {
       },
     ));
 
-  it('returns base64 for any response_format', () =>
+  it('returns images as base64 whatever response_format the caller asks for', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {
@@ -179,7 +179,7 @@ describe('large images', () => {
 describe('image URLs', () => {
   const promptOf = (body: string): string => (body === '' ? '' : (JSON.parse(body) as { prompt: string }).prompt);
 
-  it('returns 502 for an image URL on a foreign host', () =>
+  it('returns 502 if the vendor returns an image URL on a foreign host', () =>
     withListener(
       (response) => response.end('image'),
       (elsewhere) =>
@@ -209,7 +209,7 @@ describe('image URLs', () => {
         ),
     ));
 
-  it("doesn't send the key to the vendor's asset host", () =>
+  it("doesn't send the provider's key to the vendor's asset host", () =>
     withAssets(
       (response) => response.end('image'),
       (response, { path, body }) => (path === '/own' ? response.end('own') : json(response, { data: [{ url: promptOf(body) }] })),
@@ -232,7 +232,7 @@ describe('asynchronous jobs of the artifacts format', () => {
   const done = { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'SUCCESS', seed: 1 }] };
   const accept = (response: ServerResponse, id: string): unknown => response.writeHead(202, { 'nvcf-reqid': id }).end();
 
-  it('polls a job until it is done', () => {
+  it('polls an image job of the artifacts format until it is done', () => {
     let polls = 0;
     return withVendor(
       (response, { method }) => {
@@ -253,7 +253,7 @@ describe('asynchronous jobs of the artifacts format', () => {
     );
   });
 
-  it('returns 503 for a job that never finishes', () =>
+  it('returns 503 for an image job that never finishes', () =>
     withVendor(
       (response) => accept(response, 'job-1'),
       async (gateway) => {
@@ -261,7 +261,7 @@ describe('asynchronous jobs of the artifacts format', () => {
       },
     ));
 
-  it('returns 502 for a job with an unusable id', async () => {
+  it('returns 502 if the vendor gives an image job an unusable id', async () => {
     for (const id of ['', '../../secrets', 'a b', 'x'.repeat(200)]) {
       await withVendor(
         (response) => accept(response, id),
@@ -275,7 +275,7 @@ describe('asynchronous jobs of the artifacts format', () => {
 });
 
 describe('vendor responses', () => {
-  it.each([images, speech])("keeps the key out of a 502 for the vendor's response on $name", (route) =>
+  it.each([images, speech])("removes the provider's key from the vendor's response in a 502 on $name", (route) =>
     withVendor(
       (response, { headers }) =>
         response.writeHead(401).end(JSON.stringify({ error: `wrong key: ${headers.authorization} of org-Ab12Cd34Ef (sk-a***f)` })),
@@ -288,7 +288,7 @@ describe('vendor responses', () => {
     ),
   );
 
-  it("returns audio/mpeg if the vendor doesn't send an audio type", () =>
+  it("returns speech as audio/mpeg if the vendor doesn't send an audio type", () =>
     withVendor(
       (response) => response.writeHead(200, { 'content-type': 'application/octet-stream' }).end('abc'),
       async (gateway) => {
@@ -338,7 +338,7 @@ it('charges an image even if the caller disconnects', () => {
 });
 
 it(
-  'charges the requested images if the service stops while they are generated',
+  'charges images that are still being generated when the gateway stops',
   () =>
     withListener(
       () => undefined,
@@ -360,7 +360,7 @@ models: { own/picture: { per_image: 0.04 } }
   300_000,
 );
 
-it('records the id that the vendor gave a request', () =>
+it('stores the request id that the vendor returns', () =>
   withVendor(
     (response, { path, body }) => {
       response.setHeader('x-request-id', `req-${path.split('/').at(-1)}`);

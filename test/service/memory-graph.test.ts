@@ -107,7 +107,7 @@ onBothDatabases('the memory graph', (database) => {
     for (const [body, expected] of rows) expect([body, await targets(body)]).toEqual([body, expected]);
   });
 
-  it('matches names in any script regardless of case', async () => {
+  it('finds facts by names in any script, regardless of case', async () => {
     const gateway = await lendProject();
     await learn(gateway, { facts: [['Öl', 'fließt_nach', 'Århus', 'Das Öl fließt nach Århus']] });
     await learn(gateway, { facts: [['Анна', 'живёт_в', 'Москва', 'Анна живёт в городе Москва']], subject: 'anna' });
@@ -128,7 +128,7 @@ onBothDatabases('the memory graph', (database) => {
     ]);
   });
 
-  it('leaves out superseded and ended facts', async () => {
+  it('leaves out facts that have been replaced or have ended', async () => {
     const gateway = await lendProject();
     await learn(gateway, { facts: [['Ada', 'lives_in', 'Oslo', 'Ada lives in Oslo']] });
     const [old] = await find(gateway);

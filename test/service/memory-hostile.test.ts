@@ -181,7 +181,7 @@ const attacks: readonly Attack[] = [
   },
 ];
 
-test('sends 3,000 inputs in the exhaustive run', () => {
+test('tests memory with 3,000 hostile inputs in the exhaustive run', () => {
   expect(attacks.reduce((sum, { runs }) => sum + runs, 0)).toBe(3_000);
 });
 
@@ -191,7 +191,7 @@ onBothDatabases('hostile inputs', (database) => {
   /** Every kind of request gets a tenth of its inputs. In the exhaustive run, PostgreSQL gets all of them. */
   const share = database === 'server' && isExhaustive ? 1 : 0.1;
 
-  test.each(attacks)('never fails on hostile input: $title', async ({ runs, statuses, send: attack, echoes }) => {
+  test.each(attacks)('handles hostile input without an internal error: $title', async ({ runs, statuses, send: attack, echoes }) => {
     const gateway = lent();
     const { id: known } = await saveItem(gateway, { text: 'known to all' });
     await fc.assert(

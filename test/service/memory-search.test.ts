@@ -71,7 +71,7 @@ describe('memory search with Temporal', () => {
     expect((await search(gateway, { query: 'Thursday' })).memories[0]).toMatchObject({ matched_by: ['vector', 'text'] });
   });
 
-  it('searches by text until the local embedder is ready', async () => {
+  it('searches memories by text until the local embedder is ready', async () => {
     const gateway = await lendProject();
     gateway.app.startDurable();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: ['local/bge-small-en-v1.5'] } });
@@ -152,7 +152,7 @@ onBothDatabases('memory search without Temporal', (database) => {
     expect((await search({ ...gateway, key }, { query: 'narrow' })).vector).toBe(true);
   });
 
-  it('ranks matches with rare terms first', async () => {
+  it('ranks memories that match rare words first', async () => {
     const gateway = await lendProject();
     await saveItem(gateway, { text: 'Prefers trains to planes when travelling' });
     await saveItem(gateway, { text: 'Ærø er en ø i Danmark' });
@@ -168,7 +168,7 @@ onBothDatabases('memory search without Temporal', (database) => {
       expect(Array.isArray((await search(gateway, { query })).memories)).toBe(true);
   });
 
-  it("returns only the subject's own and project-wide memories", async () => {
+  it("finds only the subject's own memories and those of the whole project", async () => {
     const gateway = await lendProject();
     const shared = { text: 'tea is served at four', kind: 'event' };
     await saveItem(gateway, shared);
@@ -202,7 +202,7 @@ onBothDatabases('memory search without Temporal', (database) => {
 describePostgres('the connections to PostgreSQL', () => {
   const lent = shareGateway({ database: 'server', yaml });
 
-  it("leaves database connections for other projects while one project's searches wait", async () => {
+  it("doesn't let one project's waiting searches take up all database connections", async () => {
     const [busy, other] = [await lent().withProject('busy'), await lent().withProject('other')];
     const project = await lent().app.projects.findBySlug('busy');
     const projectId = project?.id ?? '';

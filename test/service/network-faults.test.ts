@@ -39,7 +39,7 @@ describePostgres('the network to the database', () => {
     for (const end of ends.reverse()) await end();
   });
 
-  test("doesn't serve a cached response that was erased while the process was disconnected", () =>
+  test("doesn't serve a cached response whose subject was erased while the database connection was lost", () =>
     withGateway({ database: 'any', wrapDatabase: () => proxied, cache: true }, async ({ call }) => {
       const ask = async (subject: string): Promise<string | null> => {
         const headers = { 'x-gateway-memory-subject': subject };
@@ -161,7 +161,7 @@ tiers:
     expect(call?.cost).toBeGreaterThan(0);
   });
 
-  test('delivers every byte of a stream over a slow network', async () => {
+  test('delivers a stream completely over a slow network', async () => {
     const gateway = await shared().withProject('slow');
     const ask = async (): Promise<string> => {
       const answer = await gateway.call(path, { model: 'far/long-500', stream: true, ...question('hi') });

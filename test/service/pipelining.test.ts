@@ -184,7 +184,7 @@ async function check(
 }
 
 it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e2\u0080\u00a6', '*'])(
-  "doesn't send HTML in the error for the target %s",
+  'returns no HTML for a request with the unusual target %s',
   async (target) => {
     const gateway = lent();
     for (const method of ['GET', 'POST', 'OPTIONS'])
@@ -195,7 +195,7 @@ it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e
   },
 );
 
-it('keeps a 100 Continue response out of the body of another response', async () => {
+it("doesn't write 100 Continue into the body of another response", async () => {
   const slow: Asked = { kind: 'echo', target: '', method: 'POST', isStream: false, isSlow: true, expects: false };
   for (const halfCloses of [true, false])
     for (const isStream of [true, false]) {
@@ -209,7 +209,7 @@ it('keeps a 100 Continue response out of the body of another response', async ()
     }
 });
 
-it('returns the right response for every pipelined request', async () => {
+it('sends the right response to every pipelined request', async () => {
   const gateway = lent();
   await fc.assert(
     fc.asyncProperty(connection, (made) => check(gateway, made)),

@@ -59,8 +59,8 @@ const texts = {
 const [traceId, callerSpan] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
 const statement = `I keep a ${texts.statement} at home.`;
 
-describePostgres('planted texts', () => {
-  test('keeps prompts out of logs, metrics, spans, errors and histories', async () => {
+describePostgres('texts of callers that have to stay private', () => {
+  test('keeps prompts out of logs, metrics, spans, errors and Temporal histories', async () => {
     const [vendor, demo, collector] = [
       await createMemoryVendor(),
       await createScriptedVendor({ port: 0, paceMs: 0 }),

@@ -192,7 +192,7 @@ test('tries another vendor before the next pool member after a 429', async () =>
   );
 });
 
-test('cools down all members of an account after a 429', async () => {
+test('puts all pool members of the same account into cooldown after a 429', async () => {
   const gateway = await lend();
   const atA = await conversationAt(gateway, 'accounts', 'a');
   const atB = await conversationAt(gateway, 'accounts', 'b');
@@ -212,7 +212,7 @@ test('cools down all members of an account after a 429', async () => {
   expect(metrics).not.toContain('key-');
 });
 
-test('skips other members of the same account after a 429', async () => {
+test("doesn't try other pool members of the same account after a 429", async () => {
   const gateway = await lend();
   const atA = await conversationAt(gateway, 'accounts', 'a');
   behaviours.set('a', refuse(429, { 'retry-after': '30' }));
@@ -295,7 +295,7 @@ function countEach(names: readonly string[]): Record<string, number> {
   return counts;
 }
 
-test('sends no new calls to a member with weight 0', async () => {
+test('sends no new calls to a pool member with weight 0', async () => {
   const gateway = await lend();
   const atEast = await conversationAt(gateway, 'standard', 'east');
   let release = (): void => undefined;
@@ -312,7 +312,7 @@ test('sends no new calls to a member with weight 0', async () => {
   reload();
 });
 
-test('loses no call when the configuration reloads under load', async () => {
+test("doesn't fail any call when a pool's configuration is reloaded under load", async () => {
   const gateway = await lend();
   const { project } = gateway;
   const { key } = await jsonOf<{ key: string }>(
@@ -355,7 +355,7 @@ test('loses no call when the configuration reloads under load', async () => {
   });
 });
 
-test('continues a response on the member that stores it', async () => {
+test('sends a call that continues a response to the pool member that stores it', async () => {
   const gateway = await lend();
   const respond = async (body: object): Promise<string> =>
     (await jsonOf<{ id: string }>(gateway.call('/v1/responses', { model: 'native/m', ...body }))).id;
@@ -369,7 +369,7 @@ test('continues a response on the member that stores it', async () => {
   }
 });
 
-test('continues a streamed response on the member that stores it', async () => {
+test('sends a call that continues a streamed response to the pool member that stores it', async () => {
   const gateway = await lend();
   for (const member of ['one', 'two', 'three'])
     behaviours.set(member, (request, response) => {
@@ -392,7 +392,7 @@ test('continues a streamed response on the member that stores it', async () => {
   }
 });
 
-test('looks on each member for a response that another process created', async () => {
+test('tries each pool member to find a response that another process created', async () => {
   const gateway = await lend();
   for (const member of ['one', 'two', 'three'])
     behaviours.set(member, member === 'two' ? answer : refuse(400, {}, 'Previous response not found.'));
@@ -406,7 +406,7 @@ test('looks on each member for a response that another process created', async (
   expect(received).toHaveLength(1);
 });
 
-test('spreads embeddings, images and token counts across members', async () => {
+test('spreads embeddings, images and token counts across pool members', async () => {
   const gateway = await lend();
   for (let index = 0; index < 20; index += 1) {
     await gateway.call('/v1/embeddings', { model: 'pool/m', input: 'hi' });
@@ -433,7 +433,7 @@ test('spreads embeddings, images and token counts across members', async () => {
   );
 });
 
-test("doesn't send a refused token count to another member", async () => {
+test("doesn't try another pool member if one refuses to count tokens", async () => {
   const gateway = await lend();
   behaviours.set('first', refuse(400)).set('second', refuse(400));
   received.length = 0;
@@ -442,7 +442,7 @@ test("doesn't send a refused token count to another member", async () => {
   expect(received).toHaveLength(1);
 });
 
-test('sends the next image request to another member after a 429', async () => {
+test('sends the next image request to another pool member after a 429', async () => {
   const gateway = await lend();
   behaviours.set('east', refuse(429, { 'retry-after': '60' }));
   const statuses: number[] = [];
@@ -452,7 +452,7 @@ test('sends the next image request to another member after a 429', async () => {
   expect(statuses.filter((status) => status !== 200).length).toBeLessThanOrEqual(1);
 });
 
-test('looks for a video on the member that makes it', async () => {
+test('asks only the pool member that generates a video for its state', async () => {
   const gateway = await lend();
   for (let index = 0; index < 8; index += 1) {
     received.length = 0;
@@ -462,7 +462,7 @@ test('looks for a video on the member that makes it', async () => {
   }
 });
 
-test("doesn't count a finished request as in flight", async () => {
+test("doesn't count finished requests as in flight on a pool member", async () => {
   const gateway = await lend();
   const stream = (response: ServerResponse): void => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -32,7 +32,7 @@ const changes = Object.entries(asObject(describeApi().paths)).flatMap(([path, me
     : [],
 );
 
-test.each(changes)('records one row for a rejected change: %s %s', async (method, path) => {
+test.each(changes)('adds one row to the audit log for a rejected change: %s %s', async (method, path) => {
   const before = await lastId();
   const address = path.replace('{project}', 'nobody').replaceAll(/\{\w+\}/g, '0193a8f0-0000-7000-8000-000000000000');
   const response = await lent().admin(method, address, { colour: 'red' });
@@ -42,7 +42,7 @@ test.each(changes)('records one row for a rejected change: %s %s', async (method
   expect(rows[0]).toMatchObject({ actor: 'admin_token', outcome: 'refused', action: expect.stringMatching(/^[a-z_]+\.[a-z_]+$/) });
 });
 
-test('records the old and new value of a changed setting', async () => {
+test('shows the old and new value of a changed setting in the audit log', async () => {
   const { admin, project } = lent();
   const before = await lastId();
   await admin('PUT', `/provision/teams/${project}`, { may_call: true, monthly_cap: 7, time_zone: 'Asia/Kolkata' });
@@ -62,7 +62,7 @@ test('records the old and new value of a changed setting', async () => {
   ]);
 });
 
-test("records a key's prefix and settings, but not its secret", async () => {
+test('shows the prefix and settings of a key in the audit log, but not its secret', async () => {
   const { admin, project } = lent();
   const before = await lastId();
   const issued = await jsonOf<{ key: string; prefix: string }>(admin('POST', `/provision/teams/${project}/keys`, { name: 'ci' }));
@@ -77,7 +77,7 @@ test("records a key's prefix and settings, but not its secret", async () => {
   for (const secret of [issued.key, rotated.key, adminToken]) expect(JSON.stringify(rows)).not.toContain(secret);
 });
 
-test('records nothing for a request without the admin token', async () => {
+test('adds nothing to the audit log for a request without the admin token', async () => {
   const before = await lastId();
   const { url, key, project } = lent();
   const response = await fetch(`${url}/provision/teams/${project}`, { method: 'PUT', headers: { authorization: `Bearer ${key}` } });

@@ -69,7 +69,7 @@ test("doesn't remove the last owner", async () => {
   ]);
 });
 
-test('lists an invited person as unconfirmed until they are created', async () => {
+test('lists an invited person as unconfirmed until a deployment admin creates their account', async () => {
   const { app, database, project } = gateway();
   const email = uniqueEmail();
   const projectId = (await app.projects.findBySlug(project))?.id ?? '';
@@ -108,7 +108,7 @@ test("lists and ends a person's sessions", async () => {
   expect(await rows(`/people/${email}/sessions`)).toEqual([]);
 });
 
-test('creates an unknown person with a sign-in link', async () => {
+test('creates a person if a sign-in link is issued for an unknown address', async () => {
   const email = uniqueEmail();
   expect(await json('POST', '/sign-in-links', { email, admin: true })).toMatchObject({ email, sign_in_url: expect.any(String) });
   expect(await json('GET', `/people/${email}`)).toMatchObject({ admin: true });

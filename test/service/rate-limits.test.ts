@@ -205,7 +205,7 @@ const waited = startTogether(
 describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ caller, vendor }) => {
   const ask = (tier: string, headers?: Record<string, string>): Promise<Asked> => askTier(caller, `${vendor}-${tier}`, headers);
 
-  it.each(hints)('waits as long as the vendor asks for (%s) before it retries', async (model, leastMs, mostMs) => {
+  it.each(hints)('waits before a retry as long as the rate-limited vendor asks (%s)', async (model, leastMs, mostMs) => {
     const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
     expect(call.attempts).toMatchObject([
@@ -220,7 +220,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(tookMs).toBeGreaterThanOrEqual(waitMs - 1);
   });
 
-  it("doesn't wait if another vendor can serve the call", async () => {
+  it("doesn't wait for a rate-limited vendor if another one can serve the call", async () => {
     const { answer, call } = await ask('then-other');
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
@@ -258,7 +258,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(call.attempts.at(-1)).toMatchObject({ status: 429, wait_ms: 0 });
   });
 
-  it('skips to another model if the wait would exceed the deadline', async () => {
+  it('uses another model if waiting for a rate-limited one would exceed the deadline', async () => {
     const { answer, call } = await ask('long-then-own', { 'x-gateway-timeout-ms': '50000' });
     expect(answer.status).toBe(200);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);

@@ -57,8 +57,8 @@ const addKey = async (gateway: TestGateway, name: string): Promise<Pick<TestGate
 const readItem = async (gateway: TestGateway, id: string, query = question): Promise<ItemJson | undefined> =>
   (await search(gateway, { query })).memories.find(({ item }) => item.id === id)?.item;
 
-describe('a rating of a call', () => {
-  test('rates several memories at once, and counts a key once per memory', async () => {
+describe('rating the memories that a call recalled', () => {
+  test('rates several memories in one request, and counts only the last rating of each key', async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const { callId } = await recallOnce(gateway);
@@ -88,7 +88,7 @@ describe('a rating of a call', () => {
     });
   });
 
-  test("returns the same 404 for anything that wasn't recalled in the call, and rates nothing", async () => {
+  test("returns the same 404 for all memories that the call hasn't recalled, and stores no rating", async () => {
     const [gateway, theirs] = [await lend(), await lend()];
     const { older, newer } = await saveTwo(gateway);
     const foreign = await saveItem(theirs, { text: 'Assam tea is served in the morning' });
@@ -115,7 +115,7 @@ describe('a rating of a call', () => {
     for (const { id } of [older, newer, later]) expect(await readItem(gateway, id)).toMatchObject({ ratings: { useful: 0, wrong: 0 } });
   });
 
-  test('skips other memories that were closed since the call', async () => {
+  test('ignores ratings of further memories that were closed after the call', async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const { callId } = await recallOnce(gateway);
@@ -135,10 +135,10 @@ describe('a rating of a call', () => {
   });
 });
 
-describe('votes', () => {
+describe('how ratings affect recall', () => {
   const order = async (gateway: TestGateway, subject?: string) => (await search(gateway, { query: question, subject })).memories;
 
-  test('changes the score by 5 % for one key, however often it rates, and by at most 10 % for many keys', async () => {
+  test("changes a memory's score by 5 % for one key's ratings, and by at most 10 % for those of many keys", async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const plain = await order(gateway);
@@ -155,7 +155,7 @@ describe('votes', () => {
     expect(((await order(gateway))[1]?.score ?? 0) / score).toBeCloseTo(0.95, 3);
   });
 
-  test('counts votes only for the end user of the rated call, and erases them with this end user', async () => {
+  test('applies ratings only to the end user of the rated call, and erases them together with this user', async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const { callId } = await recallOnce(gateway, 'ada');
@@ -186,7 +186,7 @@ describe('votes', () => {
     expect((rated?.why.ratings ?? 0) / ((rated?.score ?? 0) - (rated?.why.ratings ?? 0))).toBeCloseTo(-0.05, 2);
   });
 
-  test('drops the votes against a memory when a person confirms it', async () => {
+  test('drops the ratings against a memory when a person confirms it', async () => {
     const gateway = await lend();
     const { newer } = await saveTwo(gateway);
     for (let sent = 0; sent < 2; sent += 1) await expectJson(rate(gateway, newer.id, { rating: 'wrong' }), 200);

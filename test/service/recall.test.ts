@@ -67,7 +67,7 @@ async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(
   'a $caller caller and a $vendor vendor, streamed: $stream',
   ({ caller, vendor, stream }) => {
-    test("adds memories after the caller's system prompt", async () => {
+    test("inserts memories after the caller's system prompt", async () => {
       const gateway = await lend();
       const id = await remember(gateway);
       const system = caller === 'chat' ? {} : { system: 'Be kind.' };
@@ -89,7 +89,7 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
       expect(recalled).toContainEqual([id]);
     });
 
-    test('adds no memories without the header', async () => {
+    test('inserts no memories without the recall header', async () => {
       const gateway = await lend();
       const unmatched = await gateway.call(paths[caller], bodyOf(caller, vendor, { stream }), recall);
       await unmatched.text();
@@ -106,7 +106,7 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
 );
 
 describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
-  test('leaves all other bytes unchanged when it adds memories', async () => {
+  test('leaves all other bytes of the body unchanged when it inserts memories', async () => {
     const gateway = await lend();
     await remember(gateway);
     const rest = `"temperature":1.0,"n" : 1e0, "big":12345678901234567890,"escaped":"\\u0041\\/" }`;
@@ -120,7 +120,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(text.replace(added, '').replace('"model":"echo"', `"model":"${vendors[dialect]}/echo"`)).toBe(sent);
   });
 
-  test('recalls nothing without a user message', async () => {
+  test('recalls no memories if there is no user message', async () => {
     const gateway = await lend();
     await remember(gateway);
     const messages = [{ role: 'assistant', content: userMessage }];
@@ -128,7 +128,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(lastRequest(gateway).text).not.toContain('oolong');
   });
 
-  test("doesn't store a memory block that the client sends back", async () => {
+  test("doesn't store a block of memories that the client sends back", async () => {
     const gateway = await lend();
     await remember(gateway);
     await (await gateway.call(paths[dialect], bodyOf(dialect, dialect), recall)).text();
@@ -149,7 +149,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(stored).not.toMatch(/oolong|gateway memory/);
   });
 
-  test('calls the vendor again if there is a new memory', async () => {
+  test('calls the vendor instead of using a cached response if there is a new memory to recall', async () => {
     const gateway = await lend();
     const first = await remember(gateway);
     const ask = async (more: object = {}): Promise<unknown[]> => {
@@ -247,7 +247,7 @@ test("doesn't recall memories that were rated wrong twice", async () => {
   expect(lastRequest(gateway).text).not.toContain('oolong');
 });
 
-test('recalls nothing while memory is off', async () => {
+test('recalls no memories while memory is off', async () => {
   const gateway = await lend();
   await remember(gateway);
   expect((await gateway.call('/v1/responses', { model: 'one/echo', input: userMessage }, recall)).status).toBe(200);
@@ -259,7 +259,7 @@ test('recalls nothing while memory is off', async () => {
   });
 });
 
-test('charges the query embedding to gateway-memory', async () => {
+test('attributes the cost of the query embedding to gateway-memory', async () => {
   const gateway = await lend();
   await remember(gateway);
   await (await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-source': 'shop' })).text();
@@ -323,7 +323,7 @@ test('explains in a dry run which memories a call would recall', async () => {
   expect(JSON.parse(systemOf(gateway))[1]).toEqual([{ role: 'system', content: shown.block }]);
 });
 
-test('returns an empty dry run if nothing matches', async () => {
+test('returns an empty result from a dry run of recall if nothing matches', async () => {
   const gateway = await lend();
   const nothing = { block: null, memories: [], left_out: [] };
   const body = { text: userMessage, dry_run: true };
@@ -381,7 +381,7 @@ test.each(['calls', 'cost', 'rpm', 'tpm'])('skips the embedding if the key has r
   expect(await callsOf(gateway)).toEqual([]);
 });
 
-test('saves the last call of an rpm ceiling for the caller', async () => {
+test("doesn't use the last call that an rpm ceiling allows for a recall embedding", async () => {
   const gateway = await lend();
   await remember(gateway);
   const call = await withCeilings(gateway, { rpm: 1 });
@@ -408,7 +408,7 @@ test("doesn't count a recall embedding against the calls ceiling", async () => {
   expect(rows.filter((route) => route === 'embeddings')).toHaveLength(4);
 });
 
-test('recalls nothing if the tpm ceiling has no room for the memories', async () => {
+test('recalls no memories if the tpm ceiling has no room for them', async () => {
   const gateway = await lend();
   await remember(gateway);
   const body = bodyOf('chat', 'chat', { max_tokens: 100 });
@@ -440,7 +440,7 @@ test('recalls nothing if the tpm ceiling has no room for the memories', async ()
   }
 });
 
-test("doesn't check content rules against recalled memories", async () => {
+test("doesn't apply content rules to recalled memories", async () => {
   const gateway = await lend();
   await remember(gateway, 'Tea is ordered from tea@example.com in the morning');
   const rules = [{ class: 'email', place: 'input', action: 'block' }];
@@ -455,7 +455,7 @@ test.each([
   ['fails', 'embed: [one/fail-500]'],
   ['cannot be reached', 'embed: [dead/x]'],
   ['is not configured', 'other: [one/echo]'],
-])("returns text results within the call's deadline if the embedding vendor %s", async (_name, tier) => {
+])('recalls memories found by text within the deadline if the embedding vendor %s', async (_name, tier) => {
   await withGateway({ database: 'any', yaml: yaml(tier) }, async (gateway) => {
     await remember(gateway);
     const response = await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-timeout-ms': '6000' });

@@ -39,13 +39,13 @@ function bodyOf(route: TextRoute, model: string, stream: boolean): object {
 const cases = recordings.map((recording) => [titleOf(recording), recording] as const);
 const translated = cases.filter(([, { route }]) => route !== 'responses');
 
-test.each(cases)("returns the vendor's bytes to a caller on the same route: %s", async (_title, { route, name, stream }) => {
+test.each(cases)('returns a recorded response byte for byte to a caller on the same route: %s', async (_title, { route, name, stream }) => {
   const response = await lent().call(urls[route], bodyOf(route, modelOf(route, name), stream));
   expect(response.status).toBe(200);
   expect(Buffer.from(await response.arrayBuffer()).toString()).toBe(readRecording(route, name, stream).toString());
 });
 
-test.each(cases)('reads text, tool calls and tokens from a recording: %s', (_title, recording) => {
+test.each(cases)('parses text, tool calls and tokens in a recorded response: %s', (_title, recording) => {
   const { route, name, stream, text, tools = [], tokens } = recording;
   const codec = routeCodecs[route];
   const body = readRecording(route, name, stream);
@@ -58,7 +58,7 @@ test.each(cases)('reads text, tool calls and tokens from a recording: %s', (_tit
   expect(summary?.tokens).toEqual({ input, cachedInput, cacheWrite, cacheWrite1h: 0, output });
 });
 
-describe('a caller of the other dialect', () => {
+describe('a recorded response for a caller of the other dialect', () => {
   test.each(translated.filter(([, { route }]) => route === 'chat'))('lets the anthropic SDK read %s', async (_title, recording) => {
     const { name, stream, text, tools = [], end, tokens } = recording;
     const body = { model: modelOf('chat', name), max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
@@ -97,7 +97,7 @@ describe('a caller of the other dialect', () => {
   });
 });
 
-describe('a caller on the responses route', () => {
+describe('a recorded response for a caller on the responses route', () => {
   test.each(translated)('lets the openai SDK read %s as a response', async (_title, recording) => {
     const { route, name, stream, text, tools = [], end, tokens } = recording;
     const body = { model: route === 'chat' ? `recorded-chat-only/${name}` : modelOf(route, name), input: 'Hi' };
@@ -196,7 +196,7 @@ test.each([
   expect(recorded).toContain(`"${data[0]?.b64_json}"`);
 });
 
-test('records the same tokens as the recorded stream', async () => {
+test('stores the number of tokens that a recorded stream reports', async () => {
   const gateway = await lent().withProject('recorded');
   await (await gateway.call(paths.messages, bodyOf('messages', modelOf('messages', 'text'), true))).text();
   const usage = await eventually(async () => {

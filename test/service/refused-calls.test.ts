@@ -74,7 +74,7 @@ async function change({ admin, project }: TestGateway, settings: object): Promis
   expect((await admin('PUT', `/provision/teams/${project}`, settings)).status).toBe(200);
 }
 
-describe.each(everyRoute)('a refused call of the route $name', ({ route, send }) => {
+describe.each(everyRoute)('a refused call on the route $name', ({ route, send }) => {
   it('stores a refused call under its call id if the model is unknown or the key is revoked', async () => {
     const gateway = await lend();
     const { key, prefix } = await issueKey(gateway, { name: 'server' });
@@ -99,7 +99,7 @@ describe.each(everyRoute)('a refused call of the route $name', ({ route, send })
 });
 
 describe('the reason of a refused call', () => {
-  it('names the ceiling of the key, with its window and limit', async () => {
+  it("explains a refused call by the key's ceiling, with its window and limit", async () => {
     const gateway = await lend();
     const { key } = await issueKey(gateway, { ceilings: { calls: 1 }, windows: { calls: 'day' } });
     const chat = routeOf('chat');
@@ -112,7 +112,7 @@ describe('the reason of a refused call', () => {
     });
   });
 
-  it('names the ceiling of the application, or the monthly cap in USD', async () => {
+  it("explains a refused call by the application's ceiling, or by the monthly cap in USD", async () => {
     const gateway = await lend();
     const put = await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/bot`, { ceilings: { calls: 0 } });
     expect(put.status).toBe(200);
@@ -124,7 +124,7 @@ describe('the reason of a refused call', () => {
     expect(await findRefused(gateway, capped)).toMatchObject({ reason: 'project_cap', rule: 'cost/month', limit: 0, status: 429 });
   });
 
-  it('names the class of the content rule that matched', async () => {
+  it('explains a refused call by the content rule that matched', async () => {
     const gateway = await lend();
     const rules = [{ class: 'expression', place: 'input', action: 'block', expression: 'fox' }];
     expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules })).status).toBe(200);
@@ -136,7 +136,7 @@ describe('the reason of a refused call', () => {
     expect(row.rule).toBe('expression');
   });
 
-  it("says if calls are off, the key doesn't permit the model, or tags are missing", async () => {
+  it("says if a call was refused because of calls being off, the key's allow-list, or missing tags", async () => {
     const gateway = await lend();
     const { key } = await issueKey(gateway, { models: ['two/echo'] });
     const chat = routeOf('chat');
@@ -151,7 +151,7 @@ describe('the reason of a refused call', () => {
     expect(await findRefused(gateway, off)).toMatchObject({ reason: 'calls_off', code: 'subscription_required' });
   });
 
-  it('stores nothing for an unknown key, or for a known prefix with a wrong secret', async () => {
+  it('stores no refused call for an unknown key or for a known prefix with a wrong secret', async () => {
     const gateway = await lend();
     const chat = routeOf('chat');
     const { key } = await issueKey(gateway, {});
@@ -162,8 +162,8 @@ describe('the reason of a refused call', () => {
   });
 });
 
-describe('many refused calls', () => {
-  it('keeps 60 rows for a key and counts the others', async () => {
+describe('a large number of refused calls', () => {
+  it('stores 60 refused calls of a key per minute and only counts the others', async () => {
     const gateway = await lend();
     await change(gateway, { may_call: false });
     const chat = routeOf('chat');
@@ -211,7 +211,7 @@ describe('the refused calls of a project', () => {
   });
 });
 
-describe('gateway calls', () => {
+describe('the command gateway calls', () => {
   it('shows a call by its id, whether it was refused or not', async () => {
     const gateway = await lend();
     const chat = routeOf('chat');

@@ -11,7 +11,7 @@ import { createReplicas, createUsers, expectLearnedOnce, type Replicas } from '.
 /** Every restart costs the CPU time of a new worker, and the users go on chatting meanwhile. */
 const ends = isExhaustive ? (['SIGTERM', 'SIGKILL', 'SIGKILL', 'SIGTERM'] as const) : (['SIGTERM', 'SIGKILL'] as const);
 
-describePostgres('two API processes and two workers', () => {
+describePostgres('a service with two API processes and two workers', () => {
   let replicas: Replicas;
   beforeAll(async () => {
     replicas = await createReplicas();

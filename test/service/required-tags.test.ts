@@ -300,7 +300,7 @@ test('applies changed provider tags after a reload', async () => {
   });
 });
 
-test('lets the local embedder meet any required tag', async () => {
+test('uses the local embedder whatever tags are required', async () => {
   await withGateway(
     {
       database: 'any',

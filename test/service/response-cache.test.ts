@@ -56,7 +56,7 @@ describe('a request that the cache can serve', () => {
     const model = `${vendors[vendor]}/echo`;
     const tools = caller === 'chat' ? chatTools : messagesTools;
 
-    test.each([false, true])('returns the same bytes from the cache (streamed: %s)', async (stream) => {
+    test.each([false, true])('returns a cached response byte for byte (streamed: %s)', async (stream) => {
       const lent = await lendProject();
       const count = await vendorCallsOf(lent, async () => {
         const first = await ask(lent, caller, { model, stream });
@@ -70,7 +70,7 @@ describe('a request that the cache can serve', () => {
     test.each([
       ['text', {}],
       ['tool calls', { tools }],
-    ])('returns equivalent content to the other SDK: %s', async (_what, more) => {
+    ])('returns equivalent content from the cache for a plain and a streamed call: %s', async (_what, more) => {
       const [one, two] = [await lendProject(), await lendProject()];
       const hear = hearers[caller];
       const [plain, replayed] = [await hear(one, { model, ...more }, false), await hear(one, { model, ...more }, true)];
@@ -81,7 +81,7 @@ describe('a request that the cache can serve', () => {
     });
   });
 
-  test('serves several choices if the project caches sampled responses', async () => {
+  test('serves a cached response with several choices if the project caches sampled responses', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { cache_sampled: true });
     const say = `one/say-${Buffer.from('😀 every word').toString('base64url')}`;
@@ -149,7 +149,7 @@ describe('a request that the cache can serve', () => {
     expect(status.key.ceilings.calls?.used).toBe(1);
   });
 
-  test('remembers a cached response like any other', async () => {
+  test('records a cached response in the conversation like any other', async () => {
     const lent = await lendProject();
     const subject = { 'x-gateway-memory-subject': 'ada' };
     await ask(lent, 'chat', { headers: subject });
@@ -166,7 +166,7 @@ describe('a request that the cache can serve', () => {
     ]);
   });
 
-  test('serves a response from the second model of the plan', async () => {
+  test('serves a cached response that came from the second model of the plan', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/fail-500+cache', 'two/echo'] } });
     const asked = [await ask(lent, 'chat', { model: 'mine' }), await ask(lent, 'chat', { model: 'mine' })];

@@ -83,7 +83,7 @@ it.each(dialects)("doesn't make the SDK of %s callers retry if the vendor reject
   expect(await callWithSdk(caller, await lend(), `${model[caller]}+fail-401`)).toEqual({ status: 502, responses: [502] });
 });
 
-describe('retries by the SDK', () => {
+describe('errors that the SDK retries', () => {
   const ask = (gateway: TestGateway, name: string = model.chat) =>
     gateway.call(paths.chat, { model: name, messages: question, max_completion_tokens: 1_000 });
 
@@ -92,12 +92,12 @@ describe('retries by the SDK', () => {
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([502, null]);
   });
 
-  it('lets the SDK retry after a ceiling per minute', async () => {
+  it('lets the SDK retry after a ceiling per minute is reached', async () => {
     const answer = await ask(await withKey(await lend(), { ceilings: { rpm: 0 } }));
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([429, null]);
   });
 
-  it('lets the SDK retry while a running call holds the rest of the ceiling', async () => {
+  it('lets the SDK retry while a running call has reserved the rest of the ceiling', async () => {
     const gateway = await withKey(await lend(), { ceilings: { cost: 0.0015 } });
     const sent = gateway.vendor.requests().length;
     const running = ask(gateway, 'one/echo+held');
@@ -135,7 +135,7 @@ describe('the error code for a prompt that is too long', () => {
     expect(await raised(gateway, { 'x-gateway-error-codes': 'gateway' })).toEqual(ofGateway);
   });
 
-  it('sends no error code on messages', async () => {
+  it("doesn't send an error code on messages", async () => {
     const headers = { 'x-gateway-error-codes': 'vendor' };
     const answer = await lent().call(paths.messages, { model: 'three/window-100', max_tokens: 10, messages: long }, headers);
     const { error } = await jsonOf<{ error: object }>(answer);
@@ -147,12 +147,15 @@ describe('the error code for a prompt that is too long', () => {
     ['chat', 'three', / maximum$/, / maximum \(context_length_exceeded\)$/],
     ['messages', 'one', /length of the messages\.$/, /length of the messages\. \(prompt is too long\)$/],
     ['messages', 'three', / maximum$/, / maximum$/],
-  ] as const)('names the overflow for %s callers of %s in words of their dialect', async (caller, provider, byDefault, onRequest) => {
-    const ask = async (headers: Record<string, string>): Promise<string> => {
-      const body = { model: `${provider}/window-100`, max_tokens: 10, messages: long };
-      return (await jsonOf<{ error: { message: string } }>(lent().call(paths[caller], body, headers))).error.message;
-    };
-    expect(await ask({})).toMatch(byDefault);
-    expect(await ask({ 'x-gateway-error-codes': 'vendor' })).toMatch(onRequest);
-  });
+  ] as const)(
+    'tells %s callers of %s that the prompt is too long in the words of their own dialect',
+    async (caller, provider, byDefault, onRequest) => {
+      const ask = async (headers: Record<string, string>): Promise<string> => {
+        const body = { model: `${provider}/window-100`, max_tokens: 10, messages: long };
+        return (await jsonOf<{ error: { message: string } }>(lent().call(paths[caller], body, headers))).error.message;
+      };
+      expect(await ask({})).toMatch(byDefault);
+      expect(await ask({ 'x-gateway-error-codes': 'vendor' })).toMatch(onRequest);
+    },
+  );
 });

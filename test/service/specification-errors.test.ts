@@ -57,7 +57,7 @@ function post({ url }: TestGateway, route: InferenceRoute, headers: Record<strin
   return fetch(url + route.path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
 }
 
-describe('plain-text errors', () => {
+describe('errors in plain text', () => {
   it.each(passthroughRoutes)('returns 400 on $name if the body is not valid JSON', async (route) => {
     for (const body of ['{', '', '[]', '"text"', 'null', '{"model":"a","model":"b"}'])
       await expectPlainText(await lent().call(route.path, body), 400);
@@ -84,7 +84,7 @@ describe('plain-text errors', () => {
   });
 });
 
-describe('messages-style error.type', () => {
+describe('error types on messages', () => {
   const route = routeOf('messages');
 
   it.each([
@@ -94,7 +94,7 @@ describe('messages-style error.type', () => {
     [422, 'refuse-422', 'invalid_request_error'],
     [410, 'refuse-410', 'api_error'],
     [502, 'fail-500', 'api_error'],
-  ])('maps a %i (%s) to the error type %s', async (status, model, type) => {
+  ])('returns a %i (%s) on messages with the error type %s', async (status, model, type) => {
     const answer = await ask(await lendProject(), route, `first/${model}`);
     const vendorType = status === 413 ? 'request_too_large' : 'invalid_request_error';
     const further = model.startsWith('refuse') ? { upstream_type: vendorType } : {};

@@ -13,7 +13,7 @@ const now = Date.now();
 const lent = shareGateway({ database: 'any', yaml: mediaYaml, clock: { now: () => now } });
 const lendProject = projectLender(lent, 'media');
 
-describe('ceilings', () => {
+describe('ceilings on media routes', () => {
   const priced = (route: MediaRoute): string => (route.name === 'images' ? 'one/picture' : 'one/spoken');
 
   it.each(mediaRoutes)('returns 429 tenant_capped on $name once the key reaches a ceiling', async (route) => {
@@ -50,7 +50,7 @@ describe('ceilings', () => {
     await expectRouteError(capped, route, { status: 429, code: 'credits_exhausted' });
   });
 
-  it.each(mediaRoutes)('applies a ceiling that is lowered during an upload on $name', async (route) => {
+  it.each(mediaRoutes)('applies a ceiling that is lowered while the body of a call on $name is arriving', async (route) => {
     const gateway = await lendProject();
     const limitCalls = (calls: number) =>
       gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls } });

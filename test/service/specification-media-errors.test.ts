@@ -13,7 +13,7 @@ import { askMedia, bearer, images, mediaRoutes, mediaYaml, rowOf, speech } from 
 const lent = shareGateway({ database: 'any', yaml: mediaYaml });
 const lendProject = projectLender(lent, 'media');
 
-describe('plain-text errors', () => {
+describe('errors in plain text on media routes', () => {
   it.each(mediaRoutes)('returns 400 on $name if the body is not valid JSON', async (route) => {
     for (const body of ['{', '', '[]', '"x"', 'null', '\ufeff{}', '{"model":"one/a","model":"two/b"}', '{"model":"one/a"} x'])
       await expectPlainText(await lent().call(route.path, body), 400);
@@ -30,7 +30,7 @@ describe('plain-text errors', () => {
   });
 });
 
-describe('error codes', () => {
+describe('error codes on media routes', () => {
   it.each(mediaRoutes)('returns 401 on $name before it reads the body', async (route) => {
     const { url, key } = lent();
     const post = (headers: Record<string, string>) => fetch(url + route.path, { method: 'POST', headers, body: 'x' });
@@ -74,7 +74,7 @@ describe('error codes', () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('returns 500 bad_shape on images and speech for a row with an unknown shape', () =>
+  it('returns 500 bad_shape on images and speech if a model is configured with an unknown format', () =>
     withGateway({ database: 'any', yaml: mediaYaml }, async (gateway) => {
       const config = loadConfig({
         env: { GATEWAY_ADMIN_TOKEN: adminToken },

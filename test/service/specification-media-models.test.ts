@@ -12,7 +12,7 @@ import { askMedia, bearer, images, issueKey, mediaRoutes, mediaYaml, speech } fr
 const lent = shareGateway({ database: 'any', yaml: mediaYaml });
 const lendProject = projectLender(lent, 'media');
 
-describe('model', () => {
+describe('the requested model on media routes', () => {
   it.each([
     [images, 'two/picture', 'two/picture'],
     [images, 'standard', 'one/picture'],
@@ -28,7 +28,7 @@ describe('model', () => {
     await answer.body?.cancel();
   });
 
-  it("prefers the application's tier over the project's", async () => {
+  it("prefers the application's media tier over the project's", async () => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     const served = async (route: MediaRoute, headers = {}) => {
@@ -46,7 +46,7 @@ describe('model', () => {
     expect([await served(images, bot), await served(speech, bot), await served(images)]).toEqual(['art/bots', 'path/bots', 'two/mine']);
   });
 
-  it("uses the project's first provider if it may not use the default one", async () => {
+  it("uses the project's first media provider if it may not use the default one", async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['art', 'path', 'two'] });
     for (const route of mediaRoutes) {
@@ -84,7 +84,7 @@ describe('model', () => {
   });
 });
 
-describe('no_route', () => {
+describe('no_route on media routes', () => {
   const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
 
   it.each(mediaRoutes)("returns `unknown … provider` on $name if the vendor doesn't serve media", async (route) => {

@@ -17,8 +17,8 @@ interface ImageResult {
   readonly data: readonly { readonly b64_json: string }[];
 }
 
-describe('images', () => {
-  it('sends only known fields in the standard format', async () => {
+describe('image requests to the vendor', () => {
+  it('sends only known fields of an image request in the standard format', async () => {
     const gateway = await lendProject();
     const odd = `{"model":"one/picture", "prompt": "a \\u0066ox", "quality":"hd","user":"u","style":1,"background":"x","steps":9,"seed":7}`;
     const answer = await gateway.call(images.path, odd);
@@ -36,7 +36,7 @@ describe('images', () => {
     });
   });
 
-  it("forwards the caller's n and size", async () => {
+  it("forwards the caller's number and size of images", async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'one/picture', { more: { n: 3, size: '16x8' } }));
     expect(data).toHaveLength(3);
@@ -50,7 +50,7 @@ describe('images', () => {
     expect([answer.status, sentToVendor(gateway).text]).toEqual([200, '{"model":"b64-only","prompt":"a fox","n":1,"size":"8x8"}']);
   });
 
-  it('retries without response_format if the vendor rejects it', async () => {
+  it('repeats an image request without response_format if the vendor rejects this field', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, images, 'one/b64-only');
     expect([answer.status, sentToVendor(gateway).text]).toEqual([200, '{"model":"b64-only","prompt":"a fox","n":1,"size":"8x8"}']);
@@ -93,7 +93,7 @@ describe('images', () => {
   });
 });
 
-describe('speech', () => {
+describe('speech requests to the vendor', () => {
   it('sends a default voice and response_format in the standard format', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'one/spoken', { more: { speed: 2, instructions: 'sing', stream_format: 'sse' } });
@@ -136,7 +136,7 @@ describe('speech', () => {
     });
   });
 
-  it('sends the voice in the query', async () => {
+  it('sends the voice in the query if the provider is configured like that', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'query/aura&x=1');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'audio/x-own']);
@@ -149,7 +149,7 @@ describe('speech', () => {
   });
 });
 
-describe('headers', () => {
+describe('headers of media requests', () => {
   it.each(mediaRoutes)('stores source and correlation headers on $name', async (route) => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, route, 'one/slow-100', {
@@ -183,7 +183,7 @@ describe('headers', () => {
   });
 });
 
-describe('cost', () => {
+describe('the cost of media requests', () => {
   it.each([
     ['per image', images, 'one/picture', { n: 2 }, { cost: 0.08, estimated: false }],
     ['per token as counted by the vendor', images, 'one/tokens', {}, { cost: (5 * 2 + 40 * 1056) / 1e6, estimated: false }],

@@ -21,7 +21,7 @@ onBothDatabases('memory settings', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'settings');
 
-  it('keeps the value of omitted fields', async () => {
+  it('keeps the values of omitted memory settings', async () => {
     const gateway = await lendProject();
     expect(await read(gateway)).toEqual(defaults);
     const changes = [{ batch_of: 5 }, { only_senders: ['a', 'b'], delete_conversations_after_days: 30 }, {}, { only_senders: [] }];
@@ -37,7 +37,7 @@ onBothDatabases('memory settings', (database) => {
     expect(await read(gateway)).toEqual(expected);
   });
 
-  it('keeps all concurrent changes', async () => {
+  it('keeps all changes to memory settings that are made at the same time', async () => {
     const gateway = await lendProject();
     await Promise.all([put(gateway, { batch_of: 7 }), put(gateway, { at_least_every_minutes: 9 }), put(gateway, { enabled: false })]);
     expect(await read(gateway)).toEqual({ ...defaults, batch_of: 7, at_least_every_minutes: 9, enabled: false });
@@ -57,13 +57,13 @@ onBothDatabases('memory settings', (database) => {
     ['a source without a name', { only_senders: [''] }],
     ['enabled as text', { enabled: 'yes' }],
     ['an unknown field', { batchOf: 3 }],
-  ])('returns 400 bad_request for %s', async (_title, body) => {
+  ])('returns 400 bad_request for memory settings with %s', async (_title, body) => {
     const gateway = await lendProject();
     await expectChatError(await put(gateway, body), 400, 'bad_request');
     expect(await read(gateway)).toEqual(defaults);
   });
 
-  it('returns 400 if the retention period is shorter than the stored interval', async () => {
+  it("returns 400 if the retention period isn't longer than the stored learning interval", async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { at_least_every_minutes: 2_880 })).status).toBe(200);
     await expectChatError(await put(gateway, { delete_conversations_after_days: 2 }), 400, 'bad_request');
@@ -87,7 +87,7 @@ interface Recording {
   readonly subject?: string | null;
 }
 
-describe('calls', () => {
+describe('memory settings and calls', () => {
   const lent = shareGateway({ database: 'any' });
   const lendProject = projectLender(lent, 'recording');
 
@@ -203,7 +203,7 @@ describe('calls', () => {
       (['chat', 'messages', 'responses'] as const).flatMap((route) =>
         ['write', 'recall', ''].map((value) => ({ route, value, headers: { ...mode(value), ...about('x'.repeat(257)) } })),
       ),
-    )('returns 400 for a subject of 257 characters on $route with the mode "$value"', async ({ route, headers }) => {
+    )('returns 400 for a subject of 257 characters on $route with the memory mode "$value"', async ({ route, headers }) => {
       const gateway = await lendProject();
       const before = gateway.vendor.requests().length;
       const wanted = { status: 400, code: 'invalid_memory_subject' };
@@ -234,7 +234,7 @@ describe('calls', () => {
     { first: {}, after: { enabled: false }, recorded: true },
     { first: { enabled: false }, after: { enabled: true }, recorded: false },
     { first: {}, after: { only_senders: ['other'] }, recorded: true },
-  ])('applies the settings from the time of the call: $first, then $after', async ({ first, after, recorded }) => {
+  ])('applies the memory settings from when the call started: $first, then $after', async ({ first, after, recorded }) => {
     const gateway = await lendProject();
     expect((await put(gateway, first)).status).toBe(200);
     const before = gateway.vendor.requests().length;

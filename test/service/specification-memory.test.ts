@@ -23,7 +23,7 @@ const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
 const withBody = memoryRoutes.filter(({ good }) => good !== undefined);
 const withId = memoryRoutes.filter(({ path }) => path.includes(unknownId));
 
-describe('every memory route', () => {
+describe('all memory routes', () => {
   const lent = shareGateway({ database: 'any' });
 
   it.each(memoryRoutes)('returns 401 without a valid key: $method $path', async ({ method, path, good }) => {
@@ -84,7 +84,7 @@ onBothDatabases('memory routes', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'memory');
 
-  describe('POST items', () => {
+  describe('writing a memory', () => {
     it('returns the new memory with its defaults', async () => {
       const gateway = await lendProject();
       const saved = await saveItem(gateway, { text: '  Prefers metric units\n', unknown: 'is ignored' });
@@ -194,7 +194,7 @@ onBothDatabases('memory routes', (database) => {
     });
   });
 
-  describe('PATCH item', () => {
+  describe('correcting a memory', () => {
     it('replaces a corrected memory and keeps the old text', async () => {
       const gateway = await lendProject();
       const old = await saveItem(gateway, { text: 'Lives in Oslo', kind: 'event', importance: 5, subject: 'ann' });
@@ -255,8 +255,8 @@ onBothDatabases('memory routes', (database) => {
     });
   });
 
-  describe('DELETE item', () => {
-    it("doesn't find a memory after it was deleted", async () => {
+  describe('deleting a memory', () => {
+    it('returns 404 for a memory after it was deleted', async () => {
       const gateway = await lendProject();
       const { id } = await saveItem(gateway, { text: 'Soon gone' });
       expect(await expectJson(send(gateway, 'DELETE', `/items/${id.toUpperCase()}`), 200)).toEqual({
@@ -271,7 +271,7 @@ onBothDatabases('memory routes', (database) => {
       await expectCode(send(gateway, 'POST', `/items/${id}/rating`, { rating: 'useful' }), 404, 'not_found');
     });
 
-    it('returns 403 if a key removes what a person wrote', async () => {
+    it('returns 403 if a key deletes what a person wrote', async () => {
       const gateway = await lendProject();
       const saved = await saveItem(gateway, { text: 'A person wrote this' });
       await attributeToPerson(gateway, saved);
@@ -280,7 +280,7 @@ onBothDatabases('memory routes', (database) => {
       await expectJson(send(gateway, 'POST', `/items/${saved.id}/rating`, { rating: 'useful' }), 200);
     });
 
-    it('lets any key correct and remove observed memories', async () => {
+    it('lets any key correct and delete memories that were learned', async () => {
       const gateway = await lendProject();
       const saved = await saveItem(gateway, { text: 'Observed' });
       await gateway.database.query(`update memory_items set origin = 'observed' where id = $1::uuid`, [saved.id]);
@@ -298,7 +298,7 @@ onBothDatabases('memory routes', (database) => {
     });
   });
 
-  describe('POST rating', () => {
+  describe('rating a memory', () => {
     it('stops recalling a memory after two wrong ratings', async () => {
       const gateway = await lendProject();
       const { id } = await saveItem(gateway, { text: 'The office has a cat' });
@@ -309,7 +309,7 @@ onBothDatabases('memory routes', (database) => {
       expect((await search(gateway, { query: 'cat' })).memories).toMatchObject([{ item: { id, in_recall: false } }]);
     });
 
-    it('counts all concurrent ratings', async () => {
+    it('counts all ratings of a memory that arrive at the same time', async () => {
       const gateway = await lendProject();
       const { id } = await saveItem(gateway, { text: 'Rated by many' });
       const ratings = Array.from({ length: 40 }, (_, n) => (n % 4 === 0 ? 'wrong' : 'useful'));
@@ -322,7 +322,7 @@ onBothDatabases('memory routes', (database) => {
       ['no rating', {}],
       ['an unknown rating', { rating: 'good' }],
       ['null', { rating: null }],
-    ])('returns 400 bad_request for %s', async (_title, body) => {
+    ])('returns 400 bad_request for an invalid rating: %s', async (_title, body) => {
       await expectCode(send(lent(), 'POST', `${unknownItem}/rating`, body), 400, 'bad_request');
     });
   });

@@ -45,7 +45,7 @@ function oddBody(route: InferenceRoute, model: string): string {
 }
 
 describe('GET /status/peek', () => {
-  it('returns the breakers of all providers that the project can use', async () => {
+  it('returns the circuit breakers of all providers that the project can use', async () => {
     const { call, admin, project } = await lendProject();
     const namesOf = async () => {
       const { breakers } = await jsonOf<{ breakers: readonly { provider: string }[] }>(call('/status/peek'));
@@ -62,7 +62,7 @@ describe('a streamed response', () => {
     ['content-type', 'text/event-stream'],
     ['cache-control', 'no-cache'],
     ['x-accel-buffering', 'no'],
-  ])('sends %s: %s for a stream, but not for JSON', async (header, value) => {
+  ])('sends the header %s: %s with a stream but not with JSON', async (header, value) => {
     const gateway = await lendProject();
     for (const route of streamingRoutes) {
       const streamed = await ask(gateway, route, 'first/echo', { more: { stream: true } });
@@ -74,7 +74,7 @@ describe('a streamed response', () => {
     }
   });
 
-  it.each(streamingRoutes)("doesn't send retry-after on $name without a reason to wait", async (route) => {
+  it.each(streamingRoutes)('sends retry-after on $name only if the caller should wait', async (route) => {
     const gateway = await lendProject();
     for (const model of ['first/echo', 'first/refuse-400', 'first/fail-500', 'nobody/knows']) {
       const answer = await ask(gateway, route, model);
@@ -204,7 +204,7 @@ describe('responses', () => {
     expect(gateway.vendor.requests().length - before).toBe(3);
   });
 
-  it('records tokens and cost of embeddings', async () => {
+  it('stores the tokens and cost of embeddings', async () => {
     const gateway = await lendProject();
     await ask(gateway, routeOf('embeddings'), 'two/echo');
     const usage = await jsonOf<{ by_model: unknown }>(gateway.call('/usage/me'));

@@ -18,7 +18,7 @@ const mediaPaths = ['images/generations', 'audio/speech', 'video/generations', '
 );
 const readRoutes = ['/v1/models', '/status/peek', '/usage/me', episode];
 
-describe('stores that fail', () => {
+describe('failures of the database', () => {
   const lent = shareGateway({ database: 'any' });
   const lendProject = projectLender(lent, 'stores');
 
@@ -41,7 +41,7 @@ describe('stores that fail', () => {
   it.each([
     ['keystore_unavailable', 'virtual_keys'],
     ['limits_unavailable', 'key_ceilings'],
-  ])("returns 503 %s if %s can't be read", async (code, table) => {
+  ])("returns 503 %s if the table %s can't be read", async (code, table) => {
     const gateway = await lendProject();
     await withoutTable(table, async () => {
       // The process may have loaded the key before we used it.

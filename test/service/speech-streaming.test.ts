@@ -45,7 +45,7 @@ function ask({ url, key }: TestGateway, body: object) {
 const spoken = { model: 'own/voice', input: 'Hello' };
 const charged = { cost: (5 * 15) / 1e6 };
 
-it('slows the vendor down for a slow caller', () => {
+it('reads speech from the vendor only as fast as the caller does', () => {
   const total = 96 * mebibyte;
   const { state, answer } = speaker(total);
   return withVendor(answer, async (gateway) => {
@@ -68,7 +68,7 @@ it('slows the vendor down for a slow caller', () => {
   });
 });
 
-it('delivers the first audio while the vendor is still sending', () => {
+it('delivers the beginning of the audio while the vendor is still sending', () => {
   let finish: () => void = () => undefined;
   return withVendor(
     (response) => {
@@ -87,7 +87,7 @@ it('delivers the first audio while the vendor is still sending', () => {
   );
 });
 
-it('charges a stream that the vendor breaks off', () =>
+it('charges a speech stream that the vendor breaks off', () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('some');
@@ -101,7 +101,7 @@ it('charges a stream that the vendor breaks off', () =>
     },
   ));
 
-it('charges what the vendor bills if the caller disconnects midway', () => {
+it('charges all of the speech that the vendor bills if the caller disconnects midway', () => {
   const { state, answer } = speaker(512 * mebibyte);
   return withVendor(answer, async (gateway) => {
     const request = ask(gateway, spoken);
@@ -133,7 +133,7 @@ it('cancels the vendor request if the caller disconnects before the first audio'
   );
 });
 
-it("charges the audio even if the response headers can't be written", () =>
+it("charges speech even if the response headers can't be written", () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' });

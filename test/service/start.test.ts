@@ -53,7 +53,7 @@ async function expectComplaint(gateway: GatewayProcess, complaint: RegExp | stri
   });
 }
 
-describe('gateway start with a data directory', () => {
+describe('the command gateway start with a data directory', () => {
   let home = '';
   let gateway: GatewayProcess;
   let key = '';
@@ -94,7 +94,7 @@ describe('gateway start with a data directory', () => {
     expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
   });
 
-  it('prints one line if another process uses the directory', async () => {
+  it('prints one error line if another process uses the data directory', async () => {
     const other = await processes.start('start', { home });
     await expectComplaint(
       other,
@@ -103,7 +103,7 @@ describe('gateway start with a data directory', () => {
     expect((await gateway.call(key, '/usage/me')).status).toBe(200);
   });
 
-  it('prints one line if the port is in use', async () => {
+  it('prints one error line if the port is in use', async () => {
     const { port } = new URL(gateway.url);
     const other = await processes.start('start', { home: await processes.home('migrated'), env: { PORT: port } });
     await expectComplaint(other, `port ${port} on 127.0.0.1 is already in use; set PORT to a different port`);
@@ -130,7 +130,7 @@ describe('gateway start with a data directory', () => {
   });
 });
 
-describe('start errors', () => {
+describe('errors when the gateway starts', () => {
   let home = '';
   beforeAll(async () => {
     home = await processes.home('empty');
@@ -170,7 +170,7 @@ describe('start errors', () => {
     ['a data directory below a file', 'start', { GATEWAY_DATA_DIR: 'file/data' }, /^cannot use the data directory \S+\/file\/data: /],
     ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^DATABASE_URL: is required for gateway serve; /],
     ['worker without DATABASE_URL', 'worker', {}, /^DATABASE_URL: is required for gateway worker; /],
-  ])('rejects %s with one line', async (_title, role, { GATEWAY_DATA_DIR: dataDir = 'data', ...env }, complaint) => {
+  ])('reports one error line for %s', async (_title, role, { GATEWAY_DATA_DIR: dataDir = 'data', ...env }, complaint) => {
     const host: ServiceHost = {
       env: { GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: adminToken, ...env, GATEWAY_DATA_DIR: resolve(home, dataDir) },
       write: () => undefined,
@@ -188,13 +188,13 @@ describe('start errors', () => {
   it.each([
     ['start', '127.0.0.1'],
     ['migrate', 'localhost'],
-  ])("prints one line if %s can't reach the database at %s", async (command, host) => {
+  ])("prints one error line if %s can't reach the database at %s", async (command, host) => {
     const url = `postgres://gateway@${host}:${await unusedPort()}/gateway`;
     const gateway = await processes.start(command, { home, env: { DATABASE_URL: url } });
     await expectComplaint(gateway, /^gateway: cannot reach the database: .*ECONNREFUSED/);
   });
 
-  it('prints one line with a position for each of five errors in gateway.yaml', async () => {
+  it('prints the position of each of five mistakes in gateway.yaml, one per line', async () => {
     const file = join(home, 'mistakes.yaml');
     await writeFile(
       file,
@@ -221,7 +221,7 @@ colour: red
   });
 });
 
-describePostgres('on a database server', () => {
+describePostgres('starting on a database server', () => {
   let databaseUrl = '';
   let drop: () => Promise<void>;
   beforeAll(async () => {
@@ -238,11 +238,11 @@ describePostgres('on a database server', () => {
   const lacksSchema =
     /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate \(and before it in the database gateway_test_\w+, as a superuser: CREATE EXTENSION vector;\)$/;
 
-  it('prints one line on serve if the database has no schema', async () => {
+  it('prints one error line on serve if the database has no schema', async () => {
     await expectComplaint(await startServe(databaseUrl), lacksSchema);
   });
 
-  it('prints one line if a database that comes up late has no schema', () =>
+  it('prints one error line if a database that becomes reachable late has no schema', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       expect(await readinessOf(gateway)).toBe(503);
@@ -265,7 +265,7 @@ describePostgres('on a database server', () => {
     expect(gateway.stdout()).not.toMatch(/hunter2|database recovered/);
   });
 
-  it("says what to run if migrate can't create the extension", async () => {
+  it("tells the operator what to run if migrate can't create the vector extension", async () => {
     const role = `role_of_${new URL(databaseUrl).pathname.slice(1)}`;
     await runAsAdmin(databaseUrl, `create role ${role} login`);
     try {
@@ -284,7 +284,7 @@ describePostgres('on a database server', () => {
     }
   });
 
-  it('creates the schema once on migrate', async () => {
+  it('creates the schema only the first time migrate runs', async () => {
     const migrate = async (): Promise<string> => {
       const migration = await processes.start('migrate', { home: await processes.home('empty'), env: { DATABASE_URL: databaseUrl } });
       expect([await migration.exited, migration.stderr()]).toEqual([0, '']);
@@ -330,7 +330,7 @@ describePostgres('on a database server', () => {
     }
   };
 
-  it.each(['start', 'serve'])('stops %s with 0 while the database hangs', (command) =>
+  it.each(['start', 'serve'])('stops %s with exit code 0 while the database hangs', (command) =>
     withLockedSchema(async (untilAwaited) => {
       const home = await processes.home('empty');
       await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
@@ -342,7 +342,7 @@ describePostgres('on a database server', () => {
     }),
   );
 
-  it('stops serve with 0 if a database that came up late hangs', () =>
+  it('stops serve with exit code 0 if a database that became reachable late hangs', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       await withLockedSchema(async (untilAwaited) => {
@@ -352,13 +352,13 @@ describePostgres('on a database server', () => {
       });
     }));
 
-  it('stops serve with 0 if the database is unreachable', () =>
+  it('stops serve with exit code 0 if the database is unreachable', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 1);
       expect([await gateway.end('SIGTERM'), gateway.stderr()]).toEqual([0, '']);
     }));
 
-  it("isn't ready on serve until it reaches the database", () =>
+  it("reports that serve isn't ready until it reaches the database", () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 300);
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
@@ -447,7 +447,7 @@ const tellsOfNaturalEnd = `--import=data:text/javascript,${encodeURIComponent(
   `if (process.argv[1]?.endsWith('main.ts')) process.once('beforeExit', () => process.stderr.write('nothing is left to do'))`,
 )}`;
 
-describeOldNode('npm start with an old Node', () => {
+describeOldNode('the command npm start with an old version of Node', () => {
   let home = '';
 
   const startByNpm = (): Promise<GatewayProcess> => {

@@ -38,7 +38,7 @@ tiers:
   standard: [${models.join(', ')}]
 `;
 
-describe('a running gateway', () => {
+describe('signals to a running gateway', () => {
   let home = '';
   let env: Readonly<Record<string, string>> = {};
   let gateway: GatewayProcess;
@@ -56,7 +56,7 @@ describe('a running gateway', () => {
   };
   const expectModel = (model: string): Promise<void> => eventually(async () => expect(await activeModel(gateway, key)).toBe(model));
 
-  it('replaces the demo vendor with a new gateway.yaml on SIGHUP', async () => {
+  it('uses the providers of a new gateway.yaml instead of the demo vendor after SIGHUP', async () => {
     await expectModel('demo/echo');
     await reloadWith(yamlOf(['one/echo']));
     await expectModel('one/echo');
@@ -64,7 +64,7 @@ describe('a running gateway', () => {
     await expectModel('demo/echo');
   });
 
-  it('keeps the configuration if the file is invalid on SIGHUP', async () => {
+  it('keeps the old configuration if gateway.yaml is invalid on SIGHUP', async () => {
     await reloadWith(yamlOf(['one/echo']));
     await expectModel('one/echo');
     await reloadWith(`${yamlOf(['one/other', 'nobody/echo'])}colour: red\n`);
@@ -114,17 +114,17 @@ describe('GATEWAY_STOP_TIMEOUT_SECONDS', () => {
     return received;
   };
 
-  it('cuts off a stream that takes longer than the timeout', async () => {
+  it('cuts off a stream that takes longer than the stop timeout', async () => {
     expect(await streamDuringStop('1', 'one/long-20+stall-after-3')).toEqual({ text: expect.stringContaining('quick'), isCut: true });
   });
 
-  it('completes a stream that takes less than the timeout', async () => {
+  it('completes a stream that ends before the stop timeout', async () => {
     const received = await streamDuringStop('30', 'one/echo+pace-100+long-30');
     expect(received).toEqual({ text: expect.stringMatching(/data: \[DONE\]\s*$/), isCut: false });
   });
 });
 
-it('records the estimated usage of calls that outlast the grace period', async () => {
+it('stores the estimated usage of calls that take longer than the stop timeout', async () => {
   const dataDir = join(await processes.home('migrated'), 'data');
   const database = await openEmbeddedDatabase({ dataDir });
   const slowVendor = await createScriptedVendor();
@@ -184,7 +184,7 @@ it('records the estimated usage of calls that outlast the grace period', async (
   }
 });
 
-it('waits for running responses on stop, but not for idle connections', () =>
+it('waits for running responses when it stops, but not for idle connections', () =>
   // With this grace period, a stop that waits for the client never ends.
   withGateway({ database: 'any', graceMs: 3_600_000 }, async (gateway) => {
     const agent = new Agent({ keepAlive: true });

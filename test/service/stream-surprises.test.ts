@@ -64,7 +64,7 @@ describe('a streamed chat response', () => {
     expect(asked.text).toMatch(usageEvent);
   });
 
-  it.each(Object.values(vendors))('sends choices[0] in every chunk of %s', async (provider) => {
+  it.each(Object.values(vendors))('sends a choice in every chat chunk of %s', async (provider) => {
     const chunks = await openaiOf(await lendProject()).chat.completions.create({ model: `${provider}/echo`, messages, stream: true });
     let text = '';
     for await (const { choices } of chunks) {
@@ -74,14 +74,14 @@ describe('a streamed chat response', () => {
     expect(text).toContain('Hi');
   });
 
-  it('keeps usage that the vendor sends in the last event', async () => {
+  it('forwards usage that the vendor sends along with the finish reason', async () => {
     const { text } = await stream(await lendProject(), 'one/usage-in-finish+echo');
     expect(text).toMatch(/"finish_reason":"stop"\}\],"usage":\{"prompt_tokens"/);
   });
 });
 
 describe('response and call ids', () => {
-  it.each(Object.values(vendors))('exposes call and response ids in SDKs (%s)', async (provider) => {
+  it.each(Object.values(vendors))('lets callers read the call id and the response id with the SDKs (%s)', async (provider) => {
     const lent = await lendProject();
     const model = `${provider}/echo`;
     const completion = await openaiOf(lent).chat.completions.create({ model, messages });
@@ -96,7 +96,7 @@ describe('response and call ids', () => {
     expect(ids).toContain(message._request_id);
   });
 
-  it('includes the call id in errors', async () => {
+  it('lets callers read the call id of an error with the SDKs', async () => {
     const lent = await lendProject();
     for (const [path, name] of [
       [paths.chat, 'x-request-id'],

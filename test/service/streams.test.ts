@@ -91,7 +91,7 @@ describe(`${readers} readers that pause for longer than the vendor timeout`, () 
   const idleTimeoutMs = 600_000;
 
   it(
-    'slows the vendor down instead of filling the memory',
+    'slows the vendor down instead of buffering streams of slow readers in memory',
     () =>
       withStreamVendor(answer, (vendorUrl) =>
         withGateway({ database: 'any', yaml: () => yamlOf(vendorUrl, idleTimeoutMs) }, async (gateway) => {
@@ -283,7 +283,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(await settled(gateway)).toMatchObject({ outcome: 'client_left', estimated: true, attempts: [{ outcome: 'client_left' }] });
   });
 
-  it('bills the prompt if the caller disconnects before the first chunk', async () => {
+  it('charges the prompt if the caller disconnects before the first chunk', async () => {
     const gateway = await shared().withProject('hasty');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -298,7 +298,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(row?.tokens.input).toBeGreaterThan(0);
   });
 
-  it('bills a plain call completely if the caller disconnects', async () => {
+  it('charges a plain call completely if the caller disconnects', async () => {
     const gateway = await shared().withProject('plain');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -312,7 +312,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(await settled(gateway)).toMatchObject({ outcome: 'ok', status: 200, estimated: false, attempts: [{ outcome: 'ok' }] });
   });
 
-  it('reuses one vendor connection for five consecutive streams', async () => {
+  it('uses the same vendor connection for five streams in a row', async () => {
     const gateway = await shared().withProject('in-a-row');
     const before = servedAt(gateway.vendor.url).length;
     const models = ['echo', 'long-300', 'crlf+long-5', dialect === 'chat' ? 'no-done+echo' : 'tiny-bytes+echo', 'echo'];

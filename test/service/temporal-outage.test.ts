@@ -114,7 +114,7 @@ describePostgres('a Temporal outage', () => {
     expect(outcomes).toEqual([{ outcome: 'ok', n: users.facts.length }]);
   }
 
-  it('learns everything once if Temporal loses its state', async () => {
+  it('learns everything exactly once if Temporal loses its state in an outage', async () => {
     await killUnderLoad('empty');
     await expectAllDone();
   });

@@ -17,7 +17,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
   processes.start('start', { home, env, program: ['script', '-qefc', `stty -onlcr; ${command}`, '/dev/null'] });
 
 (process.platform === 'linux' ? describe : describe.skip)('npm start on a terminal', () => {
-  it('writes JSON lines with LOG_FORMAT=json', async () => {
+  it('logs JSON to a terminal if LOG_FORMAT is json', async () => {
     const { home, env } = await processes.homeWithAnyDatabase();
     const readable = await onTerminal(home, `exec ${start}`, env);
     expect(readable.stdout()).toMatch(/^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ role=start version=\S+$/m);

@@ -65,7 +65,7 @@ describe.each([
   ['plain', {}],
   ['streamed', { stream: true }],
 ])('a %s call that fails inside the gateway', (_form, form) => {
-  it('charges the reported usage if a content rule throws', async () => {
+  it('charges the reported usage if evaluating a content rule fails', async () => {
     const lent = await lend([{ class: 'expression', place: 'output', action: 'block', expression: 'never' }]);
     jest.spyOn(RE2JS.prototype, 'test').mockImplementation(() => {
       throw new Error('the check of the rule fails');

@@ -114,7 +114,7 @@ describePostgres('an upgrade under load', () => {
     return ids.filter((id) => !parts.some((text) => text.includes(id)));
   };
 
-  it('loses no call during an upgrade and a downgrade', async () => {
+  it("doesn't lose any call during an upgrade and a downgrade", async () => {
     const setup = await start('migrate', 'previous');
     expect([await setup.exited, setup.stderr()]).toEqual([0, '']);
     const oldSchema = await schemaOf(database);
@@ -193,7 +193,7 @@ describePostgres('an upgrade under load', () => {
     expect(await database.query('select * from limit_leases')).toEqual([]);
   });
 
-  it('restores a backup of the running service with every call', async () => {
+  it('restores every call from a backup that was made while the service was running', async () => {
     if (!backup) throw new Error('there is no backup');
     const { plain, limited, before, admitted } = backup;
     const shared = await createTestDatabase('empty');
@@ -230,7 +230,7 @@ describePostgres('an upgrade under load', () => {
     }
   });
 
-  it('names both releases if the schema needs a newer one', async () => {
+  it('names the installed release and the required one if the schema is too new', async () => {
     await migrate(database);
     await database.query(
       `insert into schema_migrations (version, name, checksum, oldest_server, release) values (9999, '9999_future', 'any', 9999, '9.0.0')`,

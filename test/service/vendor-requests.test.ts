@@ -106,7 +106,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
     else expect(lastRequest()).toEqual(expected);
   });
 
-  test("counts tokens at the same address as the vendor's SDK", async () => {
+  test("counts tokens at the same address that the vendor's SDK uses", async () => {
     const { messages } = sdk();
     const { max_tokens: _limit, ...countBody } = messagesBody;
     // The SDK has the method, but Bedrock's runtime doesn't have the route.
@@ -122,7 +122,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
     }
   });
 
-  test.each([false, true])('uses the same address for a chat caller (stream: %s)', async (stream) => {
+  test.each([false, true])("calls the same address as the vendor's SDK for a chat caller (stream: %s)", async (stream) => {
     await drain(await sdk().messages.create({ ...messagesBody, stream }));
     const expected = lastRequest();
     const openai = new OpenAI({ baseURL: `${lent().url}/v1`, apiKey: lent().key, maxRetries: 0 });
@@ -161,7 +161,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'chat').map(({ name,
       expect(lastRequest()).toEqual({ ...rest, headers: { ...others, ...credential } });
     });
 
-    test.each([false, true])('uses the same address for a messages caller (stream: %s)', async (stream) => {
+    test.each([false, true])("calls the same address as the vendor's SDK for a messages caller (stream: %s)", async (stream) => {
       await drain(await chatSdk(name, baseUrl).chat.completions.create({ ...chatBody, stream }));
       const { method, path } = lastRequest() as { method: string; path: string };
       const gateway = new Anthropic({ baseURL: lent().url, apiKey: lent().key, maxRetries: 0 });

@@ -104,18 +104,18 @@ describe('a download URL on a foreign host', () => {
     'models/clip',
     '/v1beta/operations/abc',
     '..',
-  ])('rejects a malformed operation: %s', async (operation) => {
+  ])('rejects a malformed name of a video operation: %s', async (operation) => {
     expect(await refusalOf('/v1/video/operations', { operation })).toEqual(forbidden);
     expect(vendor.asked).toEqual([]);
   });
 
-  test.each([5, {}, ['operations/a'], true])('rejects an operation that is not a string: %j', async (value) => {
+  test.each([5, {}, ['operations/a'], true])('rejects a video operation that is not a string: %j', async (value) => {
     expect(await refusalOf('/v1/video/operations', { operation: value })).toEqual(forbidden);
     expect(await refusalOf('/v1/video/download', { uri: value })).toEqual(forbidden);
   });
 
   test.each(['files/a%2F..%2Fmodels', 'files/a%5c..', 'files/../models', 'files/%2e%2e/models'])(
-    'rejects a path with dot segments: %s',
+    'rejects a video URL whose path has dot segments: %s',
     async (path) => {
       expect(await downloads(`${vendor.url}/v1beta/${path}`)).toEqual(forbidden);
       expect(vendor.asked).toEqual([]);
@@ -135,20 +135,20 @@ describe('a file that the vendor redirects', () => {
     ['with user-info', `http://user@127.0.0.1:${foreign}/`],
     ['to a local file', 'file:///etc/passwd'],
     ['to a cloud metadata address', 'http://169.254.169.254/'],
-  ])("doesn't follow a redirect to a foreign host: %s", async (_how, location) => {
+  ])("doesn't follow a video file's redirect to a foreign host: %s", async (_how, location) => {
     vendor.files.set(path, (response) => redirect(response, location));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked).toHaveLength(1);
     expect(listener.asked).toEqual([]);
   });
 
-  test('stops following an endless redirect', async () => {
+  test('stops following redirects of a video file that never end', async () => {
     vendor.files.set(path, (response) => redirect(response, path));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked.length).toBeLessThan(10);
   });
 
-  test("sends the key only to the vendor's origin when it follows a redirect", async () => {
+  test("sends the key only to the vendor's origin when a video file is redirected", async () => {
     vendor.files.set(path, (response) => redirect(response, '/v1beta/stored/abc'));
     vendor.files.set('/v1beta/stored/abc', (response) => redirect(response, `${assets.url}/abc.webm?signature=1`));
     assets.files.set('/abc.webm?signature=1', (response) => sendBytes(response, 100_000));
@@ -160,8 +160,8 @@ describe('a file that the vendor redirects', () => {
   });
 });
 
-describe("the vendor's file URL", () => {
-  test('downloads from the asset host without the key', async () => {
+describe('the URL of a video file', () => {
+  test('downloads a video from the asset host without sending the key', async () => {
     const uri = `${assets.url}/made/one.webm`;
     await finishedVideo(uri);
     assets.files.set('/made/one.webm', (response) => sendBytes(response, 5));

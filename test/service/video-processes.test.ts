@@ -38,7 +38,7 @@ async function memoryOf({ child }: GatewayProcess): Promise<number> {
   return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
 }
 
-describe('a file of 200 MiB', () => {
+describe('a video file of 200 MiB', () => {
   let vendor: VideoVendor;
   let gateway: GatewayProcess;
   beforeAll(async () => {
@@ -64,7 +64,7 @@ describe('a file of 200 MiB', () => {
     return answer;
   }
 
-  test("pauses the vendor while the caller doesn't read", async () => {
+  test("pauses the download from the vendor while the caller doesn't read", async () => {
     vendor.files.set(filePath, (response) => sendBytes(response, fileBytes));
     // We don't measure the first download, because a new process still releases the memory of its start.
     for await (const _ of await openDownload());
@@ -95,7 +95,7 @@ describe('a file of 200 MiB', () => {
     expect(most - before).toBeLessThan(fileBytes - 50 * mebibyte);
   });
 
-  test('stops reading from the vendor when the caller disconnects', async () => {
+  test('stops downloading from the vendor when the caller disconnects', async () => {
     let isClosed = false;
     vendor.files.set(filePath, (response) => {
       response.once('close', () => {
@@ -110,7 +110,7 @@ describe('a file of 200 MiB', () => {
     expect(vendor.bytesSent() - sentBefore).toBeLessThan(fileBytes);
   });
 
-  test('ends the download when the vendor breaks it off', async () => {
+  test("ends the caller's download when the vendor breaks it off", async () => {
     vendor.files.set(filePath, (response) => {
       response.writeHead(200, { 'content-length': fileBytes });
       response.write(Buffer.alloc(mebibyte), () => response.destroy());
@@ -141,7 +141,7 @@ describe('a gateway that is killed with running videos', () => {
   });
   afterEach(() => vendor.close());
 
-  test('charges each video once without any caller polling', async () => {
+  test('charges each video once even if no caller asks for its state', async () => {
     const home = await processes.home('migrated');
     await writeConfig(vendor, home);
     await copyTestBundle(join(home, 'data'));
@@ -178,7 +178,7 @@ describe('a gateway that is killed with running videos', () => {
     expect(await third.end('SIGTERM')).toBe(0);
   });
 
-  test('records an unknown outcome if the gateway dies during the vendor request', async () => {
+  test('stores an unknown outcome if the gateway is killed while the vendor starts a video', async () => {
     const { home, env } = await processes.homeWithAnyDatabase();
     await writeConfig(vendor, home);
     const first = await processes.start('start', { home, env });

@@ -89,7 +89,7 @@ async function vendorRequests(work: () => Promise<unknown>): Promise<readonly st
     .map(({ path }) => path);
 }
 
-describe('the life of a video', () => {
+describe('a video from start to download', () => {
   test('starts, polls and downloads a video', async () => {
     const of = await freshProject();
     const response = await generate({ prompt: 'a cat', model: 'film/video-polls-0', duration_seconds: 4, aspect_ratio: '16:9', n: 2 }, of);
@@ -132,7 +132,7 @@ describe('the life of a video', () => {
     expect(await callsOf(of)).toHaveLength(1);
   });
 
-  test('uses the default model if the request has none', async () => {
+  test('generates a video with the default model if the request names none', async () => {
     const image = { b64_json: 'aGk=', mime_type: 'image/png' };
     expect(await jsonOf(generate({ prompt: 'a cat', image, model: null }))).toMatchObject({ model: 'film/clip' });
     const asked = lent()
@@ -144,7 +144,7 @@ describe('the life of a video', () => {
     });
   });
 
-  test('uses the default provider for a model without one', async () => {
+  test('uses the default video provider for a model without a provider', async () => {
     expect(await start('clip')).toMatchObject({ model: 'film/clip' });
     const { operation, model } = await start('other/video-polls-0');
     expect(model).toBe('other/video-polls-0');
@@ -156,7 +156,7 @@ describe('the life of a video', () => {
     expect(await jsonOf(ask(`${lent().vendor.url}/v1beta/${operation}`))).toMatchObject({ operation, done: true });
   });
 
-  test('polls the vendor again after three seconds', async () => {
+  test("asks the vendor for a video's state at most every three seconds", async () => {
     const { operation } = await start('video-polls-1');
     const asks = async (): Promise<number> => (await vendorRequests(() => ask(operation))).length;
     expect(await asks()).toBe(1);
@@ -168,7 +168,7 @@ describe('the life of a video', () => {
     expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
   });
 
-  test('shares one vendor request between concurrent callers', async () => {
+  test('shares one request to the vendor among callers who ask for the same video', async () => {
     const { operation } = await start('video-polls-5');
     const asked = await vendorRequests(() => Promise.all(Array.from({ length: 20 }, () => ask(operation))));
     // Later callers read the state from the stored row.
@@ -216,7 +216,7 @@ test('counts a running video toward a cost ceiling as an estimate', async () => 
 describe('errors on the video routes', () => {
   const paths = ['/v1/video/generations', '/v1/video/operations', '/v1/video/download'];
 
-  test.each(paths)('checks key, content type and body in order: %s', async (path) => {
+  test.each(paths)('checks the key, then the content type, then the body of a video request: %s', async (path) => {
     const { url, call } = gateway;
     expect((await fetch(url + path, { method: 'POST', body: '{}' })).status).toBe(401);
     expect(await refusal(call(path, {}, { authorization: 'Bearer sk-gw-none' }))).toMatchObject({ status: 401, code: 'invalid_key' });
@@ -258,7 +258,7 @@ describe('errors on the video routes', () => {
     expect(await refusal(generate(body))).toEqual({ status, code, message: expect.stringMatching(message) });
   });
 
-  test('returns 400 for a duplicate field', async () => {
+  test('returns 400 for a duplicate field in a video request', async () => {
     const answer = await generate('{"prompt":"a","prompt":"b"}');
     expect([answer.status, await answer.text()]).toEqual([400, 'prompt: duplicate key\n']);
   });
@@ -296,7 +296,7 @@ describe('errors on the video routes', () => {
     expect((await ask(operation)).status).toBe(200);
   });
 
-  test('charges the requested cost if the database fails during the vendor request', async () => {
+  test('charges the cost of the requested video if the database fails during the vendor request', async () => {
     const of = await freshProject();
     const asked = await vendorRequests(async () => {
       isLost = true;
@@ -340,7 +340,7 @@ describe('errors on the video routes', () => {
     expect(asked).toEqual([]);
   });
 
-  test("returns 502 upstream_error without a request for a URL that isn't a file", async () => {
+  test("returns 502 upstream_error for a URL that isn't a file, without calling the vendor", async () => {
     const asked = await vendorRequests(async () => {
       for (const path of ['/v1beta/files', '/v1beta/models', '/v1beta/files/a/b', '/'])
         expect(await refusal(fetchFile(`${lent().vendor.url}${path}`))).toMatchObject({ status: 502, code: 'upstream_error' });
