@@ -31,14 +31,14 @@ test('runs one apt-get at a time', async () => {
   expect(log.trim().split('\n').toSorted()).toEqual(['download', 'update', 'update']);
 });
 
-test('waits while another program holds the lock', async () => {
+test('waits while another program holds the lock of apt-get', async () => {
   await fakeAptGet();
   await writeFile(join(folder, 'other'), '');
   await apt(['update']);
   expect(await readFile(join(folder, 'log'), 'utf8')).toBe('update\n');
 });
 
-test('reports other errors', async () => {
+test('reports any other error of apt-get', async () => {
   await writeFile(join(folder, 'apt-get'), "#!/bin/sh\necho 'E: Unable to locate package' >&2; exit 100\n");
   await chmod(join(folder, 'apt-get'), 0o755);
   await expect(apt(['install', 'nothing'])).rejects.toThrow('E: Unable to locate package');

@@ -13,7 +13,7 @@ const weatherSchema = { type: 'object' as const, properties: { city: { type: 'st
 const chatTools = [{ type: 'function' as const, function: { name: 'get_weather', parameters: weatherSchema } }];
 const messagesTools = [{ name: 'get_weather', input_schema: weatherSchema }];
 
-describe('openai client, chat', () => {
+describe('the scripted vendor and the openai SDK on chat', () => {
   test('returns a plain response that echoes the last user message', () =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.create({
@@ -36,7 +36,7 @@ describe('openai client, chat', () => {
       expect(whole.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 5 });
     }));
 
-  test('reads and counts content parts', () =>
+  test('reads content parts and counts their tokens', () =>
     withVendor(async (vendor) => {
       const content = [
         { type: 'text' as const, text: 'see' },
@@ -96,7 +96,7 @@ describe('openai client, chat', () => {
     }));
 });
 
-describe('anthropic client', () => {
+describe('the scripted vendor and the anthropic SDK', () => {
   test('returns a plain message', () =>
     withVendor(async (vendor) => {
       const response = await anthropic(vendor).messages.create({ model: 'echo', max_tokens: 100, system: 'be kind', messages: hello });
@@ -161,7 +161,7 @@ describe('anthropic client', () => {
     }));
 });
 
-describe('openai client, other routes', () => {
+describe('the scripted vendor and the openai SDK on other routes', () => {
   test('returns similar embeddings for texts with common words', () =>
     withVendor(async (vendor) => {
       const { embeddings } = openai(vendor);

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { ScriptedVendor } from './server.ts';
 import { keyHeaders, post, withVendor } from './with-vendor.ts';
 
-describe('rerank', () => {
+describe('reranking by the scripted vendor', () => {
   test('sorts documents by the number of words shared with the query', () =>
     withVendor(async (vendor) => {
       const documents = ['tax report', 'the cat sleeps', { text: 'a cat' }];
@@ -25,7 +25,7 @@ describe('rerank', () => {
     }));
 });
 
-describe('uploads', () => {
+describe('uploads to the scripted vendor', () => {
   const upload = (vendor: ScriptedVendor, path: string, parts: Readonly<Record<string, string | File>>) => {
     const body = new FormData();
     for (const [name, value] of Object.entries(parts)) body.set(name, value);
@@ -58,7 +58,7 @@ describe('uploads', () => {
     }));
 });
 
-describe('images', () => {
+describe("the scripted vendor's images", () => {
   test('returns a valid base64 PNG of the requested size', () =>
     withVendor(async (vendor) => {
       const response = await post(vendor, '/v1/images/generations', { model: 'image', prompt: 'a cat', n: 2, size: '1536x1024' });
@@ -96,7 +96,7 @@ describe('images', () => {
     }));
 });
 
-describe('speech', () => {
+describe('speech of the scripted vendor', () => {
   test.each([
     ['mp3', 'audio/mpeg', 'fffb10c4'],
     ['wav', 'audio/wav', '52494646'],
@@ -131,7 +131,7 @@ describe('speech', () => {
     }));
 });
 
-describe('video', () => {
+describe("the scripted vendor's videos", () => {
   test('finishes an operation after two polls and redirects once to its file', () =>
     withVendor(async (vendor) => {
       const name = await start(vendor, 'clip');
@@ -149,7 +149,7 @@ describe('video', () => {
       expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 12)).toBe('ftypisom');
     }));
 
-  test('supports failing and filtered videos', () =>
+  test("lets a video fail or be filtered if its model's name asks for it", () =>
     withVendor(async (vendor) => {
       expect(await poll(vendor, await start(vendor, 'video-polls-0+video-fails'))).toMatchObject({ done: true, error: { code: 3 } });
       const filtered = await poll(vendor, await start(vendor, 'video-polls-0+filtered'));

@@ -2,15 +2,15 @@
 import { describe, expect, test } from '@jest/globals';
 import { chat, keyHeaders, message, post, withVendor } from './with-vendor.ts';
 
-describe('response content', () => {
-  test('returns the request byte for byte for echo-body', () =>
+describe("content of the scripted vendor's responses", () => {
+  test('returns the body of the request byte for byte for the model echo-body', () =>
     withVendor(async (vendor) => {
       const body = '{ "messages":[{"role":"user","content":"\\u0041"}], "x": 1.0 ,"model":"echo-body"}';
       const answer = (await (await post(vendor, '/v1/chat/completions', body)).json()) as { choices: { message: { content: string } }[] };
       expect(answer.choices[0]?.message.content).toBe(body);
     }));
 
-  test('sets the length, usage and finish reason for long, big, cached and filtered', () =>
+  test('sets length, usage and finish reason by model names like long-50, big-3, cached-40 and filtered', () =>
     withVendor(async (vendor) => {
       const read = async (model: string) => (await (await chat(vendor, model)).json()) as { choices: { message: { content: string } }[] };
       expect((await read('long-50')).choices[0]?.message.content.split(' ')).toHaveLength(50);
@@ -25,7 +25,7 @@ describe('response content', () => {
       expect(whole.length).toBeGreaterThan(200 * 1024);
     }));
 
-  test('embeds a word of 17 million characters', () =>
+  test('creates an embedding for a word of 17 million characters', () =>
     withVendor(async (vendor) => {
       const body = JSON.stringify({ model: 'echo', input: '中'.repeat(17 * 1024 * 1024) });
       expect((await post(vendor, '/v1/embeddings', body)).status).toBe(200);
@@ -43,8 +43,8 @@ describe('response content', () => {
   );
 });
 
-describe('requests', () => {
-  test('returns 401 without a key, and accepts the authorization header in both dialects', () =>
+describe('requests to the scripted vendor', () => {
+  test('requires a key, and accepts it in the authorization header in both dialects', () =>
     withVendor(async (vendor) => {
       const { authorization, ...rest } = keyHeaders;
       const body = { model: 'echo', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] };
@@ -87,7 +87,7 @@ describe('requests', () => {
       expect(vendor.requests()).toEqual([]);
     }));
 
-  test('calls observe with each request before it responds', () => {
+  test('reports each request to the test before it responds', () => {
     const observed: number[] = [];
     return withVendor(
       async (vendor) => {

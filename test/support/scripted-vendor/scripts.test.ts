@@ -4,7 +4,7 @@ import { chat, count, message, readUntilBreak, withVendor } from './with-vendor.
 
 const now = Date.UTC(2026, 10, 21, 10, 0, 0);
 
-describe('scripted failures', () => {
+describe('failures of the scripted vendor', () => {
   test.each([
     ['fail-500', 500, null, 'api_error'],
     ['fail-503', 503, null, 'api_error'],
@@ -62,7 +62,7 @@ describe('scripted failures', () => {
       { now: () => now },
     ));
 
-  test.each(['rate-limited-once-0', 'fail-once-429'])('returns 429 once per model for %s, and again after clear', (model) =>
+  test.each(['rate-limited-once-0', 'fail-once-429'])('returns 429 for the first call of each model %s, and again after a reset', (model) =>
     withVendor(async (vendor) => {
       const statuses = async () => [(await chat(vendor, model)).status, (await chat(vendor, model)).status];
       expect(await statuses()).toEqual([429, 200]);
@@ -76,7 +76,7 @@ describe('scripted failures', () => {
     ['garbage', 'application/json', /^\{.*[^}]$/],
     ['empty', 'application/json', /^$/],
     ['wrong-type', 'text/html; charset=utf-8', /^<!doctype html>/],
-  ])('returns 200 for %s', (model, mediaType, body) =>
+  ])('returns a useless response with status 200 for %s', (model, mediaType, body) =>
     withVendor(async (vendor) => {
       const response = await chat(vendor, model);
       expect(response.headers.get('content-type')).toBe(mediaType);
@@ -98,7 +98,7 @@ describe('scripted failures', () => {
     }));
 
   test.each(['hang', 'held', 'slow-60000', 'stall-before-first', 'stall-after-1', 'pace-60000'])(
-    'stops %s when the vendor closes',
+    'stops responses of the model %s when the vendor closes',
     (model) =>
       withVendor(async (vendor) => {
         const answer = chat(vendor, model, { stream: true }).then(readUntilBreak, () => ({ broken: true }));
@@ -110,7 +110,7 @@ describe('scripted failures', () => {
 });
 
 describe('scripted streams', () => {
-  test('waits for a release before it sends held responses', () =>
+  test('holds back responses of the model `held` until the test releases them', () =>
     withVendor(async (vendor) => {
       expect((await chat(vendor, 'rate-limited-once-1+held')).status).toBe(429);
       const answers = [chat(vendor, 'rate-limited-once-1+held'), message(vendor, 'held', { stream: true })];
@@ -158,7 +158,7 @@ describe('scripted streams', () => {
       expect((await message(vendor, 'error-after-1')).status).toBe(500);
     }));
 
-  test('supports no-done, no-usage and usage-in-finish', () =>
+  test("leaves out [DONE] or usage, or sends usage early, if the model's name asks for it", () =>
     withVendor(async (vendor) => {
       const members = { stream: true, stream_options: { include_usage: true } };
       const read = async (model: string) => (await chat(vendor, model, members)).text();
@@ -171,7 +171,7 @@ describe('scripted streams', () => {
       expect(await (await chat(vendor, 'no-usage')).json()).not.toHaveProperty('usage');
     }));
 
-  test.each(['tiny-bytes', 'crlf'])('changes only how the text is split on the wire for %s', (wire) =>
+  test.each(['tiny-bytes', 'crlf'])('splits the same text differently on the wire for %s', (wire) =>
     withVendor(async (vendor) => {
       const members = { stream: true, messages: [{ role: 'user', content: 'hé 🌍 wörld' }] };
       const plain = await (await chat(vendor, 'say-aMOpIPCfjI0gd8O2cmxk', members)).text();
@@ -183,7 +183,7 @@ describe('scripted streams', () => {
     }),
   );
 
-  test('pauses between deltas for pace-<ms>', () =>
+  test('pauses between deltas for models named pace-<ms>', () =>
     withVendor(
       async (vendor) => {
         const read = async (model: string) => (await readUntilBreak(await chat(vendor, model, { stream: true }))).chunks;
