@@ -83,7 +83,7 @@ describe('durable work', () => {
     await rm(dataDir, { recursive: true });
   });
 
-  test('runs work that was enqueued before Temporal was ready', async () => {
+  test('runs durable work that was enqueued before Temporal was ready', async () => {
     await put('a');
     const ready: string[] = [];
     const durable = start({ onReady: ({ uiUrl }) => ready.push(uiUrl() ?? '') });
@@ -102,7 +102,7 @@ describe('durable work', () => {
     expect(warningsIn(lines).filter(({ fields }) => !isUnavailable(fields['err']))).toEqual([]);
   });
 
-  test('continues after Temporal has been killed', async () => {
+  test('continues durable work after Temporal has been killed', async () => {
     const durable = start();
     await until('it is ready', () => durable.state() === 'ready');
     process.kill(await pidOfServer(), 'SIGKILL');
@@ -112,14 +112,14 @@ describe('durable work', () => {
     await until('unfinished work is re-enqueued', () => repairs === 2);
   });
 
-  test('keeps work as outbox rows while Temporal is disabled', async () => {
+  test('keeps durable work in the outbox while Temporal is disabled', async () => {
     const durable = start({ temporal: { mode: 'off', address: null, namespace: 'default' } });
     await put('c');
     expect(durable.state()).toBe('off');
     expect(await waiting()).toBe(1);
   });
 
-  test('waits for an external Temporal that is unavailable', async () => {
+  test('keeps durable work until an external Temporal is available', async () => {
     await put('d');
     const durable = start({ temporal: { mode: 'external', address: '127.0.0.1:1', namespace: 'default' } });
     const warnings = (): string[] => warningsIn(lines).map(({ message }) => message);
@@ -148,7 +148,7 @@ describe('durable work', () => {
     await observer.close();
   });
 
-  test('delivers work once after the network to Temporal has stalled', () =>
+  test('delivers durable work exactly once after the network to Temporal has stalled', () =>
     withFaultProxy(`http://${shared().server.address}`, async (network) => {
       await network.connect();
       const temporal = { mode: 'external', address: new URL(network.url).host, namespace: 'half-open', createNamespace: true } as const;
@@ -166,7 +166,7 @@ describe('durable work', () => {
       await durable.stop();
     }));
 
-  test('stops a batch whose run an operator has ended', async () => {
+  test('stops a learning batch if an operator has ended its Temporal run', async () => {
     const { server } = shared();
     const temporal = { mode: 'external', address: server.address, namespace: 'batches', createNamespace: true } as const;
     start({ temporal, role: 'client' });
@@ -196,7 +196,7 @@ describe('durable work', () => {
     await observer.close();
   });
 
-  test("waits for a namespace that doesn't exist", async () => {
+  test('keeps durable work until the Temporal namespace exists', async () => {
     const { server, temporal: observer } = shared();
     await put('f');
     const durable = start({ temporal: { mode: 'external', address: server.address, namespace: 'missing' } });
@@ -215,7 +215,7 @@ describe('durable work', () => {
     await until('it is ready', () => durable.waitReasons().length === 0);
   });
 
-  test('runs other work while a payload key is missing', async () => {
+  test('continues with other durable work while a payload key is missing', async () => {
     const { server } = shared();
     const [keyA, keyB] = [randomBytes(32), randomBytes(32)];
     const startWith = (payloadKeys: TemporalSettings['payloadKeys'] & {}, role: 'client' | 'worker' = 'worker'): Durable =>

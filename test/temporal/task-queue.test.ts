@@ -50,7 +50,7 @@ async function workOff(temporal: Temporal): Promise<readonly string[]> {
 describe('the task queue of the development server', () => {
   const shared = sharedTemporal();
 
-  test("doesn't delay a project because of another one with many runs", async () => {
+  test("doesn't let a project with many Temporal runs delay those of another one", async () => {
     const { temporal } = shared();
     await until('the server responds', () =>
       temporal.probe().then(
@@ -76,7 +76,7 @@ describe('the task queue of the development server', () => {
   });
 });
 
-describe('a server without fairness', () => {
+describe('a Temporal server without fairness', () => {
   let server: TemporalServer;
   let temporal: Temporal;
   beforeAll(async () => {
@@ -102,11 +102,11 @@ test.each([
   ['1.31.0-148.2', true],
   ['2.0.0', true],
   ['', null],
-])('detects fairness support of server version %j: %j', (version, expected) => {
+])('detects whether Temporal %j supports fairness: %j', (version, expected) => {
   expect(knowsFairness(version)).toBe(expected);
 });
 
-describe('the task queue watch', () => {
+describe('monitoring of the Temporal task queue', () => {
   const fair: TaskQueueState = { serverVersion: '1.31.0', knowsFairness: true, backlogs: [] };
   const late: TaskQueueState = { ...fair, backlogs: [{ type: 'workflow', tasks: 900, ageMs: 61_400 }] };
   const early: TaskQueueState = { ...fair, backlogs: [{ type: 'workflow', tasks: 9_000, ageMs: 59_000 }] };
@@ -131,7 +131,7 @@ describe('the task queue watch', () => {
     return { lines: lines.map(({ level, message, fields }) => [level, message, fields]), current: watch.current() };
   }
 
-  test('logs once when tasks have waited for more than a minute', async () => {
+  test('logs once if Temporal tasks have waited for more than a minute', async () => {
     const { lines, current } = await linesAfter(fair, early, late, late, new Error('unavailable'), late, fair);
     expect(lines).toEqual([
       ['warn', 'Temporal tasks waiting for a worker', { queue: 'memory', tasks: 900, seconds: 61 }],
@@ -140,19 +140,19 @@ describe('the task queue watch', () => {
     expect(current).toBe(fair);
   });
 
-  test('has no state while Temporal is unavailable', async () => {
+  test('reports no state of the task queue while Temporal is unavailable', async () => {
     const { lines, current } = await linesAfter(late, new Error('unavailable'));
     expect([lines.length, current]).toEqual([1, null]);
   });
 
-  test('logs a server without fairness only once', async () => {
+  test("logs only once that a Temporal server doesn't support fairness", async () => {
     expect((await linesAfter(old, old, fair)).lines).toEqual([
       ['warn', 'Temporal server too old for fairness; a project with many tasks will delay the others', { version: '1.27.2' }],
     ]);
   });
 });
 
-test('reports how long a remote activity has waited', async () => {
+test('measures how long activities have waited for a worker', async () => {
   const { measureWaits } = await import('../../src/temporal/worker/measure-waits.ts');
   const waits = createHistogram();
   const run = (isLocal: boolean) =>

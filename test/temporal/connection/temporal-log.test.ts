@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createSdkLogger } from '../../../src/temporal/connection/temporal-log.ts';
 import { createTestLog } from '../../support/temporal.ts';
 
-test('logs similar SDK warnings only once a minute', () => {
+test('logs similar warnings of the Temporal SDK only once a minute', () => {
   const { logger, lines } = createTestLog();
   const { warn } = createSdkLogger(logger);
   warn('[TMPRL1104] 01a20f9f-d530-7399-beb3-a95ddc391fa2:4:1 Workflow task duration exceeded 5 seconds.');

@@ -90,7 +90,7 @@ describe('the Temporal dev server', () => {
     expect(environment).toBe(`HOME=${dataDir}\0`);
   });
 
-  test('reattaches to the dev server after a kill -9 of the gateway', async () => {
+  test('uses the running dev server again after a kill -9 of the gateway', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGKILL');
     const server = await start();
@@ -157,7 +157,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('refuses to start a second dev server in a data directory', async () => {
+  test('refuses to start a second dev server in the same data directory', async () => {
     const parent = await startInOtherProcess();
     try {
       await expect(start()).rejects.toThrow('another gateway process runs the Temporal dev server');

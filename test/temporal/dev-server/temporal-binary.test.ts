@@ -139,7 +139,7 @@ describe('the Temporal binary', () => {
       expect(await readFile(join(home, 'builds'), 'utf8')).toBe('built\n');
     }));
 
-  test('removes a partial installation that fails', () =>
+  test('removes the files of an installation that fails halfway', () =>
     withMachine(async ({ path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
       await expect(find()).rejects.toThrow(/official download: status 403; go install: go exited with 1: go: no network/);

@@ -75,7 +75,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
   });
   afterAll(() => close());
 
-  test('starts the workflow of an entry and deletes its row', async () => {
+  test('starts the workflow of an outbox entry and deletes its row', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     await put([entry('conversation/a/1')]);
@@ -83,7 +83,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.started).toMatchObject([entry('conversation/a/1')]);
   });
 
-  test('dispatches a committed entry before the next poll', async () => {
+  test('dispatches an outbox entry as soon as it is committed, without waiting for the next poll', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, { ...temporal, pollIntervalMs: 3_600_000 });
     await until('the first dispatch is over', () => temporal.repairs === 1);
@@ -101,7 +101,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.ids().sort()).toEqual(entries.map(({ workflowId }) => workflowId).sort());
   });
 
-  test('starts the entries of one workflow in order, even with two dispatchers', async () => {
+  test('delivers the outbox entries of a workflow in order, even with two dispatchers', async () => {
     const temporal = createFakeTemporal();
     await put(Array.from({ length: 60 }, (_, n) => entry(`conversation/${n % 6}/1`, n)));
     dispatch(database, temporal);
@@ -116,7 +116,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     }
   });
 
-  test('keeps rows while Temporal is unavailable', async () => {
+  test('keeps outbox rows while Temporal is unavailable', async () => {
     const temporal = createFakeTemporal();
     temporal.isDown = true;
     const changes: boolean[] = [];
@@ -134,7 +134,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect([changes[0], changes.at(-1)]).toEqual([false, true]);
   });
 
-  test('enqueues unfinished work again after an outage', async () => {
+  test('re-enqueues unfinished work after an outage of Temporal', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     await until('it is connected', () => temporal.repairs === 1);
@@ -148,7 +148,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.repairs).toBe(2);
   });
 
-  test('reports the age of the oldest undelivered entry as the lag', async () => {
+  test('reports the age of the oldest undelivered entry as the lag of the outbox', async () => {
     const temporal = createFakeTemporal();
     temporal.isDown = true;
     dispatch(database, temporal);
@@ -163,7 +163,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('nothing waits', () => temporal.started.length === 2 && lagMs() === 0);
   });
 
-  test("doesn't count a rejected entry towards the lag", async () => {
+  test("doesn't count an entry that Temporal has rejected towards the lag of the outbox", async () => {
     const temporal = createFakeTemporal();
     const reject = async (): Promise<void> => {
       throw new PermanentStartError('never');
@@ -179,7 +179,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('the lag is 0', () => running[0]?.lagMs() === 0);
   });
 
-  test('passes the project and signal of an entry to Temporal', async () => {
+  test('passes the project and signal of an outbox entry to Temporal', async () => {
     const temporal = createFakeTemporal();
     const projectId = '0198c5f2-7d2e-7000-8000-000000000001';
     const signalled = { ...entry('learning/a'), projectId, signal: { name: 'batchEnded', input: { batch_id: 'b', learned: 3 } } };
@@ -192,7 +192,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(Object.keys(plain)).not.toContain('projectId');
   });
 
-  test('delivers all entries in order under load and repeated outages', async () => {
+  test('delivers all outbox entries in order under load and during repeated outages', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     dispatch(other, temporal);
@@ -215,7 +215,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     }
   });
 
-  test('enqueues unfinished work again on `reconnect`', async () => {
+  test('re-enqueues unfinished work on `reconnect`', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, { ...temporal, pollIntervalMs: 3_600_000 });
     await until('it is connected', () => temporal.repairs === 1);
@@ -223,7 +223,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('unfinished work is re-enqueued', () => temporal.repairs === 2);
   });
 
-  test('updates schedules again if the server lacks attributes', async () => {
+  test('updates schedules again if the Temporal server lacks search attributes', async () => {
     const temporal = createFakeTemporal();
     let [lacking, puts, checks] = [false, 0, 0];
     const schedules = {
@@ -247,7 +247,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(puts).toBe(2);
   });
 
-  test('delivers other entries when Temporal rejects one', async () => {
+  test('delivers the other outbox entries when Temporal rejects one', async () => {
     const temporal = createFakeTemporal();
     const start: typeof temporal.start = async (row) => {
       if (row.workflowId === 'bad') throw new PermanentStartError('there is no such workflow');
@@ -276,7 +276,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(rejections).toMatchObject([rejection, { ...rejection, fields: { attempts: 12 } }]);
   });
 
-  test('deletes an entry that has been rejected for 30 days', async () => {
+  test('deletes an outbox entry that Temporal has rejected for 30 days', async () => {
     await put([entry('old'), entry('new')]);
     await database.query(`update outbox set attempts = 100, next_try_at = now() + interval '1 hour'`);
     await database.query(`update outbox set created_at = now() - interval '31 days' where workflow_id = 'old'`);
@@ -286,7 +286,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(lines).toMatchObject([{ level: 'error', fields: { rows: 1, workflowIds: ['old'] } }]);
   });
 
-  test('delivers rows that a dead process had claimed', async () => {
+  test('delivers outbox rows that a dead process had claimed', async () => {
     const temporal = createFakeTemporal();
     await put([entry('conversation/a/1')]);
     await database.query(`update outbox set attempts = 1, next_try_at = now() + interval '1 second'`);

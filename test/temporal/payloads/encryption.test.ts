@@ -26,7 +26,7 @@ describe('encrypted payloads', () => {
     expect(bytes.includes(old)).toBe(false);
   });
 
-  test('encrypts with the first key and decrypts with every key', async () => {
+  test('encrypts payloads with the first key and decrypts them with any of the keys', async () => {
     let keys = [old];
     const codec = createEncryptionCodec(() => keys);
     const before = await codec.encode([payload()]);
@@ -38,7 +38,7 @@ describe('encrypted payloads', () => {
     await expect(codec.decode(before)).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
   });
 
-  test("doesn't encrypt the notes that operators read", async () => {
+  test("doesn't encrypt the notes that operators read in the Temporal UI", async () => {
     const codec = createEncryptionCodec([old]);
     for (const open of ['cleanup: old conversations', { definition: { type: 'learningBatch' }, currentDetails: '' }]) {
       const [written] = await codec.encode([defaultPayloadConverter.toPayload(open)]);
@@ -50,21 +50,21 @@ describe('encrypted payloads', () => {
     }
   });
 
-  test('encrypts the same value differently each time', async () => {
+  test('never encrypts the same value to the same bytes', async () => {
     const [first, second] = await createEncryptionCodec([old]).encode([payload(), payload()]);
     expect(Buffer.from(first?.data ?? [])).not.toEqual(Buffer.from(second?.data ?? []));
   });
 
-  test('decrypts with the previous key during a key rotation', async () => {
+  test('decrypts payloads with the previous key during a key rotation', async () => {
     expect(await roundTrip(old, [young, old])).toEqual(value);
     expect(await roundTrip(young, [old, young])).toEqual(value);
   });
 
-  test('names the fingerprint of an unknown key in the error', async () => {
+  test('includes the fingerprint of an unknown payload key in the error', async () => {
     await expect(roundTrip(old, [young])).rejects.toThrow(/^TEMPORAL_PAYLOAD_KEY does not contain the key [0-9a-f]{16}$/);
   });
 
-  test('rejects a modified or truncated payload', async () => {
+  test('rejects an encrypted payload that was modified or truncated', async () => {
     const codec = createEncryptionCodec([old]);
     const [written] = await codec.encode([payload()]);
     const changed = Buffer.from(written?.data ?? []);
@@ -73,11 +73,11 @@ describe('encrypted payloads', () => {
     await expect(codec.decode([{ ...written, data: changed.subarray(0, 10) }])).rejects.toThrow('truncated');
   });
 
-  test('leaves plain payloads from before a key was set unchanged', async () => {
+  test('still reads plain payloads from before a key was set', async () => {
     expect(await createEncryptionCodec([old]).decode([payload()])).toEqual([payload()]);
   });
 
-  test('encrypts undefined', async () => {
+  test('encrypts an undefined value', async () => {
     const codec = createEncryptionCodec([old]);
     const nothing = defaultPayloadConverter.toPayload(undefined);
     const [read] = await codec.decode(await codec.encode([nothing]));

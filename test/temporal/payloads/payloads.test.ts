@@ -10,7 +10,7 @@ async function encode(value: unknown): Promise<Payload[]> {
   return codec.encode([defaultPayloadConverter.toPayload(value)]);
 }
 
-describe('workflow payloads', () => {
+describe('payloads that may go to Temporal', () => {
   test.each([
     ['undefined', undefined],
     ['null', null],
@@ -51,7 +51,7 @@ describe('workflow payloads', () => {
     if (!(value instanceof Uint8Array)) expect(() => checkPayload(value)).toThrow(PayloadRejectedError);
   });
 
-  test('rejects text at any position without quoting it in the error', async () => {
+  test('rejects text anywhere in a payload without quoting it in the error', async () => {
     const clean = fc.stringMatching(/^[a-z0-9]{0,8}$/);
     const text = fc.stringMatching(/^[a-z]{4,8} [a-z]{4,8}$/).map((text) => `${text} 4111`);
     const tree = fc.letrec<{ tree: unknown; leaf: unknown }>((tie) => ({
@@ -74,7 +74,7 @@ describe('workflow payloads', () => {
     );
   });
 
-  test('accepts the message and stack of a failure', async () => {
+  test('accepts fixed messages and stacks in failures, but no other text', async () => {
     const marked = (content: unknown): Payload => {
       const payload = defaultPayloadConverter.toPayload(content);
       return { ...payload, metadata: { ...payload?.metadata, 'gateway-failure': Uint8Array.of(1) } };
@@ -95,7 +95,7 @@ describe('workflow payloads', () => {
       await expect(encode(bad)).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('checks deeply nested payloads completely', () => {
+  test('finds text even in a deeply nested payload', () => {
     const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
     checkPayload(deep('id'));
     expect(() => checkPayload(deep('two terms'))).toThrow(PayloadRejectedError);

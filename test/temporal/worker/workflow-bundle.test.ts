@@ -21,21 +21,21 @@ describe('the workflow bundle', () => {
   });
   afterAll(() => rm(dataDir, { recursive: true }));
 
-  test('contains workflows, but no activities or database driver', async () => {
+  test('bundles workflows without activities or the database driver', async () => {
     const code = await readFile(built, 'utf8');
     expect(code).toContain('conversationIdle');
     expect(code).not.toContain('node_modules/pg/');
     expect(code).not.toContain('activities/');
   });
 
-  test('builds the bundle once and replaces an older one', async () => {
+  test('builds the workflow bundle only once and replaces an older one', async () => {
     const { mtimeMs } = await stat(built);
     expect(await prepareWorkflowBundle({ dataDir, logger })).toBe(built);
     expect((await stat(built)).mtimeMs).toBe(mtimeMs);
     expect(await readdir(dataDir)).toEqual([basename(built)]);
   });
 
-  test('uses the bundle in the image if it was built from the same sources', async () => {
+  test('uses the workflow bundle in the image if it was built from the same sources', async () => {
     const own = join(dataDir, 'own');
     expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir: dataDir })).toBe(built);
     const shippedDir = join(dataDir, 'shipped');
@@ -49,12 +49,12 @@ describe('the workflow bundle', () => {
     expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir })).toBe(join(own, basename(built)));
   });
 
-  test("builds the bundle outside of this process's event loop", () => {
+  test('builds the workflow bundle without blocking the event loop', () => {
     // We compare a ratio, because a slow machine is slow in both. A build on the event loop would use nearly all of it.
     expect(utilization).toBeLessThan(0.9);
   });
 
-  test('leaves no files behind if the build is aborted', async () => {
+  test('leaves no files behind if building the workflow bundle is aborted', async () => {
     const stopping = new AbortController();
     const empty = join(dataDir, 'empty');
     const making = prepareWorkflowBundle({ dataDir: empty, logger, signal: stopping.signal });

@@ -15,13 +15,13 @@ async function failureOf(activity: () => Promise<unknown>): Promise<{ error: unk
   return { error, proto, logged: lines[0]?.fields['err'] };
 }
 
-describe('wrapped activities', () => {
+describe('results and errors of activities', () => {
   test('returns the result of the activity', async () => {
     const { logger } = createTestLog();
     expect(await wrapActivities({ count: async () => ({ kind: 'read' }) }, logger)['count']?.()).toEqual({ kind: 'read' });
   });
 
-  test('replaces the message of a gateway error with a fixed sentence', async () => {
+  test('replaces the message of a failed activity with a fixed sentence', async () => {
     const original = gatewayError('query_failed', { message: planted, cause: new Error(planted) });
     const { error, proto, logged } = await failureOf(() => Promise.reject(original));
     expect(error).toBeInstanceOf(ApplicationFailure);
@@ -31,19 +31,19 @@ describe('wrapped activities', () => {
     expect(logged).toBe(original);
   });
 
-  test('reports unknown errors as internal_error', async () => {
+  test('reports unknown errors of activities as internal_error', async () => {
     const { error, proto } = await failureOf(() => Promise.reject(new TypeError(planted, { cause: planted })));
     expect(error).toMatchObject({ type: 'internal_error', message: 'internal error' });
     expect(proto).not.toContain('patient');
   });
 
-  test('fails if the activity returns text', async () => {
+  test('fails an activity that returns text', async () => {
     const { error, proto } = await failureOf(async () => ({ title: planted }));
     expect(error).toMatchObject({ type: 'internal_error' });
     expect(proto).not.toContain('patient');
   });
 
-  test('leaves a cancelled activity cancelled', async () => {
+  test('reports a cancelled activity as cancelled', async () => {
     const { error, proto } = await failureOf(() => Promise.reject(new CancelledFailure(planted)));
     expect(error).toBeInstanceOf(CancelledFailure);
     expect(proto).not.toContain('patient');
