@@ -22,8 +22,8 @@ const tablesOf = async (database: Database, id: string): Promise<unknown[]> => {
   return rows.map(({ name }) => name);
 };
 
-describeDatabases('partitions', (database) => {
-  test('creates partitions for this month and the next', async () => {
+describeDatabases('partitions of the calls table', (database) => {
+  test('creates partitions for this month and the next one', async () => {
     const clock = clockAt(noon);
     await Promise.all([ensurePartitions(database(), clock), ensurePartitions(database(), clock)]);
     await ensurePartitions(database(), clock);
@@ -32,7 +32,7 @@ describeDatabases('partitions', (database) => {
     expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 0, 1)))).toEqual(['calls_default', 'attempts_default']);
   });
 
-  test('skips a month that already has calls in the default partition', async () => {
+  test("doesn't create a partition for a month that already has calls in the default partition", async () => {
     const march = Date.UTC(2027, 2, 10);
     const id = await storeAt(database(), march);
     await ensurePartitions(database(), clockAt(march));
@@ -41,14 +41,14 @@ describeDatabases('partitions', (database) => {
     expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 3, 1)))).toEqual(['calls_2027_04', 'attempts_2027_04']);
   });
 
-  test('finds a call when it is stored again', async () => {
+  test("doesn't store a call twice in a partitioned table", async () => {
     const call = settledCall();
     const store = (): Promise<readonly SettledCall[]> => database().transaction((tx) => storeCalls(tx, [call]));
     expect(await store()).toEqual([call]);
     expect(await store()).toEqual([]);
   });
 
-  test('rethrows other errors', async () => {
+  test('rethrows other errors while creating partitions', async () => {
     const broken: Database = {
       ...database(),
       query: async () => {

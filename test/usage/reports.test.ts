@@ -49,7 +49,7 @@ describeDatabases('storing calls', (database) => {
     expect(await store(database(), [hit])).toEqual(new Set([hit.metadata.id]));
   });
 
-  test('clamps out-of-range numbers to what the column accepts', async () => {
+  test('limits numbers that are out of range to what the column can store', async () => {
     const { call, projectId } = newOwner();
     const odd = call({
       metadata: { correlation: correlated({ iteration: 1e300, distilSaved: -1.6 }) },
@@ -67,8 +67,8 @@ describeDatabases('storing calls', (database) => {
   });
 });
 
-describeDatabases('call rows', (database) => {
-  test('returns call rows with every documented member', async () => {
+describeDatabases('the calls of a project', (database) => {
+  test('returns calls with every documented field', async () => {
     const { call, projectId } = newOwner();
     const correlation = {
       taskId: 't-1',
@@ -211,7 +211,7 @@ describeDatabases('call rows', (database) => {
   });
 });
 
-describeDatabases('many call rows', (database) => {
+describeDatabases('a project with many calls', (database) => {
   test('returns up to a thousand calls with their attempts', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
@@ -226,7 +226,7 @@ describeDatabases('many call rows', (database) => {
   });
 });
 
-describeDatabases('usage of a project', (database) => {
+describeDatabases('the usage report of a project', (database) => {
   const usageOf = (projectId: string, monthlyCapNanos: number | null = null, now = noon) =>
     createUsageReports({ database: database(), clock: clockAt(now) }).getUsage({ projectId, monthlyCapNanos });
 
@@ -260,7 +260,7 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
-  test('shares reports among twelve pollers, who all see the calls that were stored before them', async () => {
+  test('lets twelve pollers share usage reports that include all calls stored before they asked', async () => {
     const { call, projectId } = newOwner();
     let statements = 0;
     const query: Database['query'] = (text, values) => {
@@ -281,11 +281,11 @@ describeDatabases('usage of a project', (database) => {
     expect(statements).toBe(2);
   });
 
-  test('returns zero for a project without calls', async () => {
+  test('reports zero usage for a project without calls', async () => {
     expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
   });
 
-  test('counts calls of unknown cost with their tokens', async () => {
+  test('includes calls of unknown cost and their tokens in usage', async () => {
     const { call, projectId } = newOwner();
     await store(database(), [
       call({ result: { costNanos: null, attempts: [] } }),
@@ -312,7 +312,7 @@ describeDatabases('usage of a project', (database) => {
     expect(await reports.getMonthSpend(randomUUID())).toBe(0);
   });
 
-  test('limits lists to a thousand rows but includes all calls in the total', async () => {
+  test('limits the lists of a usage report to a thousand rows but includes all calls in the total', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) =>
       call({ metadata: { correlation: correlated({ taskId: `t-${index}` }) }, result: { costNanos: index } }),
@@ -331,7 +331,7 @@ describeDatabases('usage of a project', (database) => {
 });
 
 describeDatabases('usage of a key', (database) => {
-  test('counts each ceiling in its own window', async () => {
+  test("reports a key's usage of each ceiling in the ceiling's own window", async () => {
     const { call, keyId, projectId } = newOwner();
     const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];
     await store(database(), [
@@ -349,7 +349,7 @@ describeDatabases('usage of a key', (database) => {
     expect(await keyUse('total', 'day')).toEqual({ calls: 5, cost: 3_000, rpm: 2, tpm: 30 });
   });
 
-  test('returns zero for an unused key', async () => {
+  test('reports zero usage for an unused key', async () => {
     const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
     expect(await reports.getKeyUsage({ projectId: randomUUID(), quotaKeyId: randomUUID() }, { calls: 'total', cost: 'total' })).toEqual({
       calls: 0,

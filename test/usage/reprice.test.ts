@@ -66,8 +66,8 @@ function withLockTimeout(database: Database): Database {
   return { ...database, transaction, query: (text, values) => transaction((tx) => tx.query(text, values)) };
 }
 
-describeDatabases('reprice', (database) => {
-  test('uses the price that was active when each call started', async () => {
+describeDatabases('the command reprice', (database) => {
+  test('reprices each call with the price that was in effect when it started', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       [model, noon + hourMs / 2, pricesOf(5)],
@@ -129,7 +129,7 @@ describeDatabases('reprice', (database) => {
     expect(await run({ projectId })).toMatchObject({ calls_changed: 0, attempts_changed: 0 });
   });
 
-  test('keeps counters equal to the sums of their rows while calls are stored', async () => {
+  test('keeps ceiling counters correct while calls are stored during repricing', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(3)]]);
     const projectId = randomUUID();
     const clock = clockAt(noon);
@@ -169,7 +169,7 @@ describeDatabases('reprice', (database) => {
     expect(Math.max(...counters.map(({ settled }) => settled))).toBe(20 * rounds * 3_000_000);
   });
 
-  test('works while counters and leases are being created', async () => {
+  test('reprices calls while counters and leases are being created', async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     await prepare(database(), [[model, noon, pricesOf(2)]]);
     const limits = limitsOf({ cost: 1e12 });
@@ -311,7 +311,7 @@ describeDatabases('reprice', (database) => {
     await expect(run({ prices: 'now', models: [model, 'openai/nobody'] })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('continues after a failed run without changing anything twice', async () => {
+  test('continues a failed repricing without changing any call twice', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(2)]]);
     const limits = limitsOf({ cost: 1e12 }, { window: 'total' });
     const { projectId, keyId } = limits;

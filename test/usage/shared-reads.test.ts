@@ -12,7 +12,7 @@ function createReads() {
   return { ends, read };
 }
 
-test('starts one more read for all callers that arrive during a read', async () => {
+test('starts one more database read for all callers that arrive during the current one', async () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   const first = reads.run('a', read);
@@ -28,7 +28,7 @@ test('starts one more read for all callers that arrive during a read', async () 
   expect(await later).toBe(3);
 });
 
-test('never returns the result of a read that started earlier', async () => {
+test('never returns the result of a read that started before the caller asked', async () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   void reads.run('a', read);

@@ -37,7 +37,7 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
   });
 }
 
-test('returns the documented status fields', async () => {
+test("returns the documented fields of a key's status", async () => {
   const counted = { key: { calls: { used: 412, reserved: 2 }, cost: { used: 12_340_000_000, reserved: 80_000_000 } } };
   expect(await statusOf({ countedUsage: counted })).toEqual({
     project: 'acme',
@@ -56,7 +56,7 @@ test('returns the documented status fields', async () => {
   });
 });
 
-test('never reports a negative remainder', async () => {
+test('never reports that less than nothing is left of a ceiling', async () => {
   const caller = { keyId: 'k', keyPrefix: 'k7f3a9c2', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: now };
   const status = await statusOf({ caller, demo: true, ceilings: { ...ceilings, calls: { limit: 400, window: 'total' } } });
   expect(status.key.expires_at).toBe('2026-11-20T22:40:30Z');
@@ -64,7 +64,7 @@ test('never reports a negative remainder', async () => {
   expect(status.demo).toBe(true);
 });
 
-describe('credit', () => {
+describe('the credit of a project', () => {
   test.each([
     ['ok', 0, 0],
     ['ok', 899, 0],
@@ -73,7 +73,7 @@ describe('credit', () => {
     ['near_cap', 999, 500],
     ['exhausted', 1_000, 0],
     ['exhausted', 1_200, 0],
-  ])('reports %s with %i spent and %i reserved of 1,000', async (state, spent, held) => {
+  ])('reports the credit as %s with %i spent and %i reserved of 1,000', async (state, spent, held) => {
     const { credit } = await statusOf({ cap: 1_000, countedUsage: { key: {}, month: { used: spent, reserved: held } } });
     expect(credit).toEqual({ state, monthly_cap: 0.000001, spent: spent / 1e9 });
   });
@@ -84,6 +84,6 @@ test.each([
   ['day', Date.UTC(2026, 10, 20), Date.UTC(2026, 10, 21)],
   ['month', Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)],
   ['total', 0, null],
-] as const)('uses the calendar %s in UTC as its window', (kind, start, end) => {
+] as const)('counts the window of a ceiling by the calendar %s in UTC', (kind, start, end) => {
   expect(windowAt(kind, now)).toEqual({ start, end });
 });

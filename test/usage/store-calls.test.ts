@@ -52,7 +52,7 @@ const makeCalls = (): SettledCall[] => [
 ];
 
 describeDatabases('stored calls', (database) => {
-  test('stores the same rows whether calls are stored together or alone', async () => {
+  test('stores the same rows whether calls are stored in a batch or one by one', async () => {
     const [together, alone] = [makeCalls(), makeCalls()];
     await store(database(), together);
     for (const call of alone) await store(database(), [call]);
@@ -64,7 +64,7 @@ describeDatabases('stored calls', (database) => {
     }
   });
 
-  test('stores times with millisecond precision', async () => {
+  test('stores the times of calls with millisecond precision', async () => {
     for (const startedAt of [0, 1, noon + 1, noon + 999, Date.UTC(2099, 11, 31, 23, 59, 59, 999)]) {
       const call = settledCall({ metadata: { startedAt } });
       await store(database(), [call]);

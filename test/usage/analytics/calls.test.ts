@@ -46,7 +46,7 @@ describeDatabases('the list of calls', (database) => {
     expect(streamed[0]).toMatchObject({ attempts: 1, costNanos: 1_000, input: 10, cachedInput: 2 });
   });
 
-  test('finds the calls of a task by any task name', async () => {
+  test('finds the calls of a task whatever its name is', async () => {
     const { call, projectId } = newProject();
     const tasks = [null, '-', '--', '\u00a0', '\u200b', 'x'.repeat(5_000)];
     await store(
@@ -61,7 +61,7 @@ describeDatabases('the list of calls', (database) => {
     expect(() => parseCallFilter(new URLSearchParams({ task: 'x'.repeat(20_000) }))).toThrow(/^task: /);
   });
 
-  test('determines the last use of keys without scanning the calls', async () => {
+  test('finds out when keys were last used without reading all calls', async () => {
     const busy = newProject();
     await store(
       database(),
@@ -123,7 +123,7 @@ describeDatabases('the list of calls', (database) => {
     expect((await readKeyUse(database(), owner.projectId, { from, to, keyIds: [] })).size).toBe(0);
   });
 
-  test('applies the same filters as the figures', async () => {
+  test('filters calls in the same way as the figures of a project', async () => {
     const { call, projectId } = newProject();
     const special = call({
       metadata: {
@@ -183,7 +183,7 @@ test.each(['status=abc', 'status=600', 'route=ftp', 'outcome=fine', 'result=both
   },
 );
 
-describeDatabases('one call', (database) => {
+describeDatabases('the details of a call', (database) => {
   const price = { input: '2000000000', output: '8000000000', cached_input: '1000000000', cache_write: '0', cache_write_1h: '0' };
   const addPrice = (model: string, at: number): Promise<unknown> =>
     database().query(
@@ -244,7 +244,7 @@ describeDatabases('one call', (database) => {
   });
 });
 
-describeDatabases('recent use', (database) => {
+describeDatabases('recent use of keys, applications and projects', (database) => {
   test('adds up recent use by rotated key, application and project', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
@@ -276,8 +276,8 @@ describeDatabases('recent use', (database) => {
   });
 });
 
-describeDatabases('with many calls of many projects', (database) => {
-  test("reads only a range of the project's index", async () => {
+describeDatabases('the list of calls with many calls of many projects', (database) => {
+  test('reads only the part of the index that belongs to the project and period', async () => {
     await ensurePartitions(database(), clockAt(noon));
     const projectId = randomUUID();
     const day = 24 * 3_600_000;

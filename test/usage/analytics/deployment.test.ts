@@ -66,7 +66,7 @@ const periods: readonly (readonly [string, Period])[] = [
   ['less than an hour', { from: noon - 10 * 60_000, to: noon + 5 * 60_000 }],
 ];
 
-describeDatabases('deployment figures', (database) => {
+describeDatabases('figures of all projects together', (database) => {
   const read = (projects: readonly Project[], scope: 'project' | 'key' | 'model' | 'source', period: Period) =>
     readDeploymentFigures(database(), { projectIds: projects.map(({ projectId }) => projectId), scope, limit: 100, ...period });
 
@@ -96,7 +96,7 @@ describeDatabases('deployment figures', (database) => {
 
   const sorted = (rows: readonly NamedFigures[]) => rows.toSorted((left, right) => ((left.name ?? '') < (right.name ?? '') ? -1 : 1));
 
-  test('adds up the projects correctly before, during and after a rollup', async () => {
+  test('adds up the projects correctly before, during and after rollups are computed', async () => {
     const projects = await Promise.all([1, 2, 3].map(() => newProject(database())));
     const other = await newProject(database());
     await store(database(), [...projects.flatMap((project, index) => callsOf(project, index + 1)), ...callsOf(other, 4)]);
@@ -126,7 +126,7 @@ describeDatabases('deployment figures', (database) => {
     await check();
   });
 
-  test('lists groups by cost, for the requested projects only', async () => {
+  test('sorts groups by cost, and includes only the requested projects', async () => {
     const [cheap, expensive, idle] = await Promise.all([newProject(database()), newProject(database()), newProject(database())]);
     const own = { metadata: { source: 'gateway-memory' }, result: { costNanos: 1 } };
     await store(database(), [cheap.call({ result: { costNanos: 5 } }), cheap.call(own), expensive.call({ result: { costNanos: 50 } })]);
@@ -151,7 +151,7 @@ describeDatabases('deployment figures', (database) => {
     expect(await read([idle], 'project', period)).toEqual([]);
   });
 
-  test('throws instead of reading the attempts of too many calls', async () => {
+  test('throws an error instead of reading the attempts of too many calls', async () => {
     const project = await newProject(database());
     await store(database(), callsOf(project, 1));
     const period = { from: noon - 2 * day, to: noon + 2 * day };
@@ -159,7 +159,7 @@ describeDatabases('deployment figures', (database) => {
     expect(await providers([project], period, 32)).toHaveLength(2);
   });
 
-  test('counts attempts by provider and playground calls by person', async () => {
+  test('counts attempts for each provider, and playground calls for each person', async () => {
     const project = await newProject(database());
     const at = noon + 400 * day;
     const personId = randomUUID();

@@ -26,11 +26,11 @@ function newProject() {
   };
 }
 
-describeDatabases('figures', (database) => {
+describeDatabases('figures of a project', (database) => {
   const read = (request: Pick<FiguresRequest, 'projectId'> & Partial<FiguresRequest>) =>
     readFigures(database(), { zone: 'UTC', from: noon - hour, to: noon + hour, ...request });
 
-  test('returns zeros for every unit for a project without calls', async () => {
+  test('returns zero for every hour or day of a project without calls', async () => {
     const report = await read({ projectId: randomUUID(), unit: 'hour', group: 'model', costly: ['latency', 'firstChunk', 'failovers'] });
     expect(report.total).toMatchObject({ calls: 0, costNanos: 0n, latency: null, firstChunk: null });
     expect(report.groups).toEqual([]);
@@ -68,7 +68,7 @@ describeDatabases('figures', (database) => {
     });
   });
 
-  test('adds up the top groups and the rest to the total', async () => {
+  test('returns the top groups and the rest, which add up to the total', async () => {
     const { call, projectId } = newProject();
     const ofTask = (taskId: string | null, costNanos: number) =>
       call({ metadata: { correlation: { ...noCorrelation, taskId } }, result: { costNanos } });
@@ -85,7 +85,7 @@ describeDatabases('figures', (database) => {
     expect(byCalls.groups).toMatchObject([{ name: null, figures: { calls: 1 } }]);
   });
 
-  test('counts attempts when grouped by provider', async () => {
+  test('counts attempts rather than calls when grouped by provider', async () => {
     const { call, projectId } = newProject();
     const failed = attempt({ provider: 'first', outcome: 'failed', status: 500, costNanos: 0 });
     await store(database(), [call({ result: { attempts: [failed, attempt({ n: 2, provider: 'second', costNanos: 1_000 })] } }), call()]);
@@ -98,20 +98,20 @@ describeDatabases('figures', (database) => {
     expect(total).toMatchObject({ calls: 3, errors: 1, costNanos: 2_000n });
   });
 
-  test('rejects a range with too many units', async () => {
+  test('rejects a period with too many hours or days', async () => {
     await expect(read({ projectId: randomUUID(), unit: 'minute', from: noon - 48 * hour })).rejects.toMatchObject({ code: 'bad_request' });
   });
 });
 
 const outcomes: readonly Outcome[] = ['ok', 'ok', 'ok', 'refused', 'failed', 'client_left'];
 
-describeDatabases('totals', (database) => {
+describeDatabases('totals of a project', (database) => {
   test.each([
     ['UTC', '2026-10-01T00:00:00Z'],
     ['Europe/Berlin', '2026-10-01T00:00:00Z'],
     ['Europe/Berlin', '2026-03-01T00:00:00Z'],
     ['Asia/Kolkata', '2026-10-01T00:00:00Z'],
-  ])('returns the same totals by unit, group, month and row in %s, %s', async (zone, monthStart) => {
+  ])('returns the same totals whether read by time unit, group, month or row, in %s from %s', async (zone, monthStart) => {
     const seed = isExhaustive ? Math.floor(Math.random() * 2 ** 31) : 7;
     const random = createRandom(seed);
     const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item;

@@ -35,24 +35,24 @@ test.each([
   expect(() => read(query)).toThrow(message);
 });
 
-test('formats a time so that a query accepts it', () => {
+test('formats a local time so that it can be used in a query', () => {
   expect(formatLocal('Asia/Kolkata', Date.parse('2026-11-19T18:30:00Z'))).toBe('2026-11-20');
   expect(formatLocal('Asia/Kolkata', Date.parse('2026-11-20T10:15:00Z'))).toBe('2026-11-20T15:45');
 });
 
-test('compares a month so far with the same part of the previous month', () => {
+test('compares the month so far with the same part of the previous month', () => {
   const inLastMinute = read('range=month', 'UTC', Date.parse('2026-11-30T23:59:30Z'));
   expect(inLastMinute).toEqual(['month', '2026-11-01T00:00Z', '2026-12-01T00:00Z', '2026-10-01T00:00Z', '2026-10-31T00:00Z']);
 });
 
-test('handles a period that begins on a day without midnight', () => {
+test('handles a period that begins on a day on which clocks skip midnight', () => {
   // In Santiago the clocks go from 00:00 to 01:00 on 6 September.
   const week = read('', 'America/Santiago', Date.parse('2026-09-12T15:00:20Z'));
   expect(week).toEqual(['7d', '2026-09-06T04:00Z', '2026-09-12T15:01Z', '2026-08-30T04:00Z', '2026-09-05T16:01Z']);
 });
 
 test.each(['Europe/Berlin', 'Africa/Cairo', 'America/Havana', 'America/Santiago', 'Australia/Lord_Howe', 'Asia/Kathmandu'])(
-  'links each hour, day or week in %s to exactly its calls',
+  'links each hour, day or week in %s to exactly the calls in it',
   (zone) => {
     for (const [unit, limit] of [['hour', 9_000] as const, ['day', 400] as const, ['week', 60] as const]) {
       const from = startOf('week', zone, Date.parse('2026-01-05T12:00:00Z'));
@@ -68,7 +68,7 @@ test.each(['Europe/Berlin', 'Africa/Cairo', 'America/Havana', 'America/Santiago'
   },
 );
 
-test('gives the second occurrence of a repeated local time its own offset', () => {
+test('adds the UTC offset to the second occurrence of a local time when clocks go back', () => {
   const [first, second] = [Date.parse('2026-10-25T00:00:00Z'), Date.parse('2026-10-25T01:00:00Z')];
   expect([first, second].map((at) => formatLocal('Europe/Berlin', at))).toEqual(['2026-10-25T02:00', '2026-10-25T02:00+01:00']);
   expect(describePeriod({ from: first, to: second }, 'Europe/Berlin')).toBe('2026-10-25 02:00 to 2026-10-25 02:00 +01:00');

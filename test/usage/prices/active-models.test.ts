@@ -37,7 +37,7 @@ function readRows(models: JsonObject): { rows: Models<Row>; errors: string[] } {
 const pricesOf = (models: Models<Row>): Record<string, string> =>
   Object.fromEntries(Object.entries(models).map(([id, { source, perImageNanos }]) => [id, `${perImageNanos} ${source}`]));
 
-describeDatabases('active models', (database) => {
+describeDatabases('the models and prices that are in effect', (database) => {
   const warnings: string[] = [];
   const started: ActiveModels<Row>[] = [];
   let now = 1_000_000;
@@ -76,7 +76,7 @@ describeDatabases('active models', (database) => {
     for (const models of started.splice(0)) await models.stop();
   });
 
-  test('prefers the file over imported rows, and imported rows over built-in ones', async () => {
+  test('prefers prices in gateway.yaml over imported ones, and imported ones over built-in ones', async () => {
     const configured = { 'a/file': row('file', 1), 'a/starter': row('starter', 2), 'a/other': row('starter', 3) };
     const seen: Record<string, string>[] = [];
     const first = await begin(configured);
@@ -96,7 +96,7 @@ describeDatabases('active models', (database) => {
     expect(pricesOf((await begin(configured)).models())).toEqual(wanted);
   });
 
-  test('restores the built-in row when an imported row is set to null', async () => {
+  test('uses the built-in price again when an imported one is set to null', async () => {
     const models = await begin({ 'a/starter': row('starter', 2) });
     await models.import({ 'a/starter': { nanos: 20 }, 'a/new': { nanos: 30 } });
     const receipt = await models.import({ 'a/starter': null, 'a/new': null, 'a/never': null });
@@ -104,7 +104,7 @@ describeDatabases('active models', (database) => {
     expect(pricesOf(models.models())).toEqual({ 'a/starter': '2 starter' });
   });
 
-  test('stores nothing if one row is invalid, and reports every error', async () => {
+  test('imports no prices if one of them is invalid, and reports every error', async () => {
     const models = await begin({});
     await expect(models.import({ 'a/good': { nanos: 1 }, 'a/bad': {}, 'gone/x': { nanos: 1 } })).rejects.toMatchObject({
       code: 'bad_request',
@@ -114,7 +114,7 @@ describeDatabases('active models', (database) => {
     expect(await database().query('select model from catalog_models')).toEqual([]);
   });
 
-  test('imports more rows than fit in one batch', async () => {
+  test('imports more prices than fit into one batch', async () => {
     const models = await begin({});
     const sent = Object.fromEntries(Array.from({ length: 1_201 }, (_, index) => [`a/m${index}`, { nanos: index }]));
     expect((await models.import(sent)).added).toHaveLength(1_201);
@@ -143,7 +143,7 @@ describeDatabases('active models', (database) => {
     expect((await priceAt(database(), 'a/x', start + 1_500))?.perImageNanos).toBe(20n);
   });
 
-  test('skips a stored row while its provider is missing', async () => {
+  test("skips an imported model while its provider isn't configured", async () => {
     await database().query(
       `insert into catalog_models (model, content, imported_at) values ('gone/x', '{"nanos": 1}', now()), ('a/x', '{"nanos": 2}', now())`,
     );

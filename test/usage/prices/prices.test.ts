@@ -21,7 +21,7 @@ describe('a stored price', () => {
       of({ ...tokens, tierMillionths: { priority: 2_000_000n, flex: 500_000n }, perToolUseNanos: { web_search: 10_000_000n } }),
     ],
     ['of images, characters and seconds', { price: null, perImageNanos: 1n, perMillionCharactersNanos: 2n, perSecondNanos: 3n }],
-  ])('reads back a price %s', (_title, prices) => {
+  ])('stores and reads a price %s', (_title, prices) => {
     expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
   });
 
@@ -43,7 +43,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison]).toEqual([7_400_000, 'equal']);
   });
 
-  test('adds the service tier and tools to the cost lines', () => {
+  test('includes the service tier and tools in the cost lines', () => {
     const price = {
       ...{ ...tokens, inputNanos: 1_000_000_000n, outputNanos: 2_000_000_000n },
       ...{ tierMillionths: { priority: 2_000_000n }, perToolUseNanos: { web_search: 10_000_000n } },
@@ -77,7 +77,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison]).toEqual([1_000_300, 'equal']);
   });
 
-  test('returns null if no price is known', () => {
+  test('returns no cost lines if no price is known', () => {
     expect(toStoredPrice(nothing)).toBeNull();
     expect(() => parseStoredPrice({ input: 1.5 })).toThrow(TypeError);
   });
@@ -94,7 +94,7 @@ describeDatabases('price history', (database) => {
       `select model, effective_from as "from", source from model_prices order by model, effective_from`,
     );
 
-  test('adds a row only when the price changes', async () => {
+  test('adds a row to the price history only when the price changes', async () => {
     expect(await recordPrices(database(), [entry('a/x', cheap), entry('a/y', null), entry('a/z', cheap, 'starter')], 1_000)).toEqual([
       'a/x',
       'a/z',
@@ -120,14 +120,14 @@ describeDatabases('price history', (database) => {
     expect(await priceAt(database(), 'a/nobody', 3_000)).toBeNull();
   });
 
-  test('adds a row after the latest one even if the clock is slow', async () => {
+  test('adds a later row to the price history even if the clock is behind', async () => {
     await recordPrices(database(), [entry('a/x', cheap)], 5_000);
     await recordPrices(database(), [entry('a/x', dear)], 4_000);
     expect((await rows()).map(({ from }) => from.getTime())).toEqual([5_000, 5_001]);
     expect((await priceAt(database(), 'a/x', 6_000))?.price?.inputNanos).toBe(9n);
   });
 
-  test('records each price once if several processes do so concurrently', async () => {
+  test('stores each price only once if several processes do so at the same time', async () => {
     const entries = Array.from({ length: 600 }, (_, index) => entry(`a/m${index}`, cheap));
     const added = await Promise.all([1, 2, 3, 4].map((n) => recordPrices(database(), entries, 1_000 + n)));
     expect(added.flat()).toHaveLength(600);

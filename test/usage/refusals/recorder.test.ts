@@ -50,7 +50,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     return { rows, calls, recorded, byReason };
   };
 
-  test('stores the reason, the caller and the requested model', async () => {
+  test('stores the reason, the caller and the requested model of a refused call', async () => {
     refuse(recorder, key, { reason: 'key_ceiling', rule: 'calls/day', limit: 100 });
     const { rows, ...counts } = await stored(key);
     expect(rows).toEqual([
@@ -63,12 +63,12 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(counts).toEqual({ calls: 1, recorded: 1, byReason: [{ reason: 'key_ceiling', calls: 1 }] });
   });
 
-  test('takes the key from the error if the key is the reason', async () => {
+  test('stores the key of a call that is refused because of its key', async () => {
     refuse(recorder, null, { reason: 'key_expired', key });
     expect((await stored(key)).rows).toEqual([expect.objectContaining({ keyPrefix: key.keyPrefix, reason: 'key_expired' })]);
   });
 
-  test('ignores refusals without a key and unrelated errors', async () => {
+  test("doesn't store refusals without a key or unrelated errors", async () => {
     refuse(recorder, null, { reason: 'no_model' });
     const call = { id: newId(noon), startedAt: noon, route: 'chat', caller: key, source: null, requestedModel: null };
     recorder.record(gatewayError('bad_json'), call);
@@ -77,7 +77,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(recorder.totals()).toEqual({ recorded: 0, counted: 0, lost: 0 });
   });
 
-  test('records the same error only once', async () => {
+  test('stores a refused call only once if its error is reported twice', async () => {
     const error = gatewayError('no_route', { refusal: { reason: 'no_model' } });
     const call = { id: newId(noon), startedAt: noon, route: 'chat', caller: key, source: null, requestedModel: null };
     recorder.record(error, call);
@@ -85,7 +85,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(await stored(key)).toMatchObject({ calls: 1, recorded: 1 });
   });
 
-  test('stores at most 60 rows per key and minute but counts all calls', async () => {
+  test('stores at most 60 refused calls per key and minute but counts all of them', async () => {
     const quiet = { ...key, keyId: newId(noon), keyPrefix: 'gk_quiet' };
     for (let n = 0; n < 50_000; n += 1) refuse(recorder, key, { reason: n % 2 === 0 ? 'key_ceiling' : 'model_unknown' });
     refuse(recorder, quiet, { reason: 'content_rule', rule: 'email' }, noon + 1);
@@ -100,13 +100,13 @@ describeDatabases('the recorder of refused calls', (database) => {
     ]);
   });
 
-  test('applies the row limit even if calls come from different minutes', async () => {
+  test('limits the stored refused calls even if they come from different minutes', async () => {
     for (let n = 0; n < 1_000; n += 1) refuse(recorder, key, { reason: 'key_ceiling' }, noon + (n % 2) * minuteMs);
     const { rows, calls } = await stored(key);
     expect({ rows: rows.length, calls }).toEqual({ rows: maxRowsPerMinute, calls: 1_000 });
   });
 
-  test('adds up the counts of several processes', async () => {
+  test('adds up the refused calls of several processes', async () => {
     const other = createRefusalRecorder({ database: database(), logger });
     for (let n = 0; n < 100; n += 1) {
       refuse(recorder, key, { reason: 'calls_off' });
@@ -116,7 +116,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(await stored(key)).toMatchObject({ calls: 200, recorded: 2 * maxRowsPerMinute });
   });
 
-  test('keeps counting while the database is unavailable', async () => {
+  test('keeps counting refused calls while the database is unavailable', async () => {
     let isDown = true;
     const flaky: Database = {
       ...database(),
@@ -160,7 +160,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(await stored(key)).toMatchObject({ rows: [], calls: 0 });
   });
 
-  test('sanitizes and shortens names that PostgreSQL would reject', async () => {
+  test('cleans up and shortens names that PostgreSQL would reject', async () => {
     const error = new GatewayError('no_route', { refusal: { reason: 'model_unknown' } });
     const call = {
       id: newId(noon),
@@ -174,7 +174,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect((await stored(key)).rows).toEqual([expect.objectContaining({ source: 'ab', requestedModel: `\ufffd${'x'.repeat(255)}` })]);
   });
 
-  test('deletes rows and counts after the retention period', async () => {
+  test('deletes refused calls and their counts after the retention period', async () => {
     refuse(recorder, key, { reason: 'calls_off' }, noon);
     refuse(recorder, key, { reason: 'calls_off' }, noon + 2 * dayMs);
     await recorder.flush();

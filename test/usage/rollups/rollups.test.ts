@@ -125,7 +125,7 @@ describeDatabases('rollups', (database) => {
     await database().query(`update usage_cells_fill set filled_from = 'infinity'`);
   };
 
-  test('matches the sums of the rows after inserts, corrections and deletions', async () => {
+  test('keeps rollups equal to the sums of the calls after inserts, corrections and deletions', async () => {
     const { projectId, call } = await newProject(database());
     const [from, to] = [noon - 2 * dayMs + 123_456, noon + 3_723_000];
     let number = 0;
@@ -227,7 +227,7 @@ describeDatabases('rollups', (database) => {
     expect(left).toEqual({ increments: 0 });
   });
 
-  test('stores a histogram of durations that is accurate to 5 %', async () => {
+  test('stores durations as a histogram that is accurate to 5 %', async () => {
     const { projectId, call } = await newProject(database());
     const durations = [0, 1, 3, 12, 99, 1_000, 12_345, 2_000_000_000];
     const calls = durations.map((durationMs) => call({ result: { durationMs } }));
@@ -254,7 +254,7 @@ describeDatabases('rollups', (database) => {
       expect(Math.abs(value - (durations[index] ?? 0))).toBeLessThanOrEqual((durations[index] ?? 0) * 0.052);
   });
 
-  test('initializes a new counter correctly during a backfill', async () => {
+  test('computes a new ceiling counter correctly while rollups are backfilled', async () => {
     const { projectId, keyId, call } = await newProject(database());
     const starts = [noon, noon - dayMs, noon - 40 * dayMs, noon + 10];
     await store(
@@ -303,7 +303,7 @@ describeDatabases('rollups', (database) => {
     await acquireAll('with increments');
   });
 
-  test('runs the backfill in one process at a time', async () => {
+  test('backfills rollups in one process at a time', async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     const { call } = await newProject(database());
     const older = call();
@@ -317,7 +317,7 @@ describeDatabases('rollups', (database) => {
     await maintain(database());
   });
 
-  test('merges the marks of an outdated hour', async () => {
+  test('merges several marks that the same hour is outdated', async () => {
     const { projectId } = await newProject(database());
     await database().query(
       `insert into usage_outdated (project_id, span, start)
@@ -332,7 +332,7 @@ describeDatabases('rollups', (database) => {
     expect(rows).toEqual([{ notes: 1 }, { notes: 1 }]);
   });
 
-  test('removes the tasks and agents of an erased subject', async () => {
+  test('removes the tasks and agents of an erased subject from rollups', async () => {
     const { projectId, call } = await newProject(database());
     const ofTask = (taskId: string, subject: string | null) =>
       call({
