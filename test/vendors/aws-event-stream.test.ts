@@ -47,7 +47,7 @@ function dataOf(text: string): unknown[] {
   return [...text.matchAll(/^event: (\w+)\ndata: ([^\n]*)\n\n/gm)].map(([, , data = '']) => JSON.parse(data));
 }
 
-describe('the event stream', () => {
+describe('decoding AWS event streams', () => {
   test("decodes to the same events that Anthropic's SDK for Bedrock reads", async () => {
     const fromSdk = await withVendor(
       (response) => response.writeHead(200, { 'content-type': 'application/vnd.amazon.eventstream' }).end(whole),
@@ -64,7 +64,7 @@ describe('the event stream', () => {
     expect(text).toMatch(/^event: message_start\ndata: \{.*\n\nevent: content_block_start\n/);
   });
 
-  test('accepts chunks of any size', () => {
+  test('decodes an AWS event stream in chunks of any size', () => {
     const { text: expected } = read([whole]);
     for (const size of [1, 7, 100, 1_000]) {
       const parts = Array.from({ length: Math.ceil(whole.length / size) }, (_, index) => whole.subarray(index * size, (index + 1) * size));
@@ -72,12 +72,12 @@ describe('the event stream', () => {
     }
   });
 
-  test('skips events without a type, such as keep-alives', () => {
+  test('skips AWS events without a type, such as keep-alives', () => {
     expect(read([chunkFrame({ ping: 1 }), ...frames]).text).toBe(read(frames).text);
   });
 });
 
-describe('an exception', () => {
+describe('an exception in an AWS event stream', () => {
   test.each([
     ['throttlingException', 'rate_limit_error'],
     ['serviceUnavailableException', 'overloaded_error'],
@@ -85,13 +85,13 @@ describe('an exception', () => {
     ['validationException', 'invalid_request_error'],
     ['modelStreamErrorException', 'api_error'],
     ['internalServerException', 'api_error'],
-  ])('turns %s into an error event of the dialect', (name, type) => {
+  ])('turns the AWS exception %s into an error event of the dialect', (name, type) => {
     const { text } = read([...frames.slice(0, 2), exceptionFrame(name, 'Try later')]);
     expect(dataOf(text).at(-1)).toEqual({ type: 'error', error: { type, message: `${name}: Try later` } });
   });
 });
 
-describe('a damaged stream', () => {
+describe('a damaged AWS event stream', () => {
   const [first = Buffer.alloc(0), second = Buffer.alloc(0)] = frames;
   const before = read([first]).text;
   const changed = (at: number): Buffer => {
@@ -104,15 +104,15 @@ describe('a damaged stream', () => {
     ['a changed length', changed(2), /wrong checksum of a prelude/],
     ['a changed payload', changed(second.length - 10), /wrong checksum of an event/],
     ['a changed checksum', changed(second.length - 1), /wrong checksum of an event/],
-  ])('breaks off at %s', (_name, damaged, message) => {
+  ])('breaks off an AWS event stream at %s', (_name, damaged, message) => {
     expect(read([Buffer.concat([first, damaged])])).toEqual({ text: before, error: expect.stringMatching(message), isAborted: true });
   });
 
-  test('breaks off if the end of the stream is missing', () => {
+  test('breaks off an AWS event stream if its end is missing', () => {
     expect(read([first, second.subarray(0, -1)])).toMatchObject({ text: before, error: 'the event stream ended within an event' });
   });
 
-  test('breaks off at a frame that is too large', () => {
+  test('breaks off an AWS event stream at a frame that is too large', () => {
     const large = chunkFrame({ type: 'content_block_delta', delta: { text: 'x'.repeat(1_000_000) } });
     expect(read([first, large.subarray(0, 100)])).toMatchObject({ text: before, error: expect.stringContaining('larger than') });
   });

@@ -10,6 +10,6 @@ test.each([
   ['UND_ERR_CONNECT_TIMEOUT', 'connecting took too long'],
   ['ESOMETHING', 'the connection failed'],
   [null, 'the connection was closed before the response began'],
-])('explains %s in a sentence', (code, sentence) => {
+])('explains the connection error %s in a sentence', (code, sentence) => {
   expect(describeConnectionError(code)).toBe(sentence);
 });

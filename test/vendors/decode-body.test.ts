@@ -25,7 +25,7 @@ describe.each(Object.entries(compressions))('a response with %s encoding', (enco
     setImmediate(() => end(response));
   };
 
-  test('decodes the body and drops the encoding and length headers', async () => {
+  test('decompresses the body and drops the encoding and length headers', async () => {
     const bytes = await compress(Buffer.from(text));
     const finish = (response: ServerResponse): void => void response.end(bytes.subarray(bytes.length >> 1));
     await withVendor(respondWith(bytes, finish), async ({ url, httpClient }) => {
@@ -35,7 +35,7 @@ describe.each(Object.entries(compressions))('a response with %s encoding', (enco
     });
   });
 
-  test('rejects a body that is too large after decoding', async () => {
+  test('rejects a body that is too large after decompression', async () => {
     const bytes = await compress(Buffer.alloc(8 * 1024 * 1024));
     const finish = (response: ServerResponse): void => void response.end(bytes.subarray(bytes.length >> 1));
     await withVendor(respondWith(bytes, finish), async ({ url, httpClient }) => {
@@ -47,7 +47,7 @@ describe.each(Object.entries(compressions))('a response with %s encoding', (enco
     });
   });
 
-  test('fails if the body is truncated or not encoded', async () => {
+  test('fails if a compressed body is truncated or not compressed at all', async () => {
     const bytes = await compress(Buffer.from(text));
     await withVendor(
       respondWith(bytes, (response) => void response.destroy()),
@@ -89,7 +89,7 @@ test('forwards each flush of a compressed stream immediately', async () => {
   });
 });
 
-test('accepts an empty body', () =>
+test('accepts an empty body with a content encoding', () =>
   withVendor(
     (response) => response.writeHead(500, { 'content-encoding': 'gzip' }).end(),
     async ({ url, httpClient }) => {

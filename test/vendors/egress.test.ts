@@ -88,8 +88,8 @@ async function request(address: string, { egress }: Pick<ProviderConfig, 'egress
 const proxyUrl = (): string => `http://127.0.0.1:${portOf(proxy)}`;
 const secureUrl = (): string => `https://localhost:${portOf(secure)}/`;
 
-describe('a proxy', () => {
-  test('tunnels TLS to the vendor with CONNECT', async () => {
+describe('connecting through a proxy', () => {
+  test('opens a CONNECT tunnel through the proxy for TLS', async () => {
     const provider = providerOf({ proxy: proxyUrl().replace('//', '//user:p%40ss@'), ca_file: caFile });
     expect(await request(secureUrl(), provider)).toBe('secure');
     // The connection is free again at the end of this turn of the event loop.
@@ -100,12 +100,12 @@ describe('a proxy', () => {
     ]);
   });
 
-  test('receives IPv6 addresses in brackets', async () => {
+  test('sends IPv6 addresses to the proxy in brackets', async () => {
     expect(await request(`http://[::1]:${portOf(plain)}/`, providerOf({ proxy: proxyUrl() }))).toBe('plain');
     expect(asked.map(({ url }) => url)).toEqual([`[::1]:${portOf(plain)}`]);
   });
 
-  test('forwards plain HTTP as well', async () => {
+  test('also sends plain HTTP through the proxy', async () => {
     expect(await request(`http://localhost:${portOf(plain)}/`, providerOf({ proxy: proxyUrl() }))).toBe('plain');
     expect(asked).toHaveLength(1);
   });
@@ -137,19 +137,19 @@ describe('a proxy', () => {
       'connect: no connection through the proxy: the connection failed',
     ],
     ['does not respond', () => undefined, 'connect: no connection through the proxy: it did not respond in time'],
-  ])('explains the failure if the proxy %s', async (_name, respond, message) => {
+  ])('explains why the connection failed if the proxy %s', async (_name, respond, message) => {
     refuse = respond;
     expect(await request(secureUrl(), providerOf({ proxy: proxyUrl(), ca_file: caFile }))).toBe(message);
   });
 
-  test("explains the failure if the proxy can't be reached", async () => {
+  test("explains that the connection failed because the proxy can't be reached", async () => {
     expect(await request(secureUrl(), providerOf({ proxy: 'http://127.0.0.1:9' }))).toBe(
       'connect: no connection through the proxy: the connection was refused',
     );
   });
 });
 
-describe('certificates', () => {
+describe('certificates of a provider', () => {
   test('trusts the certificates in a ca_file only for that provider', async () => {
     expect(await request(secureUrl(), providerOf({ ca_file: caFile }))).toBe('secure');
     expect(await request(secureUrl(), providerOf({}))).toBe('connect: the TLS certificate of the host was rejected');
@@ -197,7 +197,7 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     expect(proxyOf(address, { NO_PROXY: exceptions })).toBe(expected);
   });
 
-  test('accepts the variables in lower case', () => {
+  test('accepts proxy variables in lower case', () => {
     const lower = { HTTPS_PROXY: '', https_proxy: 'http://lower.test' };
     expect(proxyOf('https://api.example.com/v1', lower)).toBe('http://lower.test');
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'none' })).toBeNull();
@@ -209,11 +209,11 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'me:secret@proxy.corp' })).toBe('http://me:secret@proxy.corp');
   });
 
-  test.each(['10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/1.5', '10.0.0.0/33', 'fd00::/129'])('rejects %s as a network', (network) => {
+  test.each(['10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/1.5', '10.0.0.0/33', 'fd00::/129'])('rejects %s as a network in NO_PROXY', (network) => {
     expect(() => proxyOf('https://api.example.com/v1', { NO_PROXY: network })).toThrow(`NO_PROXY: ${network} is not a network`);
   });
 
-  test("rejects values that aren't addresses", () => {
+  test("rejects proxy settings that aren't addresses", () => {
     expect(() => proxyOf('https://api.example.com/v1', { HTTPS_PROXY: 'socks5://proxy' })).toThrow('HTTPS_PROXY: must be an address');
     expect(() => proxyOf('https://api.example.com/v1', {}, { proxy: 'http://' })).toThrow('proxy: must be an address');
     expect(() => proxyOf('https://api.example.com/v1', {}, { proxy: 'http://u:p%ZZ@proxy' })).toThrow('proxy: must be an address');

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { holdOpening } from '../../src/vendors/hold-opening.ts';
 import type { ChunkReader, StreamChunk } from '../../src/vendors/stream.ts';
 
-test("stops holding back a stream's opening at a limit", async () => {
+test("doesn't hold back more than a limited amount of a stream's opening", async () => {
   const chunk: StreamChunk = { kind: 'chunk', bytes: Buffer.alloc(64 * 1024), events: [], isLast: false, isOpening: true };
   let read = 0;
   const relay: ChunkReader = {

@@ -27,7 +27,7 @@ async function nextBytes({ body }: HttpResponse): Promise<Buffer | null> {
   return body.take();
 }
 
-describe('send', () => {
+describe('sending a request to a vendor', () => {
   test('sends the request and returns the response unchanged', async () => {
     await withVendor(
       (response) => response.writeHead(418, { 'x-answer': 'yes' }).end('tea'),
@@ -54,7 +54,7 @@ describe('send', () => {
     );
   });
 
-  test('throws connect with the error code if the port is closed', async () => {
+  test('throws a connect error with its code if the port is closed', async () => {
     const httpClient = createVendorHttpClient();
     const failed = httpClient.send(requestOf(`http://127.0.0.1:${await closedPort()}/`));
     await expect(failed).rejects.toMatchObject({
@@ -66,13 +66,13 @@ describe('send', () => {
     await httpClient.close();
   });
 
-  test("throws connect if the host name can't be resolved", async () => {
+  test("throws a connect error if the host name can't be resolved", async () => {
     const httpClient = createVendorHttpClient();
     await expect(httpClient.send(requestOf('http://vendor.invalid/'))).rejects.toMatchObject({ kind: 'connect' });
     await httpClient.close();
   });
 
-  test('throws connect if the vendor closes the connection before responding', async () => {
+  test('throws a connect error if the vendor closes the connection before responding', async () => {
     await withVendor(
       (response) => response.destroy(),
       async ({ url, httpClient }) => {
@@ -81,7 +81,7 @@ describe('send', () => {
     );
   });
 
-  test('throws timeout if no response arrives in time', async () => {
+  test('throws a timeout error if no response arrives in time', async () => {
     await withVendor(
       () => {},
       async ({ url, httpClient, connectionClosed }) => {
@@ -97,7 +97,7 @@ describe('send', () => {
   test.each<[string, (response: ServerResponse) => void]>([
     ['endless interim responses', (response) => response.writeProcessing()],
     ['endless headers', ({ socket }) => socket?.write(socket.bytesWritten === 0 ? 'HTTP/1.1 200 OK\r\n' : 'x-filler: any\r\n')],
-  ])('throws timeout if only %s arrive', async (_name, sendMore) => {
+  ])('throws a timeout error if only %s arrive', async (_name, sendMore) => {
     let sending: NodeJS.Timeout | undefined;
     await withVendor(
       (response) => {
@@ -126,7 +126,7 @@ describe('send', () => {
     );
   });
 
-  test('throws aborted if the signal is aborted before or during the request', async () => {
+  test('throws an aborted error if the signal is aborted before or during the request', async () => {
     await withVendor(
       () => {},
       async ({ url, httpClient, received, connectionClosed }) => {
@@ -147,8 +147,8 @@ describe('send', () => {
   });
 });
 
-describe('readAll', () => {
-  test('returns the whole body up to its limit', async () => {
+describe("reading a vendor's response completely", () => {
+  test("returns the whole body if it isn't larger than the limit", async () => {
     await withVendor(
       (response) => response.end('x'.repeat(100_000)),
       async ({ url, httpClient }) => {
@@ -157,7 +157,7 @@ describe('readAll', () => {
     );
   });
 
-  test('throws unreadable for a larger body and closes the connection', async () => {
+  test('throws an unreadable error for a larger body and closes the connection', async () => {
     await withVendor(
       (response) => response.end('x'.repeat(1_000_000)),
       async ({ url, httpClient, connectionClosed }) => {
@@ -171,7 +171,7 @@ describe('readAll', () => {
     );
   });
 
-  test('throws broken if the response breaks off', async () => {
+  test('throws a broken error if the response breaks off', async () => {
     await withVendor(
       (response) => {
         response.writeHead(200, { 'content-length': '10' });
@@ -184,7 +184,7 @@ describe('readAll', () => {
     );
   });
 
-  test('throws broken if the response stalls', async () => {
+  test('throws a broken error if the response stalls', async () => {
     await withVendor(
       (response) => response.write('half'),
       async ({ url, httpClient }) => {
@@ -194,7 +194,7 @@ describe('readAll', () => {
     );
   });
 
-  test('throws aborted if the signal is aborted while reading', async () => {
+  test('throws an aborted error if the signal is aborted while reading', async () => {
     await withVendor(
       (response) => response.write('half'),
       async ({ url, httpClient, connectionClosed }) => {
@@ -209,7 +209,7 @@ describe('readAll', () => {
   });
 });
 
-describe('connections', () => {
+describe('connections to vendors', () => {
   test('reuses a connection after the response has been read', async () => {
     await withVendor(
       (response) => response.end('x'),
@@ -226,7 +226,7 @@ describe('connections', () => {
   test.each([
     ['after a short response', 10],
     ['after a long response', 3_000_000],
-  ])('keeps the connection if only a little is left to read on release: %s', async (_name, size) => {
+  ])("keeps the connection if only a little of the response is left when it's released: %s", async (_name, size) => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
@@ -248,7 +248,7 @@ describe('connections', () => {
     );
   });
 
-  test('closes the connection if too much is left to read on release', async () => {
+  test("closes the connection if too much of the response is left when it's released", async () => {
     await withVendor(
       (response) => response.end('x'.repeat(3_000_000)),
       async ({ url, httpClient, connectionClosed }) => {
@@ -261,7 +261,7 @@ describe('connections', () => {
     );
   });
 
-  test('ignores release if the response was read or has failed', async () => {
+  test('does nothing if a response is released after it was read or has failed', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url, httpClient }) => {
@@ -276,7 +276,7 @@ describe('connections', () => {
     );
   });
 
-  test('ignores errors after release', async () => {
+  test('ignores errors of a response that was released', async () => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
@@ -293,7 +293,7 @@ describe('connections', () => {
     );
   });
 
-  test('gives at most 100 requests to each pool of undici, also after requests have failed', async () => {
+  test('gives each undici pool at most 100 requests, even after some have failed', async () => {
     const dispatch = jest.spyOn(Pool.prototype, 'dispatch');
     const open: ServerResponse[] = [];
     await withVendor(
@@ -316,7 +316,7 @@ describe('connections', () => {
     dispatch.mockRestore();
   });
 
-  test('waits for running requests on close', async () => {
+  test('waits for running requests when the client is closed', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url }) => {

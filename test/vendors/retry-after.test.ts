@@ -10,7 +10,7 @@ function wait(headers: Headers, body: unknown = null): number | null | undefined
   return parseRetryAfter(headers, body === null ? empty : Buffer.from(JSON.stringify(body)), now);
 }
 
-describe('retry-after', () => {
+describe('the header retry-after', () => {
   test.each([
     ['0', 0],
     ['5', 5000],
@@ -26,7 +26,7 @@ describe('retry-after', () => {
     ['Fri Nov 20 10:00:30 2026', 30_000],
     ['2026-11-20T10:00:30Z', 30_000],
     ['2026-11-20T11:00:30+01:00', 30_000],
-  ])('reads %s as %p ms', (value, ms) => {
+  ])('reads retry-after: %s as %p ms', (value, ms) => {
     expect(wait({ 'retry-after': value })).toBe(ms);
   });
 
@@ -46,16 +46,16 @@ describe('retry-after', () => {
     'NaN',
     'Infinity',
     '9'.repeat(400),
-  ])('ignores %s', (value) => {
+  ])('ignores retry-after: %s', (value) => {
     expect(wait({ 'retry-after': value })).toBeUndefined();
   });
 
-  test('reads a repeated header once', () => {
+  test('reads retry-after once if the header is repeated', () => {
     expect(wait({ 'retry-after': ['5', '5'] })).toBe(5000);
   });
 });
 
-describe('delays in milliseconds', () => {
+describe('retry delays in milliseconds', () => {
   test.each<[string, Headers, number]>([
     ['retry-after-ms', { 'retry-after-ms': '250', 'retry-after': '9' }, 250],
     ['x-ms-retry-after-ms', { 'x-ms-retry-after-ms': '250.4', 'retry-after': '9' }, 250],
@@ -63,12 +63,12 @@ describe('delays in milliseconds', () => {
     ['zero milliseconds', { 'retry-after-ms': '0', 'retry-after': '9' }, 0],
     ['a negative delay as zero', { 'retry-after-ms': '-5', 'retry-after': '9' }, 0],
     ['retry-after if it is unreadable', { 'retry-after-ms': 'soon', 'retry-after': '9' }, 9000],
-  ])('reads %s', (_name, headers, ms) => {
+  ])('reads the retry delay in milliseconds: %s', (_name, headers, ms) => {
     expect(wait(headers)).toBe(ms);
   });
 });
 
-describe('a hint in the body', () => {
+describe('a retry delay in the body', () => {
   const retryInfo = (retryDelay: unknown): unknown => ({
     error: {
       code: 429,
@@ -88,24 +88,24 @@ describe('a hint in the body', () => {
     ['0s', 0],
     ['soon', undefined],
     [37, undefined],
-  ])('reads retryDelay %p as %p ms', (delay, ms) => {
+  ])('reads retryDelay %p in the body as %p ms', (delay, ms) => {
     expect(wait({}, retryInfo(delay))).toBe(ms);
     // In the format of Google's chat endpoint.
     expect(wait({}, [retryInfo(delay)])).toBe(ms);
   });
 
-  test('prefers a hint in the body to reset headers', () => {
+  test('prefers a retry delay in the body to reset headers', () => {
     expect(wait({ 'retry-after': '2', 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(2000);
     expect(wait({ 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(37_000);
   });
 
-  test("ignores a body that isn't an object", () => {
+  test("finds no retry delay in a body that isn't an object", () => {
     for (const body of ['x', [], [{ error: 1 }], { error: 'x' }, { error: { details: {} } }]) expect(wait({}, body)).toBeUndefined();
     expect(parseRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
   });
 });
 
-describe('reset headers', () => {
+describe('headers that say when a rate limit resets', () => {
   test.each<[string, Headers, number | undefined]>([
     ['seconds', { 'x-ratelimit-reset-requests': '1s' }, 1000],
     ['fractions', { 'x-ratelimit-reset-requests': '1.5s' }, 1500],
@@ -148,7 +148,7 @@ describe('reset headers', () => {
       { 'x-ratelimit-limit-requests': '5', 'anthropic-ratelimit-requests-limit': '5', 'x-request-id': '7s' },
       undefined,
     ],
-  ])('reads %s', (_name, headers, ms) => {
+  ])('reads reset headers: %s', (_name, headers, ms) => {
     expect(wait(headers)).toBe(ms);
   });
 });
@@ -161,7 +161,7 @@ describe("limits that don't reset by waiting", () => {
       "Anthropic's spend limit",
       { type: 'error', error: { type: 'rate_limit_error', details: { error_code: 'enforced_spend_limit_reached' } } },
     ],
-  ])('returns null for %s, regardless of the headers', (_name, body) => {
+  ])('finds no retry delay for %s, regardless of the headers', (_name, body) => {
     expect(wait({ 'retry-after': '5' }, body)).toBeNull();
     expect(wait({}, body)).toBeNull();
   });

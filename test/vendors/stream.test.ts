@@ -68,8 +68,8 @@ function cut(text: string, places: readonly number[]): Buffer[] {
   return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length));
 }
 
-describe('a complete response', () => {
-  test('relays complete events byte for byte', async () => {
+describe('relaying a complete stream', () => {
+  test('relays complete stream events byte for byte', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 8 }), async (places) => {
         const { relayed, text, end } = await relay(chat, cut(whole, places));
@@ -94,7 +94,7 @@ describe('a complete response', () => {
     );
   });
 
-  test('ends with message_stop for messages', async () => {
+  test('ends a messages stream with message_stop', async () => {
     const chunks = [messageStart, event({ type: 'ping' }), messageStop];
     const { relayed, end } = await relay(messages, chunks);
     const opening = { isLast: false, isOpening: true };
@@ -113,7 +113,7 @@ describe('a complete response', () => {
     expect((await relay(chat, [whole])).relayed).toMatchObject([{ bytes: Buffer.from(whole), isLast: true }]);
   });
 
-  test('accepts a finish reason without [DONE]', async () => {
+  test('accepts a stream that has a finish reason but no [DONE]', async () => {
     const text = streamOf(delta('x'), finish, usage);
     expect(await relay(chat, [text])).toMatchObject({
       relayed: [{ bytes: Buffer.from(text), isLast: false }],
@@ -122,7 +122,7 @@ describe('a complete response', () => {
     });
   });
 
-  test('accepts a missing blank line at the end', async () => {
+  test('accepts a stream without a blank line at the end', async () => {
     for (const text of [whole.slice(0, -1), whole.slice(0, -2)]) {
       const relayed = await relay(chat, [text]);
       expect(relayed).toMatchObject({ text, end: { kind: 'whole' } });
@@ -132,18 +132,18 @@ describe('a complete response', () => {
     expect(await relay(chat, [unclosed])).toMatchObject({ text: unclosed, end: { kind: 'whole' } });
   });
 
-  test('drops an incomplete event after the finish reason', async () => {
+  test('drops an incomplete stream event after the finish reason', async () => {
     const text = streamOf(delta('x'), finish);
     expect(await relay(chat, [text, 'data: {"choices":[],"usa'])).toMatchObject({ text, end: { kind: 'whole' } });
   });
 
-  test('keeps comments, CRLF line endings and unreadable events', async () => {
+  test('relays comments, CRLF line endings and unreadable events unchanged', async () => {
     const text = `data: ${JSON.stringify(delta('x'))}\r\n\r\n: note\r\n\r\ndata: what?\r\n\r\ndata: [DONE]\r\n\r\n`;
     expect(await relay(chat, cut(text, [5, 60, 80]))).toMatchObject({ text, end: { kind: 'whole' } });
   });
 });
 
-describe('before the first chunk', () => {
+describe('faults before the first chunk of a stream', () => {
   const keepAlive = ': OPENROUTER PROCESSING\n\n';
 
   test.each<[string, RouteCodec, (string | Buffer)[], string]>([
@@ -168,13 +168,13 @@ describe('before the first chunk', () => {
     expect(await relay(rules, chunks)).toEqual({ relayed: [], text: '', end: { kind: 'broken', message, errorForwarded: false } });
   });
 
-  test('buffers keep-alives and sends them with the first chunk', async () => {
+  test('holds back keep-alives and sends them with the first chunk', async () => {
     const { relayed, text } = await relay(chat, [keepAlive, ': again', '\n\n', whole]);
     expect(text).toBe(`${keepAlive}: again\n\n${whole}`);
     expect(relayed).toHaveLength(1);
   });
 
-  test('limits the memory for endless keep-alives', async () => {
+  test('reports a broken stream if nothing but endless keep-alives arrives', async () => {
     const comment = `: ${'x'.repeat(60_000)}\n\n`;
     const { relayed, end } = await relay(
       chat,
@@ -192,7 +192,7 @@ describe('before the first chunk', () => {
   });
 });
 
-describe('after the first chunk', () => {
+describe('faults after the first chunk of a stream', () => {
   const begun = streamOf(delta('Hel'));
 
   test.each<[string, (string | Buffer)[], VendorError | undefined, string]>([
@@ -213,7 +213,7 @@ describe('after the first chunk', () => {
     });
   });
 
-  test("relays the vendor's error and nothing after it", async () => {
+  test("relays the vendor's error event and nothing after it", async () => {
     const error = streamOf({ error: { message: 'boom' } });
     const all = `${begun}${error}${streamOf('[DONE]')}`;
     for (const chunks of [
@@ -229,20 +229,20 @@ describe('after the first chunk', () => {
     }
   });
 
-  test('treats an error event in messages as forwarded', async () => {
+  test('marks the error event of a messages stream as forwarded', async () => {
     const { text, end } = await relay(messages, [messageStart + messageError, messageStop]);
     expect(text).toBe(messageStart + messageError);
     expect(end).toEqual({ kind: 'broken', message: 'Overloaded', errorForwarded: true });
   });
 
-  test('forwards an error even if its blank line is missing', async () => {
+  test('relays an error event even if its blank line is missing', async () => {
     const { text, end } = await relay(messages, [messageStart + messageError.slice(0, -2)]);
     expect(text).toBe(messageStart + messageError.slice(0, -2));
     expect(end).toMatchObject({ kind: 'broken', errorForwarded: true });
   });
 });
 
-describe('a cancelled stream', () => {
+describe('a stream that the caller cancels', () => {
   const aborted = new VendorError('aborted', 'gone');
 
   test.each<[string, string[]]>([
@@ -255,8 +255,8 @@ describe('a cancelled stream', () => {
   });
 });
 
-describe("the vendor's body", () => {
-  test('keeps the body open after a complete response, so that the connection can be reused', async () => {
+describe("the body of the vendor's stream", () => {
+  test("doesn't close the body after a complete stream, so that the connection can be reused", async () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(whole));
     const stream = relayEvents(body, chat.createStreamReader());
@@ -269,14 +269,14 @@ describe("the vendor's body", () => {
   test.each<[string, string]>([
     ['the vendor reports an error', streamOf({ error: {} })],
     ['the stream is of another dialect', 'data: x\n\n'],
-  ])('closes the body if %s', async (_name, text) => {
+  ])("closes the body of the vendor's stream if %s", async (_name, text) => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(text));
     relayEvents(body, chat.createStreamReader()).read();
     expect(isClosed()).toBe(true);
   });
 
-  test('closes the body if the reader stops early', async () => {
+  test("closes the body of the vendor's stream if the reader stops early", async () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(streamOf(delta('x'))));
     const stream = relayEvents(body, chat.createStreamReader());
@@ -286,7 +286,7 @@ describe("the vendor's body", () => {
   });
 });
 
-test('removes the key from an error but not from earlier events', () => {
+test("removes the provider's key from an error event but not from earlier events", () => {
   const key = 'key-of-the-vendor';
   const { body } = createBody();
   const said = streamOf({ choices: [{ index: 0, delta: { content: `as in ${key}` } }] });
@@ -296,7 +296,7 @@ test('removes the key from an error but not from earlier events', () => {
   expect(omitUsage(chunk as StreamChunk).toString()).toBe(said + streamOf({ error: { message: 'no such key: [key]' } }));
 });
 
-test('removes account ids from an error in the middle of a stream', () => {
+test('removes account ids from an error event in the middle of a stream', () => {
   const { body } = createBody();
   const said = streamOf(delta('of org-Ab12Cd34Ef'));
   body.add(Buffer.from(said + streamOf({ error: { message: 'limit of org-Ab12Cd34Ef (sk-a***f)' } })));
@@ -304,7 +304,7 @@ test('removes account ids from an error in the middle of a stream', () => {
   expect((chunk as StreamChunk).bytes.toString()).toBe(said + streamOf({ error: { message: 'limit of [account] ([key])' } }));
 });
 
-test('keeps an error valid JSON after redaction', () => {
+test('redacts an error event so that it is still valid JSON', () => {
   const { body } = createBody();
   const said = streamOf(delta('x'));
   const message = 'Keys:\n****cdef, ****gh\nsk-a…ij\tsk-b...kl\norg-Ab12Cd34Ef';

@@ -76,7 +76,7 @@ async function readChunks(answer: StreamResponse): Promise<{ text: string; end: 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('the request to the vendor', () => {
-  test('sends the unchanged body and only allowed headers', async () => {
+  test('sends the body unchanged with only the allowed headers', async () => {
     await withVendor(
       (response) => response.end(plain),
       async ({ url, httpClient, received }) => {
@@ -110,7 +110,7 @@ describe('the request to the vendor', () => {
     ['the default version', {}, {}, '2023-06-01'],
     ["the caller's", { 'anthropic-version': '2024-01-01' }, {}, '2024-01-01'],
     ["the provider's before the caller's", { 'anthropic-version': '2024-01-01' }, { 'anthropic-version': '2025-01-01' }, '2025-01-01'],
-  ])('sends a version header for messages: %s', async (_name, passedHeaders, headers, version) => {
+  ])('sends the anthropic-version header to messages vendors: %s', async (_name, passedHeaders, headers, version) => {
     await withVendor(
       (response) => response.end('{"content":[]}'),
       async ({ url, httpClient, received }) => {
@@ -131,8 +131,8 @@ describe('the request to the vendor', () => {
   });
 });
 
-describe('a plain response', () => {
-  test('returns the response byte for byte with its summary', async () => {
+describe('a plain response from a vendor', () => {
+  test("returns the vendor's response byte for byte along with its text and usage", async () => {
     const body = ` ${plain}\n`;
     const answer = await ask((response) => response.writeHead(201, { 'content-type': 'application/json; charset=utf-8' }).end(body));
     expect(answer).toMatchObject({
@@ -166,12 +166,12 @@ describe('a plain response', () => {
       (response) => void response.writeHead(200, { 'content-length': '99' }).write(plain.slice(0, 9), () => response.destroy()),
       { kind: 'broken' },
     ],
-  ])('throws if the response %s', async (_name, answer, error) => {
+  ])("throws an error if the vendor's response %s", async (_name, answer, error) => {
     await expect(ask(answer)).rejects.toMatchObject({ name: 'VendorError', ...error });
   });
 });
 
-describe('an error status', () => {
+describe('an error status from a vendor', () => {
   test.each([
     [400, '{"error":{"message":"too long"}}', 'too long', 'the vendor responded with 400: too long'],
     [413, '<html>', null, 'the vendor responded with 413'],
@@ -182,7 +182,7 @@ describe('an error status', () => {
       'Overloaded',
       'the vendor responded with 529: Overloaded',
     ],
-  ])("throws the vendor's message for %p", async (status, body, vendorMessage, message) => {
+  ])("throws an error with the vendor's message for %p", async (status, body, vendorMessage, message) => {
     for (const stream of [false, true]) {
       await expect(ask((response) => response.writeHead(status).end(body), { stream })).rejects.toMatchObject({
         kind: 'status',
@@ -200,7 +200,7 @@ describe('an error status', () => {
     await expect(answer('text/html')).rejects.toMatchObject({ vendorMessage: null });
   });
 
-  test('never exposes the key, even before the first chunk of a stream', async () => {
+  test("never reveals the provider's key, even in an error before the first chunk of a stream", async () => {
     const error = JSON.stringify({ error: { message: 'Incorrect key: Bearer secret' } });
     await expect(ask((response) => response.writeHead(400).end(error))).rejects.toMatchObject({
       message: 'the vendor responded with 400: Incorrect key: Bearer [key]',
@@ -211,7 +211,7 @@ describe('an error status', () => {
     );
   });
 
-  test.each([401, 403])("hides the text of a %d, because it's about the provider's account", async (status) => {
+  test.each([401, 403])("hides the vendor's message of a %d, because it's about the provider's account", async (status) => {
     const error = { message: 'Project `proj_Ab12Cd34Ef56` of Acme Inc. has no access', code: 'model_not_found' };
     await expect(ask((response) => response.writeHead(status).end(JSON.stringify({ error })))).rejects.toMatchObject({
       message: `the vendor responded with ${status}`,
@@ -229,20 +229,20 @@ describe('an error status', () => {
     ['arn:aws:iam::123456789012:user/ada is not authorized', '[account] is not authorized'],
     ['Quota of project 123456789012 is exhausted', 'Quota of [account] is exhausted'],
     ['Use **bold**, an org-structure... or user_id', 'Use **bold**, an org-structure... or user_id'],
-  ])('removes masked keys and account ids: %s', async (message, stripped) => {
+  ])("removes masked keys and account ids from the vendor's message: %s", async (message, stripped) => {
     for (const status of [400, 402, 429, 500]) {
       const error = JSON.stringify({ error: { message } });
       await expect(ask((response) => response.writeHead(status).end(error))).rejects.toMatchObject({ vendorMessage: stripped });
     }
   });
 
-  test('truncates a long message', async () => {
+  test('truncates a long error message', async () => {
     const long = JSON.stringify({ error: { message: 'x'.repeat(2000) } });
     const failed = ask((response) => response.writeHead(400).end(long));
     await expect(failed).rejects.toMatchObject({ vendorMessage: 'x'.repeat(500) });
   });
 
-  test('reports the status even if the body is too large or breaks off', async () => {
+  test('reports the error status even if the body is too large or breaks off', async () => {
     await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
       kind: 'status',
       status: 503,
@@ -265,7 +265,7 @@ describe('an error status', () => {
     await expect(ask(refuse(500))).rejects.toMatchObject({ status: 500, retryAfterMs: undefined });
   });
 
-  test("truncates the vendor's error report and removes the key from it", async () => {
+  test("shortens the vendor's error code and type, and removes the provider's key from them", async () => {
     const error = { message: 'x', type: 'of secret', code: 'c'.repeat(1000), param: ['not', 'text'] };
     await expect(ask((response) => response.writeHead(400).end(JSON.stringify({ error })))).rejects.toMatchObject({
       report: { type: 'of [key]', code: 'c'.repeat(128), param: null },
@@ -307,7 +307,7 @@ describe('an error status', () => {
     });
   });
 
-  test('leaves the connection reusable', async () => {
+  test("leaves the vendor's connection reusable after an error", async () => {
     await withVendor(
       (response) => response.writeHead(500).end('{"error":{}}'),
       async ({ url, httpClient, received }) => {
@@ -321,8 +321,8 @@ describe('an error status', () => {
   });
 });
 
-describe('a stream', () => {
-  test('returns at the first chunk and relays the stream byte for byte', async () => {
+describe('a stream from a vendor', () => {
+  test('starts relaying a stream with its first chunk, byte for byte', async () => {
     let goOn = (): void => {};
     await withVendor(
       (response) => {
@@ -348,11 +348,11 @@ describe('a stream', () => {
       'broken',
     ],
     ["isn't an event stream", (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
-  ])('throws if the stream %s, so that another model can be tried', async (_name, answer, fault) => {
+  ])('throws an error if the stream %s, so that another model can be tried', async (_name, answer, fault) => {
     await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', kind: fault, status: 200 });
   });
 
-  test('throws a 429 if it begins with a rate limit error', async () => {
+  test('throws a 429 if the stream begins with a rate limit error', async () => {
     const error = { type: 'error', error: { type: 'rate_limit_error', message: 'Too many tokens' } };
     const answer: Responder = (response) => response.writeHead(200, eventStream).end(`event: error\n${streamOf(error)}`);
     await expect(ask(answer, { stream: true, codec: messages })).rejects.toMatchObject({
@@ -362,7 +362,7 @@ describe('a stream', () => {
     });
   });
 
-  test('accepts any spelling of the content type, or none', async () => {
+  test('accepts an event stream whose content type is missing or in different case', async () => {
     for (const headers of [{ 'content-type': 'Text/Event-Stream' }, {}]) {
       expect(await ask((response) => response.writeHead(200, headers).end(opening + rest), { stream: true })).toMatchObject({
         kind: 'stream',
@@ -372,7 +372,7 @@ describe('a stream', () => {
 
   const role = streamOf({ choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] });
 
-  test('relays the opening with the content if the content follows immediately', async () => {
+  test('relays the opening of a stream together with the content if that follows immediately', async () => {
     const answer = await ask((response) => response.writeHead(200, eventStream).end(role + opening + rest), {
       stream: true,
       mayFailOver: true,
@@ -380,7 +380,7 @@ describe('a stream', () => {
     expect(await readChunks(streamed(answer))).toEqual({ text: role + opening + rest, end: { kind: 'whole' } });
   });
 
-  test('returns after the opening of the stream if the content is late', async () => {
+  test('starts relaying a stream after its opening if the content comes late', async () => {
     let release: () => void = () => undefined;
     await withVendor(
       (response) =>
@@ -395,7 +395,7 @@ describe('a stream', () => {
     );
   });
 
-  test('returns if the vendor is silent after the opening of the stream', async () => {
+  test('starts relaying a stream even if the vendor falls silent after its opening', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(role),
       async ({ url, httpClient }) => {
@@ -406,7 +406,7 @@ describe('a stream', () => {
     );
   });
 
-  test("doesn't blame the vendor if the service stops while we hold back the opening", async () => {
+  test("doesn't blame the vendor if the gateway stops while it holds back a stream's opening", async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(role),
       async ({ url, httpClient }) => {
@@ -417,7 +417,7 @@ describe('a stream', () => {
     );
   });
 
-  test('reports a break after the first chunk instead of throwing', async () => {
+  test('reports that a stream broke off after its first chunk instead of throwing an error', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(opening, () => response.destroy()),
       async ({ url, httpClient }) => {
@@ -433,7 +433,7 @@ describe('a stream', () => {
   test.each([
     ['after its first chunk', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
     ['before its first chunk', '', null],
-  ])("doesn't expose the key in a stream that ends with an error (%s)", async (_when, begin, passedOn) => {
+  ])("doesn't reveal the provider's key in a stream that ends with an error (%s)", async (_when, begin, passedOn) => {
     const answer = ask(
       (response) => response.writeHead(200, eventStream).end(begin + streamOf({ error: { message: 'no such key: secret' } })),
       {
@@ -448,7 +448,7 @@ describe('a stream', () => {
       });
   });
 
-  test('breaks off after the idle timeout if it stalls', async () => {
+  test('breaks off a stalled stream after the idle timeout', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {
@@ -459,7 +459,7 @@ describe('a stream', () => {
     );
   });
 
-  test('reuses the connection for the next stream', async () => {
+  test('uses the same vendor connection for the next stream', async () => {
     for (const content of ['x', 'x'.repeat(200_000)]) {
       const text = streamOf(delta(content)) + rest;
       await withVendor(
@@ -482,7 +482,7 @@ describe('a stream', () => {
     }
   });
 
-  test("doesn't hold the vendor's headers in memory", async () => {
+  test("doesn't keep the vendor's headers in memory while it relays the stream", async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient }) => {
@@ -504,7 +504,7 @@ describe('a stream', () => {
     );
   });
 
-  test('cancels the vendor request if the reader stops early', async () => {
+  test('cancels the vendor request if the caller stops reading early', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {
@@ -516,7 +516,7 @@ describe('a stream', () => {
     );
   });
 
-  test('throws aborted if the signal is aborted', async () => {
+  test('throws an aborted error if the signal is aborted', async () => {
     for (const begin of ['', opening]) {
       await withVendor(
         (response) => response.writeHead(200, eventStream).write(`: hi\n\n${begin}`),

@@ -99,7 +99,7 @@ describe('URLs of vendors', () => {
     ['\\\\evil.test/b', null],
     ['javascript:alert(1)', null],
     ['/a\tb', null],
-  ])('resolves a redirect to %j as %j', (location, expected) => {
+  ])('resolves a redirect of a vendor to %j as %j', (location, expected) => {
     expect(resolveRedirect(location, new URL('https://api.vendor.test/v1/a'), hosts)?.url.href ?? null).toBe(expected);
   });
 });
@@ -210,7 +210,7 @@ describe('fetching a URL', () => {
       expect(vendor.received).toHaveLength(6);
     }));
 
-  test("reports the vendor's message, truncated and without the key", () =>
+  test("reports the vendor's message in an error, truncated and without the key", () =>
     withVendor(
       (response) => response.writeHead(403).end(`{"error":"no right for ${key}"}${'x'.repeat(100_000)}`),
       async (vendor) => {

@@ -9,13 +9,13 @@ import { getFileKey, getFileName, parseFileAddress, parseOperationName } from '.
 const baseUrl = 'https://video.example:8443/v1beta';
 const hosts = buildVendorHosts(baseUrl, ['files.example', 'other.example:9443']);
 
-describe('an operation', () => {
+describe('the name of a video operation', () => {
   test.each([
     ['models/veo-3.1/operations/abc_1.2-3', 'models/veo-3.1/operations/abc_1.2-3'],
     ['models/a:b/operations/x', 'models/a:b/operations/x'],
     ['operations/abc', 'operations/abc'],
     [`${baseUrl}/models/veo/operations/abc`, 'models/veo/operations/abc'],
-  ])('accepts %s as an operation', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
+  ])('accepts %s as a video operation', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
 
   test.each([
     '',
@@ -39,10 +39,10 @@ describe('an operation', () => {
     'https://video.example/v1beta/operations/a',
     'https://video.example:8443/operations/a',
     'https://video.example:8443/v1/operations/a',
-  ])('rejects %j as an operation', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
+  ])('rejects %j as a video operation', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
 });
 
-test('rejects names and URLs that are too long', () => {
+test('rejects names and URLs of videos that are too long', () => {
   expect(parseOperationName(`operations/${'a'.repeat(2_000)}`, baseUrl)).toBeNull();
   expect(parseFileAddress(`https://files.example/${'a'.repeat(9_000)}`, hosts)).toBeNull();
 });
@@ -97,13 +97,13 @@ test.each([
   expect(parseFileAddress(`${start}files/abc`, buildVendorHosts(own, []))).toBeNull();
 });
 
-describe('a file', () => {
+describe('the URL of a video file', () => {
   test.each([
     `${baseUrl}/files/abc:download?alt=media`,
     'https://video.example:8443/download/v1beta/files/abc',
     'https://files.example/x/y.mp4?signature=a%2Fb',
     'https://other.example:9443/y.mp4',
-  ])('accepts a file at %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
+  ])('accepts a video file at %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
 
   test.each([
     `${baseUrl}/files/a/../../secret`,
@@ -114,9 +114,9 @@ describe('a file', () => {
     'http://files.example/y.mp4',
     'https://other.example/y.mp4',
     'files/abc',
-  ])('rejects a file at %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
+  ])('rejects a video file at %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
 
-  test("derives the same key from all spellings of a file's URL", () => {
+  test('recognizes a video file in every spelling of its URL', () => {
     const spellings = [
       `${baseUrl}/files/abc:download?alt=media`,
       `${baseUrl}/files/abc:download?alt=media&x=1`,
@@ -128,7 +128,7 @@ describe('a file', () => {
   });
 
   test.each(['/v1beta/files', '/v1beta/files/', '/v1beta/models', '/v1beta/files/a/b', '/v1beta/files/a:download/list'])(
-    'rejects a file at another path of the host: %s',
+    'rejects a video file at another path of the host: %s',
     (path) => expect(getFileName(new URL(`https://video.example:8443${path}`))).toBeNull(),
   );
 });

@@ -57,8 +57,8 @@ async function signatureOf(credential: Credential) {
   return readSignature({ ...signed, headers, path: signed.url.pathname + signed.url.search, body: request.body }, clouds.secretOf);
 }
 
-describe('the credential chain', () => {
-  test('takes the key from the environment', async () => {
+describe('the AWS credential chain', () => {
+  test('takes AWS keys from the environment', async () => {
     const credential = await load({}, inEnvironment);
     expect(credential.expiresAtMs).toBeNull();
     expect(await signatureOf(credential)).toMatchObject({
@@ -70,14 +70,14 @@ describe('the credential chain', () => {
     expect(clouds.requests).toEqual([]);
   });
 
-  test('takes the key from a profile', async () => {
+  test('takes AWS keys from a profile', async () => {
     const file = join(folder, 'credentials');
     await writeFile(file, `[gateway]\naws_access_key_id=${staticKey.accessKeyId}\naws_secret_access_key=${staticKey.secretAccessKey}\n`);
     const credential = await load({ profile: 'gateway' }, { AWS_SHARED_CREDENTIALS_FILE: file, AWS_CONFIG_FILE: file });
     expect(await signatureOf(credential)).toMatchObject({ accessKeyId: staticKey.accessKeyId, isValid: true });
   });
 
-  test('assumes a role with an external id and session name', async () => {
+  test('assumes an AWS role with an external id and session name', async () => {
     const credential = await load({ roleArn: role, externalId: 'ext', sessionName: 'gate' }, inEnvironment);
     expect(clouds.requests).toMatchObject([{ form: { Action: 'AssumeRole', RoleArn: role, ExternalId: 'ext', RoleSessionName: 'gate' } }]);
     expect(await signatureOf(credential)).toMatchObject({ accessKeyId: expect.stringMatching(/^ASIA/), isValid: true });
@@ -109,18 +109,18 @@ describe('the credential chain', () => {
     expect(await signatureOf(credential)).toMatchObject({ accessKeyId: expect.stringMatching(/^ASIA/), isValid: true });
   });
 
-  test("uses the time of STS if the machine's clock is wrong", async () => {
+  test("signs with the time of AWS STS if the machine's clock is wrong", async () => {
     clouds.aheadMs = 3_600_000;
     const signature = await signatureOf(await load({ roleArn: role }, inEnvironment));
     expect(Math.abs((signature?.signedAtMs ?? 0) - Date.now() - clouds.aheadMs)).toBeLessThan(60_000);
   });
 
-  test('fails if STS rejects the request', async () => {
+  test('fails if AWS STS rejects the request', async () => {
     clouds.failure = { status: 403, body: xmlError('AccessDenied', 'not authorized to perform sts:AssumeRole') };
     await expect(load({ roleArn: role }, inEnvironment)).rejects.toThrow('not authorized to perform sts:AssumeRole');
   });
 
-  test('connects to STS through a proxy', async () => {
+  test('connects to AWS STS through a proxy', async () => {
     const variables = { ...inEnvironment, AWS_ENDPOINT_URL_STS: 'https://sts.googleapis.com', HTTPS_PROXY: clouds.url };
     expect(await signatureOf(await load({ roleArn: role }, variables))).toMatchObject({ isValid: true });
   });
@@ -153,7 +153,7 @@ describe('Bedrock bearer tokens', () => {
   });
 });
 
-describe('the signature check in these tests', () => {
+describe('how these tests check AWS signatures', () => {
   const keys = { awsAccessKey: staticKey.accessKeyId, awsRegion: 'eu-west-1' };
   const sdks = {
     bedrock: (baseURL: string) => new AnthropicBedrock({ ...keys, awsSecretKey: staticKey.secretAccessKey, baseURL }),
@@ -161,7 +161,7 @@ describe('the signature check in these tests', () => {
       new AnthropicAws({ ...keys, awsSecretAccessKey: staticKey.secretAccessKey, baseURL, workspaceId: 'w' }),
   };
 
-  test.each(Object.entries(sdks))("accepts what Anthropic's SDK for %s sends", async (service, createSdk) => {
+  test.each(Object.entries(sdks))("accepts the signature of Anthropic's SDK for %s", async (service, createSdk) => {
     await withVendor(
       (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'),
       async ({ url, received }) => {

@@ -42,7 +42,7 @@ function tokenRequest() {
   return clouds.requests.find(({ path }) => path.includes('/token'));
 }
 
-test('signs in as an application with a secret', async () => {
+test('signs in to Azure as an application with a secret', async () => {
   const credential = await load({}, { ...application, AZURE_CLIENT_SECRET: 'secret' });
   expect(tokenRequest()).toMatchObject({
     host: 'login.microsoftonline.com',
@@ -54,7 +54,7 @@ test('signs in as an application with a secret', async () => {
   expect(Math.round(((credential.expiresAtMs ?? 0) - Date.now()) / 60_000)).toBe(60);
 });
 
-test('prefers settings to environment variables', async () => {
+test('prefers Azure settings in gateway.yaml to environment variables', async () => {
   const other = '99999999-2222-3333-4444-555555555555';
   await load({ tenantId: other, clientId: 'other' }, { ...application, AZURE_CLIENT_SECRET: 'secret' });
   expect(tokenRequest()).toMatchObject({
@@ -63,7 +63,7 @@ test('prefers settings to environment variables', async () => {
   });
 });
 
-test('signs in as an application with a certificate', async () => {
+test('signs in to Azure as an application with a certificate', async () => {
   const { cert, key } = createCertificate(['client']);
   const file = join(folder, 'certificate.pem');
   await writeFile(file, `${key}${cert}`);
@@ -72,7 +72,7 @@ test('signs in as an application with a certificate', async () => {
   expect(await tokenOf(credential)).toBe(`Bearer ${clouds.issued.at(-1)}`);
 });
 
-test("exchanges a pod's Kubernetes token (workload identity)", async () => {
+test("exchanges a pod's Kubernetes token for an Azure token (workload identity)", async () => {
   const file = join(folder, 'kubernetes-token');
   await writeFile(file, 'kubernetes-token');
   const credential = await load({}, { ...application, AZURE_FEDERATED_TOKEN_FILE: file });
@@ -80,7 +80,7 @@ test("exchanges a pod's Kubernetes token (workload identity)", async () => {
   expect(await tokenOf(credential)).toBe(`Bearer ${clouds.issued.at(-1)}`);
 });
 
-test('gets a token from the metadata service (managed identity)', async () => {
+test("gets a token from Azure's metadata service (managed identity)", async () => {
   const credential = await load({ clientId: 'user-assigned' }, { AZURE_POD_IDENTITY_AUTHORITY_HOST: clouds.url });
   const request = tokenRequest();
   expect(request).toMatchObject({ headers: { metadata: 'true' } });

@@ -61,7 +61,7 @@ async function tokenOf(credential: Credential): Promise<string | undefined> {
   return headers.authorization;
 }
 
-test('gets a token for a service account through a proxy', async () => {
+test('gets a token for a Google service account through a proxy', async () => {
   const credential = await load({ credentialsFile: await writeCredentials('account.json', serviceAccount) });
   const [request] = clouds.requests;
   expect(request).toMatchObject({ host: 'oauth2.googleapis.com', path: '/token' });
@@ -73,12 +73,12 @@ test('gets a token for a service account through a proxy', async () => {
   expect(Math.round(((credential.expiresAtMs ?? 0) - Date.now()) / 60_000)).toBe(60);
 });
 
-test('uses the application default credentials file without any settings', async () => {
+test("uses Google's application default credentials file without any settings", async () => {
   const file = await writeCredentials('default.json', serviceAccount);
   expect(await tokenOf(await load({}, { GOOGLE_APPLICATION_CREDENTIALS: file }))).toBe(`Bearer ${clouds.issued.at(-1)}`);
 });
 
-test("exchanges another provider's token (workload identity federation)", async () => {
+test("exchanges another provider's token for a Google token (workload identity federation)", async () => {
   const subject = join(folder, 'subject-token');
   await writeFile(subject, 'subject');
   const file = await writeCredentials('federation.json', {
@@ -94,7 +94,7 @@ test("exchanges another provider's token (workload identity federation)", async 
   expect(credential.expiresAtMs).toBeGreaterThan(Date.now() + 3_500_000);
 });
 
-test('impersonates another service account', async () => {
+test('impersonates another Google service account', async () => {
   const credentialsFile = await writeCredentials('account.json', serviceAccount);
   const credential = await load({ credentialsFile, impersonate: 'other@my-project.iam.gserviceaccount.com' });
   const [own, impersonated] = clouds.requests.slice(-2);
@@ -109,10 +109,10 @@ test('impersonates another service account', async () => {
   expect(credential.expiresAtMs).toBeGreaterThan(Date.now() + 3_500_000);
 });
 
-describe('the metadata server', () => {
+describe("Google's metadata server", () => {
   const detect = { METADATA_SERVER_DETECTION: 'ping-only', NO_PROXY: '127.0.0.1' };
 
-  test('provides the credential as soon as it becomes available', async () => {
+  test("gets a token from Google's metadata server once it becomes available", async () => {
     const closed = `127.0.0.1:${await closedPort()}`;
     await expect(load({}, { ...detect, GCE_METADATA_HOST: closed })).rejects.toThrow();
     const credential = await load({}, { ...detect, GCE_METADATA_HOST: clouds.url.replace('http://', '') });
@@ -125,7 +125,7 @@ describe('the metadata server', () => {
   });
 });
 
-test('includes the reason when the token endpoint rejects a request', async () => {
+test("includes the reason when Google's token endpoint rejects a request", async () => {
   clouds.failure = { status: 400, body: JSON.stringify({ error: 'invalid_grant', error_description: 'Invalid JWT Signature.' }) };
   const credentialsFile = await writeCredentials('account.json', serviceAccount);
   await expect(load({ credentialsFile })).rejects.toThrow('invalid_grant: Invalid JWT Signature.');

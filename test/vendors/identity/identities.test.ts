@@ -72,7 +72,7 @@ describe('providers with the same settings', () => {
     }));
 });
 
-test('prepares a new identity while the current one is in use', () =>
+test('loads the credentials of a new identity while the current one is in use', () =>
   inAws(async () => {
     identities.replace([{ name: 'one', identity: role }]);
     const before = identities.find('one');
@@ -87,7 +87,7 @@ test('prepares a new identity while the current one is in use', () =>
     expect(identities.prepare(next, 10_000)).toBeNull();
   }));
 
-test('logs a failing identity once, without secrets', () =>
+test('logs only once that an identity fails, without secrets', () =>
   inAws(async () => {
     clouds.lifetimeMs = 4_000;
     identities.replace([{ name: 'one', identity: role }]);
@@ -158,7 +158,7 @@ describe('error descriptions', () => {
     [new Error('no managed identity. Headers: {"server": "x"} Body: {}'), 'no managed identity.'],
     [new Error('', { cause: Object.assign(new Error(''), { code: 'ECONNREFUSED' }) }), 'ECONNREFUSED'],
     [Object.assign(new Error(''), { response: { status: 407 } }), 'the response has status 407'],
-  ])('hides possible secrets (%#)', (error, text) => {
+  ])('hides possible secrets in error descriptions (%#)', (error, text) => {
     expect(describeIdentityError(error)).toBe(text);
   });
 });
@@ -184,6 +184,6 @@ test.each([
   ['azure', 'my.westeurope.inference.ml.azure.com', false],
   ['azure', 'my.blob.core.windows.net', false],
   ['azure', 'api.openai.com', false],
-] as const)('checks whether credentials of %s may be sent to %s: %s', (type, host, expected) => {
+] as const)('decides whether credentials of %s may be sent to %s: %s', (type, host, expected) => {
   expect(isCloudHost(type, host)).toBe(expected);
 });

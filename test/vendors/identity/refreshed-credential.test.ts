@@ -43,7 +43,7 @@ function errorOf(credential: RefreshedCredential): VendorError {
   throw new Error('there is a credential');
 }
 
-describe('a credential', () => {
+describe('a credential from a cloud', () => {
   test('refreshes the credential before it expires', async () => {
     const { cloud, credential } = createCloud(2_000);
     credential.start();
@@ -58,7 +58,7 @@ describe('a credential', () => {
     expect(credential.state()).toMatchObject({ isValid: true, failures: 0, problem: null });
   });
 
-  test('remains usable until it expires while the cloud fails', async () => {
+  test('keeps a credential usable until it expires while the cloud fails', async () => {
     const { cloud, credential, failed, recovered } = createCloud(3_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -83,7 +83,7 @@ describe('a credential', () => {
     expect(credential.secrets()).toEqual(['token-2', 'token-1']);
   });
 
-  test("doesn't refresh in a busy loop while the cloud fails", async () => {
+  test("doesn't ask for a new credential in a busy loop while the cloud fails", async () => {
     const { cloud, credential } = createCloud(null);
     cloud.failure = new Error('down');
     credential.start();
@@ -104,7 +104,7 @@ describe('a credential', () => {
     expect(errorOf(credential).detail).toMatch(/the first credential has not arrived yet$/);
   });
 
-  test('refreshes once if the vendor rejects the credential', async () => {
+  test('refreshes a credential only once if the vendor rejects it', async () => {
     const { cloud, credential } = createCloud(3_600_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -122,7 +122,7 @@ describe('a credential', () => {
     expect(credential.state().problem).toMatch(/has already expired; check the clock/);
   });
 
-  test('stops refreshing after stop', async () => {
+  test("doesn't refresh a credential after it was stopped", async () => {
     const { cloud, credential } = createCloud(1_000);
     credential.start();
     await credential.firstAttempt(10_000);
