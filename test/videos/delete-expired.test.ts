@@ -12,7 +12,7 @@ const endings: VideoResult[] = [
   { kind: 'unknown' },
 ];
 
-describeDatabases('video rows', (database) => {
+describeDatabases('stored videos', (database) => {
   const clockIn = (days: number) => ({ now: () => noon + days * dayMs });
 
   test('deletes videos 30 days after they were settled', async () => {

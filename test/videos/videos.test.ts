@@ -31,7 +31,7 @@ async function rowOf(database: Database, { projectId }: Video) {
   return row && { outcome: row.outcome, code: row.code, cost: row.cost, estimated: row.estimated, attempt: row.attempts[0]?.cost };
 }
 
-describeDatabases('a video', (database) => {
+describeDatabases('storing a video', (database) => {
   test('stores a video together with the outbox row of its workflow', async () => {
     const { video } = await newVideo(database());
     const [entry] = await database().query(`select workflow, workflow_id as id, input from outbox where input->>'call_id' = $1`, [
@@ -46,7 +46,7 @@ describeDatabases('a video', (database) => {
     expect(await openVideos(database()).get(video.callId)).toEqual(video);
   });
 
-  test("finds a project's own video if the vendor reuses the operation name", async () => {
+  test("finds the project's own video if the vendor has used the operation name before", async () => {
     const videos = openVideos(database());
     const operation = `models/veo/operations/${randomUUID()}`;
     const { video: first } = await newVideo(database(), { operation });
@@ -65,7 +65,7 @@ describeDatabases('a video', (database) => {
     ['is done with two files', { ...done, uris: ['a', 'b'] }, { outcome: 'ok', code: null, cost: 6.4, estimated: false, attempt: 6.4 }],
     ['fails', { kind: 'failed', failure: 'FILTERED' }, { outcome: 'failed', code: 'video_failed', cost: 0, estimated: false, attempt: 0 }],
     ['is given up', { kind: 'unknown' }, { outcome: 'unknown', code: null, cost: 3.2, estimated: true, attempt: 3.2 }],
-  ])('settles the call if the video %s', async (_what, ending, expected) => {
+  ])('settles the call of a video that %s', async (_what, ending, expected) => {
     const videos = openVideos(database());
     const early = await newVideo(database());
     await store(database(), early.call);
@@ -109,7 +109,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), video)).toMatchObject({ cost: 0, estimated: false });
   });
 
-  test('enqueues a running video again after Temporal has lost its state', async () => {
+  test('starts the workflow of a running video again after Temporal has lost its state', async () => {
     const { video: running } = await newVideo(database());
     const { video: settled } = await newVideo(database());
     await openVideos(database()).settle(settled, done, noon);
