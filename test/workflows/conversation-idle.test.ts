@@ -70,7 +70,7 @@ describe('conversationIdle', () => {
 
   /** We run these together, so that their waits overlap. */
   const cases: Readonly<Record<string, () => Promise<void>>> = {
-    async 'passes the conversation and the idle time to the memory'() {
+    async 'passes the conversation and the idle time to the activity that closes it'() {
       const requests: unknown[] = [];
       await run('a', async (request) => {
         requests.push(request);
@@ -161,7 +161,7 @@ describe('conversationIdle', () => {
 
   test.each(Object.keys(cases))('%s', (title) => started(title));
 
-  test('survives a kill -9 of Temporal while it waits', async () => {
+  test('goes on waiting for an idle conversation after a kill -9 of Temporal', async () => {
     const { temporal, server, lines } = shared();
     const { read, seen } = quietAfter(1, 4_000);
     const handle = await start('i', read);

@@ -68,7 +68,7 @@ describe('dailyCleanup', () => {
     }
   }
 
-  test('repeats each step until nothing remains', async () => {
+  test('repeats each cleanup step until nothing is left to delete', async () => {
     const { steps, done } = stepsOf({ conversations: 3, outbox: 0, terms: 1 });
     const history = await run('cleanup/a', steps);
     expect(done).toEqual(['conversations', 'conversations', 'conversations', 'terms']);
@@ -79,7 +79,7 @@ describe('dailyCleanup', () => {
     expect(result).toEqual({ outcome: 'done', rows: { conversations: 30, outbox: 0, terms: 10 } });
   });
 
-  test('continues a long step in a new activity', async () => {
+  test('continues a long cleanup step in a new activity', async () => {
     const { steps, done } = stepsOf({ conversations: 1, terms: 1 });
     const slow = steps.map(({ name, run: step }) => ({
       name,
@@ -93,7 +93,7 @@ describe('dailyCleanup', () => {
     expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"conversations\",\"rows\":10}`);
   });
 
-  test('fails after ten tries and lists the steps that did not run', async () => {
+  test('gives up a cleanup step after ten tries and lists the steps that did not run', async () => {
     const { temporal, work } = shared();
     const passing: CleanupStep = { name: 'conversations', run: async () => 0 };
     const failing: CleanupStep = { name: 'loose-prompts', run: () => Promise.reject(new Error(planted)) };
@@ -129,7 +129,7 @@ describe('dailyCleanup', () => {
     await worker.stop();
   });
 
-  test("ends at a step that this version doesn't have", async () => {
+  test("ends the cleanup at a step that this version doesn't know", async () => {
     const { steps } = stepsOf({ terms: 1 });
     const { temporal, work } = shared();
     const worker = work(createCleanupActivities({ steps }));
@@ -140,7 +140,7 @@ describe('dailyCleanup', () => {
     expect(await steps[0]?.run(new AbortController().signal)).toBe(10);
   });
 
-  test('aborts the running step when the worker stops', async () => {
+  test('aborts the running cleanup step when the worker stops', async () => {
     const { temporal, work } = shared();
     let [running, stopped] = [false, false];
     const hanging: CleanupStep = {
@@ -165,7 +165,7 @@ describe('dailyCleanup', () => {
     await handle.terminate();
   });
 
-  test("keeps an operator's pause when the gateway reconnects", async () => {
+  test('keeps the cleanup paused if an operator has paused it and the gateway reconnects', async () => {
     const { temporal } = shared();
     const { logger, lines } = createTestLog();
     const schedules = createSchedules(temporal, logger);
@@ -194,7 +194,7 @@ describe('dailyCleanup', () => {
     expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
-  test("replaces the payload key if the schedule's key is lost", async () => {
+  test('can still replace the cleanup schedule if its payload key is lost', async () => {
     const { server, temporal } = shared();
     const { logger } = createTestLog();
     const connect = () => createTemporal({ address: server.address, namespace: server.namespace, logger, payloadKeys: [randomBytes(32)] });
@@ -216,7 +216,7 @@ describe('dailyCleanup', () => {
     }
   });
 
-  test('skips a scheduled run while another one is open', async () => {
+  test('skips a scheduled cleanup while another one is running', async () => {
     const { temporal } = shared();
     await temporal.probe();
     await putSchedules(createSchedules(temporal, createTestLog().logger));

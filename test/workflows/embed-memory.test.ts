@@ -26,7 +26,7 @@ describe('embedMemory', () => {
     return { handle: temporal.client.workflow.getHandle(workflowId), worker };
   }
 
-  test('shows why a try failed and what to do', async () => {
+  test('shows in the Temporal UI why embedding failed and what to do', async () => {
     let tries = 0;
     const { handle, worker } = await start(async () => {
       tries += 1;
@@ -54,7 +54,7 @@ describe('embedMemory', () => {
     await worker.stop();
   });
 
-  test('waits at most ten minutes after an outage, however long it was', async () => {
+  test('continues embedding within ten minutes after an outage, however long it was', async () => {
     const { handle, worker } = await start(() => Promise.reject(gatewayError('query_failed')));
     for (const count of [1, 2, 3, 4, 5]) {
       let nextAt = '';
@@ -70,14 +70,14 @@ describe('embedMemory', () => {
     await worker.stop();
   });
 
-  test("doesn't claim that all embeddings are computed if there is no model", async () => {
+  test("doesn't report that all texts are embedded if there is no embedding model", async () => {
     const { handle, worker } = await start(async () => ({ kind: 'done', passages: 0, reason: 'no_route' }));
     expect(await handle.result()).toEqual({ outcome: 'no_route', passages: 0 });
     expect(await detailsOf(handle)).toMatch(/^No embeddings are computed, because .*\n\nNext: .* configure a route for embeddings\./);
     await worker.stop();
   });
 
-  test('shows that an operator cancelled the run', async () => {
+  test('shows that an operator cancelled the embedding run', async () => {
     const { handle, worker } = await start(() => Promise.reject(new Error(planted)));
     await until('it waits', async () => (await handle.query<{ next_at?: string }>('status')).next_at !== undefined);
     await handle.cancel();

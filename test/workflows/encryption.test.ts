@@ -10,7 +10,7 @@ import { prepareTestBundle } from '../support/workflow-bundle.ts';
 describe('payload encryption', () => {
   const shared = sharedTemporal();
 
-  test('keeps ids and failure texts out of an encrypted history', async () => {
+  test('hides ids and error messages in an encrypted workflow history', async () => {
     const { server } = shared();
     const connection = { address: server.address, namespace: server.namespace, logger: createTestLog().logger };
     const temporal = createTemporal({ ...connection, payloadKeys: [randomBytes(32)] });
@@ -48,7 +48,7 @@ describe('payload encryption', () => {
     }
   });
 
-  test('lists and deletes runs whose memo has a different key', async () => {
+  test('lists and deletes runs whose memo was encrypted with a different key', async () => {
     const { server } = shared();
     const [writer, eraser] = [randomBytes(32), randomBytes(32)].map((key) =>
       createTemporal({ address: server.address, namespace: server.namespace, logger: createTestLog().logger, payloadKeys: [key] }),

@@ -295,7 +295,7 @@ describe('learning', () => {
     },
   };
 
-  describe('with one worker', () => {
+  describe('learning workflows with one worker', () => {
     let worker: RunningWorker;
     beforeAll(() => {
       worker = shared().work(createLearningActivities(dispatch.deps));
@@ -306,7 +306,7 @@ describe('learning', () => {
     test.each(Object.keys(cases))('%s', (title) => started(title));
   });
 
-  describe('with a worker that is stopped', () => {
+  describe('learning workflows with a worker that is stopped', () => {
     const workers: RunningWorker[] = [];
     afterEach(async () => {
       await Promise.all(workers.splice(0).map((worker) => worker.stop()));
@@ -343,7 +343,7 @@ describe('learning', () => {
       expect(steps).toEqual(['learn 0', 'consolidate 0']);
     });
 
-    test('lets a step of a terminated run go on until the worker stops', async () => {
+    test('lets an activity of a terminated run go on until the worker stops', async () => {
       const stopping = new AbortController();
       let step: AbortSignal | undefined;
       let isToldOfEnd = false;

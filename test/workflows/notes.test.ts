@@ -24,8 +24,8 @@ function fill(name: NoteName, values = samples): string {
   return (note as (name: NoteName, ...values: string[]) => string)(name, ...slots);
 }
 
-describe('notes', () => {
-  test.each(Object.keys(templates) as NoteName[])('recognizes the note %s and no other text', (name) => {
+describe('notes for operators in the Temporal UI', () => {
+  test.each(Object.keys(templates) as NoteName[])('recognizes the note %s but no other text', (name) => {
     const text = fill(name);
     expect(text).not.toMatch(/[{?}]/);
     expect(isNote(text)).toBe(true);
@@ -35,14 +35,14 @@ describe('notes', () => {
       expect(isNote(changed)).toBe(false);
   });
 
-  test("shows a question mark for a value that doesn't fit its slot", () => {
+  test("shows a question mark in a note for a value that isn't allowed there", () => {
     expect(note('call', planted)).toBe('- Call: ?');
     expect(note('cleanupStep', `expired videos ${planted}`)).toBe('cleanup: ?');
     expect(note('conversationIdle', '')).toBe('?: close a conversation when it is idle');
     expect(isNote(note('call', planted))).toBe(true);
   });
 
-  test('lets no text through in any slot', () => {
+  test('never shows text of callers in a note', () => {
     fc.assert(
       fc.property(fc.constantFrom(...(Object.keys(templates) as NoteName[])), fc.string(), (name, text) => {
         const filled = fill(name, Object.fromEntries(Object.keys(samples).map((slot) => [slot, `${text} ${planted}`])));
@@ -52,7 +52,7 @@ describe('notes', () => {
     );
   });
 
-  test('describes a run with notes only', () => {
+  test('describes Temporal runs only with notes', () => {
     const input = { conversation_id: id, opened: 2, batch_id: id, project_id: id, run: 4, erasure_id: id, call_id: id, step: null };
     for (const workflow of workflowNames) {
       const entry = { workflow, workflowId: `learning/${id}`, projectId: id, projectSlug: 'acme-support', input };

@@ -24,7 +24,7 @@ function startedByNewerVersion(history: History): History {
   return history;
 }
 
-describe('committed histories', () => {
+describe('recorded histories of older versions', () => {
   let codePath: string;
   /** The error of each replay, or undefined if it succeeded. */
   const errors = new Map<string, unknown>();
@@ -57,19 +57,19 @@ describe('committed histories', () => {
     expect(errors.get(`newer ${name}`)).toBeUndefined();
   });
 
-  test.each(workflowNames)('has a history of the workflow %s', async (workflow) => {
+  test.each(workflowNames)('includes a recorded history of the workflow %s', async (workflow) => {
     const recorded = await Promise.all(names.map(async (name) => parseHistory(await readCommittedHistory(name))));
     const types = recorded.map(({ events }) => events[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name);
     expect(types).toContain(workflow);
   });
 
-  test('has a history of every workflow that a worker runs', async () => {
+  test('includes a recorded history of every workflow that a worker runs', async () => {
     const index = await readFile(new URL('../../workflows/index.ts', import.meta.url), 'utf8');
     const exported = [...index.matchAll(/^export \{ (\w+) \}/gm)].map(([, name]) => name);
     expect(exported.sort()).toEqual([...workflowNames].sort());
   });
 
-  test("fails if the current workflows can't produce the history", async () => {
+  test("fails the replay of a history that the current workflows wouldn't produce", async () => {
     const changed = (await readCommittedHistory('embed-memory')).replaceAll('embedPassages', 'readAnotherThing');
     const replay = Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(changed));
     await expect(replay).rejects.toMatchObject({ name: 'DeterminismViolationError' });

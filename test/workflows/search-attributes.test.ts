@@ -18,7 +18,7 @@ describe('search attributes', () => {
     projectId,
   });
 
-  test('finds runs by project and kind', async () => {
+  test('finds Temporal runs by project and kind', async () => {
     const { temporal } = shared();
     await temporal.probe();
     let n = 0;
@@ -37,7 +37,7 @@ describe('search attributes', () => {
     });
   });
 
-  test("starts workflows without search attributes if the server doesn't have them", async () => {
+  test("starts workflows without search attributes if the Temporal server doesn't have them", async () => {
     const { server, temporal } = shared();
     await temporal.probe();
     const { logger, lines } = createTestLog();
@@ -121,7 +121,7 @@ describe('search attributes', () => {
     }
   });
 
-  test('keeps search attributes if the server rejects a start for another reason', async () => {
+  test('keeps search attributes if the Temporal server rejects a workflow for another reason', async () => {
     const { temporal } = shared();
     const areUsable = () => temporal.filterAttributes([{ key: searchAttributes.project, value: projectId }]).length > 0;
     await until('they are usable', async () => {

@@ -46,7 +46,7 @@ describe('subjectErasure', () => {
     }
   }
 
-  test('deletes runs until none remain', async () => {
+  test("deletes the subject's Temporal runs until none are left", async () => {
     const steps: string[] = [];
     const statuses: ErasureStatus[] = [
       { kind: 'wait', waitMs: 1_000.5, ready: 1, total: 2, missing: ['process-b'] },
@@ -72,14 +72,17 @@ describe('subjectErasure', () => {
     expect(history).not.toContain('Ada');
   });
 
-  test.each<ErasureStatus>([{ kind: 'gone' }, { kind: 'done' }])('ends immediately if the status is $kind', async (status) => {
-    const unexpected = async (): Promise<never> => {
-      throw new Error('unexpected call');
-    };
-    await run(`b-${status.kind}`, { checkProcesses: async () => status, purgeRuns: unexpected, finish: unexpected });
-  });
+  test.each<ErasureStatus>([{ kind: 'gone' }, { kind: 'done' }])(
+    'ends the erasure workflow immediately if the status is $kind',
+    async (status) => {
+      const unexpected = async (): Promise<never> => {
+        throw new Error('unexpected call');
+      };
+      await run(`b-${status.kind}`, { checkProcesses: async () => status, purgeRuns: unexpected, finish: unexpected });
+    },
+  );
 
-  test('keeps the texts of failures out of the history', async () => {
+  test("keeps error messages out of the erasure's workflow history", async () => {
     let tries = 0;
     const history = await run('c', {
       checkProcesses: async () => ({ kind: 'clear' }),
@@ -93,7 +96,7 @@ describe('subjectErasure', () => {
     expect(history).not.toContain('Ada');
   });
 
-  test('deletes running and closed runs along with their histories', async () => {
+  test("deletes the subject's open and closed Temporal runs along with their histories", async () => {
     const worker = work({
       checkProcesses: async (id) => (id === 'ended' ? { kind: 'done' } : { kind: 'wait', waitMs: 3_600_000 }),
       purgeRuns: async () => ({ kind: 'done' }),

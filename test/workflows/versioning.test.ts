@@ -7,7 +7,7 @@ const autoUpgrade = 2;
 describe('TEMPORAL_WORKER_BUILD_ID', () => {
   const shared = sharedTemporal();
 
-  test('continues a waiting run on the workers of the next build', async () => {
+  test('continues a waiting workflow run on the workers of the next build', async () => {
     const { temporal, server } = shared();
     await temporal.probe();
     const checks: string[] = [];

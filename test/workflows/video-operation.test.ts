@@ -30,7 +30,7 @@ describe('videoOperation', () => {
     }
   }
 
-  test('polls until the video is settled', async () => {
+  test('polls a video until it is settled', async () => {
     const polled: string[] = [];
     const results: VideoPollResult[] = [
       { kind: 'wait', waitMs: 1_500.2, unreachable: false },
@@ -55,7 +55,7 @@ describe('videoOperation', () => {
     });
   });
 
-  test('ends if the video no longer exists', async () => {
+  test('ends the workflow if the video no longer exists', async () => {
     let seen = 0;
     await run('b', async () => {
       seen++;
@@ -64,7 +64,7 @@ describe('videoOperation', () => {
     expect(seen).toBe(1);
   });
 
-  test('polls again after a database failure', async () => {
+  test('polls a video again after a database failure', async () => {
     let seen = 0;
     const history = await run('c', async () => {
       if (seen++ === 0) throw gatewayError('budget_unavailable', { message: planted, cause: new Error(planted) });
@@ -74,7 +74,7 @@ describe('videoOperation', () => {
     expect(history).not.toContain('patient');
   });
 
-  test('can be cancelled while it waits', async () => {
+  test('can be cancelled while it waits for a video', async () => {
     const { temporal, work } = shared();
     const worker = work(
       createVideoActivities({ pollVideo: async () => ({ kind: 'wait', waitMs: 3_600_000, unreachable: false, giveUpMs: 7_200_000 }) }),
