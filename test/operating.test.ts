@@ -30,7 +30,7 @@ const runbooks = [...page.matchAll(/^### Alert (\w+)$/gm)].map(([, name]) => nam
 const { groups }: { groups: { rules: { alert: string }[] }[] } = parse(read('deploy/prometheus/alerts.yaml'));
 const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
 
-test('names an existing test for each failure', () => {
+test('the operating guide names an existing test for each failure', () => {
   expect(proved.length).toBeGreaterThan(9);
   for (const [, proof = ''] of proved) {
     const [, file = '', title = ''] = /^`(test\/\S+)`: (.+)$/.exec(proof) ?? [];
@@ -41,7 +41,7 @@ test('names an existing test for each failure', () => {
   expect(names.toSorted()).toEqual(failing.toSorted());
 });
 
-test('names an existing metric and alert for each failure', () => {
+test('the operating guide names an existing metric and alert for each failure', () => {
   const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
   expect(shown).toHaveLength(16);
   for (const [failure, , , metric = '', alert = ''] of shown) {
@@ -51,11 +51,11 @@ test('names an existing metric and alert for each failure', () => {
   }
 });
 
-test('has a runbook for each alert', () => {
+test('the operating guide has a runbook for each alert', () => {
   expect(runbooks).toEqual(alerts);
 });
 
-test('ends each runbook with how to tell that the problem is over', () => {
+test('each runbook ends with how to tell that the problem is over', () => {
   const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
   const [, ...sections] = page.slice(page.indexOf('\n### A process is stopping\n')).split(/^### /m);
   const signs = sections
@@ -97,7 +97,7 @@ const sources = ['src', 'activities', 'workflows']
   .map(read)
   .join('\n');
 
-test('lists what `/readyz` returns', () => {
+test('the operating guide explains every reason that `/readyz` can return', () => {
   const [, table = ''] = page.split('| Text | Where | What to do, or when it ends |\n');
   const [rows = ''] = table.split('\n\n', 1);
   const texts = [...rows.matchAll(/^\| (`.*?`) \| `/gm)].flatMap(([, cell = '']) =>
@@ -119,7 +119,7 @@ function isLogged(message: string): boolean {
   return new RegExp(`[})\\w],\\s*'${literal}',?\\s*\\)`).test(sources);
 }
 
-test('quotes only log lines that the code writes', () => {
+test('the documentation quotes only log lines that the code writes', () => {
   const names = ['docs', 'docs/architecture'].flatMap((folder) =>
     readdirSync(join(import.meta.dirname, '..', folder)).flatMap((name) => (name.endsWith('.md') ? [`${folder}/${name}`] : [])),
   );
@@ -129,7 +129,7 @@ test('quotes only log lines that the code writes', () => {
   expect([quoted.length > 20, ofRunbooks.length > 9]).toEqual([true, true]);
 });
 
-test("detects a quoted log line that the code doesn't write", () => {
+test("detects a log line in the documentation that the code doesn't write", () => {
   const runbook = '## Runbooks\n\n1. The log line `journal drain\n   failed` or `call failed`; see `gateway calls --json` and `/readyz`.\n';
   expect(quotedLogLines(runbook)).toEqual(['journal drain failed', 'call failed']);
   expect(quotedLogLines('In `two thousand`.\n\nIt logs `call failed`.')).toEqual(['call failed']);

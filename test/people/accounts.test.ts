@@ -105,7 +105,7 @@ describeDatabases('accounts of people', (database) => {
     expect(await people.personalTokens.find(token)).toBeNull();
   });
 
-  test('ends other sessions and links after a password change', async () => {
+  test("ends a person's other sessions and sign-in links after a password change", async () => {
     const { id } = await people.accounts.create({ email, password });
     const [link, unused] = [await people.links.issue(id), await people.links.issue(id)];
     const [mine, other] = [await people.sessions.start(id, { userAgent: null }), await people.sessions.start(id, { userAgent: null })];

@@ -150,7 +150,7 @@ describeDatabases('applications of a project', (database) => {
       [{ windows: { calls: 'minute' } }, 'windows.calls:'],
       [{ tiers: { auto: ['a/b'] } }, 'tiers.auto'],
       [{ tiers: { own: ['no-slash'] } }, 'tiers.own.0:'],
-    ])('returns 400 and names the invalid member: %j', async (input, place) => {
+    ])('returns 400 and names the invalid setting: %j', async (input, place) => {
       await expect(put('bot', input)).rejects.toMatchObject({ code: 'bad_request', message: expect.stringContaining(place) });
       expect(await projects.applications.list(project.id)).toEqual([]);
     });

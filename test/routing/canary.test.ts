@@ -28,7 +28,7 @@ const [first = { model: '', skipped: null }, ...others] = chain;
 const canaryPlan = [{ model: 'anthropic/claude', skipped: null, canary: 'standard' }, ...chain];
 const controlPlan = [{ ...first, control: 'standard' }, ...others];
 
-test('puts the canary first for conversations within its share', () => {
+test('tries the canary first for its share of conversations', () => {
   expect([planFor(0), planFor(0.24), planFor(0.25), planFor(0.99)]).toEqual([canaryPlan, canaryPlan, controlPlan, controlPlan]);
 });
 

@@ -19,7 +19,7 @@ describe('the price of a model', () => {
     expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, { searches: 2 })).toBe(4_000_000);
   });
 
-  test('is zero by default for moderations but unknown for other models', () => {
+  test('assumes that moderations are free, but leaves other models without a price unknown', () => {
     const free = toPrice(row({ kind: 'moderations' }));
     expect(free && tokenCost({ ...noTokens, input: 1_000 }, free)).toBe(0);
     expect(toPrice(row({ kind: 'moderations', price: tokens }))).toEqual(tokens);
@@ -28,7 +28,7 @@ describe('the price of a model', () => {
   });
 });
 
-test('stores the kind and limits of each model', () => {
+test('knows the kind and limits of each model in the catalog', () => {
   const { models } = buildCatalog({
     providers: {},
     models: { 'a/x': row({ kind: 'embeddings', maxInputTokens: 8 }), 'a/y': row({ maxOutputTokens: 9 }) },

@@ -109,7 +109,7 @@ describe('catalog fill', () => {
     },
   );
 
-  test("doesn't add models if a provider serves one in the chain", () => {
+  test('substitutes no models if a provider serves one of the chain', () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
     expect(plan({ model: 'served' }).entries).toEqual([
       { model: 'openai/gpt', skipped: null },
@@ -138,7 +138,7 @@ describe('catalog fill', () => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
 
-  test('can be enabled by a project if the deployment disables it', () => {
+  test('lets a project turn catalog fill on if the deployment has turned it off', () => {
     expect(idsOf({ model: 'standard', catalogFill: false, project: { catalogFill: true } })).toEqual(chatModels);
   });
 });

@@ -4,7 +4,7 @@ import { buildCatalog } from '../../src/routing/catalog.ts';
 import { lacksTags } from '../../src/routing/no-route.ts';
 import { plan, source } from './plans.ts';
 
-test('names the providers of the tier and the tags that they lack', () => {
+test('names the providers of the tier and the tags that they lack in a no_route error', () => {
   const { openai } = source.providers;
   if (!openai) throw new Error('there is no provider openai');
   const catalog = buildCatalog({ ...source, providers: { ...source.providers, openai: { ...openai, tags: ['eu'] } } });
@@ -13,7 +13,7 @@ test('names the providers of the tier and the tags that they lack', () => {
   expect(ask).toThrow(expect.objectContaining({ code: 'no_route', refusal: { reason: 'tags_missing', rule: 'zdr, eu' } }));
 });
 
-test('names at most ten providers', () => {
+test('names at most ten providers in a no_route error', () => {
   const providers = (count: number) => Array.from({ length: count }, (_, n) => ({ provider: `p${n}`, lacks: ['eu'] }));
   const listed = 'p0 (eu), p1 (eu), p2 (eu), p3 (eu), p4 (eu), p5 (eu), p6 (eu), p7 (eu), p8 (eu), p9 (eu)';
   expect(lacksTags('auto', providers(10)).message).toBe(`required tags are missing: ${listed}`);

@@ -28,7 +28,7 @@ describe('resolving a model name', () => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test("returns the dialect of each candidate's vendor in a mixed chain", () => {
+  test('returns the dialect of each model in a chain with vendors of both dialects', () => {
     expect(idsOf({ model: 'both' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
     expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
@@ -172,7 +172,7 @@ describe('the tier that a classifier chose for auto', () => {
 });
 
 describe('a candidate', () => {
-  test('returns candidates with everything that an attempt needs', () => {
+  test('returns candidates with everything that is needed to call them', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
       {
         id: 'openai/gpt',
@@ -266,7 +266,7 @@ describe("a key's allow-list", () => {
     expect(() => plan({ model: 'repeated', keyModels: ['standard'] })).toThrow('model not permitted for this key: repeated');
   });
 
-  test("permits nothing for a provider's name", () => {
+  test("permits no models if a key's allow-list contains only the name of a provider", () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['openai'] })).toThrow('model not permitted');
   });
 });
@@ -355,7 +355,7 @@ describe('the order of candidates', () => {
 });
 
 describe('the recorded plan', () => {
-  test('lists the candidates in order, then the skipped models with reasons', () => {
+  test('records the candidates in order, then the skipped models with reasons', () => {
     const { entries: lines } = plan({
       model: 'all',
       keyModels: ['gpt', 'claude', 'x'],

@@ -8,7 +8,7 @@ import { packageName } from '../../scripts/node-runtime.js';
 import { findNpm, summarize } from '../../scripts/npm.js';
 import { until } from '../support/until.ts';
 
-test('names the Node package after the platform', () => {
+test('finds the name of the Node package for the platform', () => {
   const names = [
     ['linux', 'x64'],
     ['linux', 'arm64'],
@@ -54,7 +54,7 @@ describe('two bootstraps at the same time', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('lets the second of two bootstraps wait for the first', async () => {
+  test('waits for a bootstrap that is already running', async () => {
     const file = join(folder, 'locks', 'install.lock');
     const { promise: release, resolve } = Promise.withResolvers<void>();
     const events: string[] = [];

@@ -76,7 +76,7 @@ it('tries the canary of the tier that auto resolves to', async () => {
   });
 });
 
-it('falls back to the tier when its canary fails', async () => {
+it("falls back to the tier's models when the canary fails", async () => {
   const gateway = await lend();
   expect(await modelFor(gateway, [user('Hello')], { model: 'broken' })).toBe('one/echo');
   await eventually(async () => {

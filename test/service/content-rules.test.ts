@@ -69,7 +69,7 @@ function found(gateway: TestGateway): object[] {
 
 describe('input', () => {
   test.each(routes.flatMap((route) => classes.map((ruleClass) => [route.name, ruleClass] as const)))(
-    'returns 403 guardrail_blocked on %s for a text with %s',
+    'returns 403 guardrail_blocked on %s for a prompt with %s',
     async (name, ruleClass) => {
       const route = routeOf(name);
       const gateway = await withRules(ruleOf(ruleClass, 'input', 'block'));

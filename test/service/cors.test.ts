@@ -52,7 +52,7 @@ const corsHeadersOf = ({ headers }: Response): string[] => [...headers.keys()].f
 
 describe('a web page of an allowed origin', () => {
   it.each(['/v1/chat/completions', '/v1/models', '/v1/memory/items/x', '/status/peek', '/usage/me'])(
-    'sends a preflight response for %s without a key',
+    'answers a CORS preflight request for %s without a key',
     async (path) => {
       const answer = await preflight(lent(), path, app);
       expect([answer.status, await answer.text()]).toEqual([204, '']);
@@ -105,7 +105,7 @@ describe('a web page of any other origin', () => {
     'http://app.example.com',
     'https://app.example.com:444',
     'null',
-  ])('sends no CORS headers to the origin %s', async (origin) => {
+  ])('sends no CORS headers to pages of the origin %s', async (origin) => {
     expect(corsHeadersOf(await preflight(lent(), '/v1/models', origin))).toEqual([]);
     expect(corsHeadersOf(await lent().call('/v1/models', undefined, { origin }))).toEqual([]);
   });

@@ -134,7 +134,7 @@ describe.each(translatedWays)('an error from a $vendor vendor to a $caller calle
     return { gateway, answer: await gateway.call(paths[caller], { model: `${provider}/${model}`, ...bodyOf({}, stream) }) };
   };
 
-  it.each([400, 418])("keeps the vendor's status and message for a refusal with %d", async (status) => {
+  it.each([400, 418])("returns the vendor's status and message if it refuses the call with %d", async (status) => {
     for (const stream of [false, true]) {
       const model = `refuse-${status}`;
       const { gateway, answer } = await ask(model, stream);
@@ -164,7 +164,7 @@ describe.each(translatedWays)('an error from a $vendor vendor to a $caller calle
     ['garbage', 200, /(not a valid response for|the response is not an event stream)/],
     ['wrong-type', 200, /(not a valid response for|the response is not an event stream)/],
     ['hang', null, /no response in time$/],
-  ])('returns 502 if %s is not a valid vendor response', async (model, status, reason) => {
+  ])("returns 502 if the vendor's response is not valid: %s", async (model, status, reason) => {
     for (const stream of [false, true]) {
       const { gateway, answer } = await ask(model, stream);
       await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: reason });

@@ -51,7 +51,7 @@ describe('a chat request to a messages vendor', () => {
     ['three/bounded', '"max_tokens":null,', 777],
     ['three/bounded', '"max_tokens":12,', 12],
     ['three/bounded', '"max_tokens":12,"max_completion_tokens":13,', 13],
-  ])('sends an output limit for %s with %s: %d', async (model, bounds, maxTokens) => {
+  ])('sends the output limit that %s needs for a request with %s: %d', async (model, bounds, maxTokens) => {
     await send('chat', `{"model":"${model}",${bounds}"messages":[${user}]}`);
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
   });

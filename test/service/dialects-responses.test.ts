@@ -106,7 +106,7 @@ describe.each(dialects)('responses on a %s vendor', (vendor) => {
     expect((await responses().stream(body).finalResponse()).output_parsed).toEqual({ city: 'Oslo', days: 1 });
   });
 
-  it('accepts images', async () => {
+  it('accepts images on the responses route', async () => {
     const image = { type: 'input_image' as const, detail: 'auto' as const, image_url: `data:image/png;base64,${pixel}` };
     const input = [{ role: 'user' as const, content: [{ type: 'input_text' as const, text: 'What is it?' }, image] }];
     expect((await responses().create({ model: modelOf('echo'), input })).output_text).toBe('You said: What is it? (and sent 1 attachment)');

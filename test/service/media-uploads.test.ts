@@ -452,7 +452,7 @@ describe('uploads', () => {
     ]);
   });
 
-  it.each(['json', 'events'])('blocks a transcript as %s if an output rule matches', async (form) => {
+  it.each(['json', 'events'])('blocks a transcript in the format %s if a content rule matches', async (form) => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
       rules: [{ class: 'email', place: 'output', action: 'block' }],
     });

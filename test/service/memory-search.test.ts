@@ -129,7 +129,7 @@ onBothDatabases('memory search without Temporal', (database) => {
     ['rejects the request', 'one/refuse-422'],
     ['returns garbage', 'one/garbage'],
     ['hangs', 'one/hang'],
-  ])('returns text matches if the embedding vendor %s', async (_title, model) => {
+  ])('finds memories by their text if the embedding vendor %s', async (_title, model) => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [model] } });
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });

@@ -150,7 +150,7 @@ describe('an error in the middle of a stream', () => {
     expect(text).toBe('Ber');
   });
 
-  test("closes a chat caller's connection if the messages vendor fails", async () => {
+  test("closes a chat caller's connection if a messages vendor reports an error in its stream", async () => {
     const response = await lent().call(paths.chat, { ...bodyFor('messages'), stream: true });
     const { text, isCut } = await readUntilCut(response);
     expect(isCut).toBe(true);

@@ -104,12 +104,12 @@ describe('error types on messages', () => {
     ]);
   });
 
-  it('returns authentication_error with a 401', async () => {
+  it('returns a 401 on messages with the error type authentication_error', async () => {
     const answer = await post(lent(), route, {});
     expect([answer.status, await jsonOf(answer)]).toMatchObject([401, { error: { type: 'authentication_error' } }]);
   });
 
-  it('returns api_error with a 503 if a vendor is unreachable', async () => {
+  it('returns a 503 on messages with the error type api_error if a vendor is unreachable', async () => {
     const answer = await ask(await lendProject(), route, 'dead/any');
     expect([answer.status, await jsonOf(answer)]).toMatchObject([503, { error: { type: 'api_error' } }]);
   });

@@ -116,7 +116,7 @@ describe('the command gateway start with a data directory', () => {
     expect(await announced()).toBe(null);
   });
 
-  it('restarts with its data and prints no new key', async () => {
+  it('starts again with its data and prints no new key', async () => {
     gateway = await processes.start('start', { home });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
     expect(firstKeyOf(gateway)).toBeNull();
@@ -456,7 +456,7 @@ describeOldNode('the command npm start with an old version of Node', () => {
     return processes.start('start', { home, env, program: [oldNode, join(root, 'scripts', 'start.js')] });
   };
 
-  it('starts the service through npm and stops it on SIGTERM', async () => {
+  it('starts the gateway through npm and stops it on SIGTERM', async () => {
     home = await processes.home('empty');
     const gateway = await startByNpm();
     expect(await activeModel(gateway, firstKeyOf(gateway) ?? '')).toBe('demo/echo');

@@ -194,7 +194,7 @@ describe('a video that fails', () => {
   });
 });
 
-test('counts a running video toward a cost ceiling as an estimate', async () => {
+test('counts the estimated cost of a running video towards a cost ceiling', async () => {
   const of = await freshProject();
   const { key: capped } = await jsonOf<{ key: string }>(
     of.admin('POST', `/provision/teams/${of.project}/keys`, { name: 'capped', ceilings: { cost: 1 } }),

@@ -230,7 +230,7 @@ describeDatabases('the usage report of a project', (database) => {
   const usageOf = (projectId: string, monthlyCapNanos: number | null = null, now = noon) =>
     createUsageReports({ database: database(), clock: clockAt(now) }).getUsage({ projectId, monthlyCapNanos });
 
-  test('adds up the calendar month by model, task and source', async () => {
+  test('adds up the usage of the calendar month by model, task and source', async () => {
     const { call, projectId } = newOwner();
     const task = { correlation: correlated({ taskId: 't-17' }) };
     await store(database(), [
@@ -298,7 +298,7 @@ describeDatabases('the usage report of a project', (database) => {
     });
   });
 
-  test('assigns a call to the UTC month in which it started', async () => {
+  test('counts a call in the UTC month in which it started', async () => {
     const { call, projectId } = newOwner();
     const [start, end] = [Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)];
     await store(

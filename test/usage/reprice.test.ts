@@ -267,7 +267,7 @@ describeDatabases('the command reprice', (database) => {
     }
   });
 
-  test('applies current prices to the given models within the period', async () => {
+  test('applies current prices to calls of the given models within the period', async () => {
     const later = noon + 2 * hourMs;
     const run = await prepare(database(), [
       [model, noon - hourMs, pricesOf(2)],

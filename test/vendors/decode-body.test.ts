@@ -66,7 +66,7 @@ describe.each(Object.entries(compressions))('a response with %s encoding', (enco
   });
 });
 
-test('forwards each flush of a compressed stream immediately', async () => {
+test('forwards each compressed event of a stream as soon as it arrives', async () => {
   let breakOff: () => void = () => undefined;
   const respond = (response: ServerResponse): void => {
     response.writeHead(200, { 'content-encoding': 'gzip', 'content-type': 'text/event-stream' });

@@ -150,7 +150,7 @@ describe('connecting through a proxy', () => {
 });
 
 describe('certificates of a provider', () => {
-  test('trusts the certificates in a ca_file only for that provider', async () => {
+  test("trusts the certificates in a provider's ca_file only for this provider", async () => {
     expect(await request(secureUrl(), providerOf({ ca_file: caFile }))).toBe('secure');
     expect(await request(secureUrl(), providerOf({}))).toBe('connect: the TLS certificate of the host was rejected');
   });

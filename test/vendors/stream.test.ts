@@ -164,7 +164,7 @@ describe('faults before the first chunk of a stream', () => {
       [messageStart, event({ type: 'content_block_delta' }), messageStop],
       'the vendor ended the stream early',
     ],
-  ])('relays nothing and reports a broken stream if %s', async (_name, rules, chunks, message) => {
+  ])('relays nothing of a stream and reports it as broken if %s', async (_name, rules, chunks, message) => {
     expect(await relay(rules, chunks)).toEqual({ relayed: [], text: '', end: { kind: 'broken', message, errorForwarded: false } });
   });
 
@@ -205,7 +205,7 @@ describe('faults after the first chunk of a stream', () => {
     ],
     ['the connection breaks', [begun, 'data: {"cho'], reset, 'the response ended early'],
     ['an event never ends', [begun, 'data: ', Buffer.alloc(17 * 1024 * 1024, 0x78)], undefined, 'an event is larger than 16777216 bytes'],
-  ])('relays only complete events and reports a broken stream if %s', async (_name, chunks, failure, message) => {
+  ])('relays only complete stream events and reports a broken stream if %s', async (_name, chunks, failure, message) => {
     expect(await relay(chat, chunks, failure)).toMatchObject({
       relayed: [{ kind: 'chunk', bytes: Buffer.from(begun), events: [{ data: JSON.stringify(delta('Hel')) }], isLast: false }],
       text: begun,

@@ -96,7 +96,7 @@ describe('the request to the vendor', () => {
     );
   });
 
-  test('accepts an event stream for streaming calls', async () => {
+  test('asks the vendor for an event stream if the call is streamed', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).end(opening + rest),
       async ({ url, httpClient, received }) => {

@@ -46,7 +46,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(states.slice(2)).toMatchObject([{ state: 'stored' }, { state: 'stored' }]);
   });
 
-  test('checks conversations that become idle within the same minute together', async () => {
+  test('waits for conversations that become idle within the same minute with one check', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs - 1_000);
     expect(await read(projectId)).toEqual({ kind: 'wait', waitMs: 60_000, read: 0, waiting: 1 });

@@ -49,7 +49,7 @@ const bodies: readonly [string, PromptRoute, object][] = [
   ['items', 'responses', { input: [{ role: 'user', content: [{ type: 'input_text', text }] }, { id: 'msg_1' }] }],
 ];
 
-test.each(bodies)('reads a large body with %s the same way as a small one', async (_title, route, value) => {
+test.each(bodies)('parses a large body with %s the same way as a small one', async (_title, route, value) => {
   const json = JSON.stringify(value);
   const use = { route, isCached: true, hasRules: true };
   const { body, spans } = await receiveLargeBody('project', Buffer.from(json), { ...use, isCompletion: false });

@@ -6,7 +6,7 @@ function blockFor3Ms(): void {
   for (const end = performance.now() + 3; performance.now() < end; );
 }
 
-test('yields to the event loop during long work and keeps the order of items', async () => {
+test('yields to the event loop while it maps many items, and keeps their order', async () => {
   let turns = 0;
   const results = await mapWithYields([1, 2, 3], (item) => {
     setImmediate(() => {

@@ -29,7 +29,7 @@ describeDatabases('the text of a call', (database) => {
     expect(await readCallMemory(database(), other, id)).toBeNull();
   });
 
-  test('reports which texts are truncated, even with characters outside the basic multilingual plane', async () => {
+  test('reports which texts are truncated, even if they contain emoji', async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('s 😀😀😀😀', 'u 😀😀😀😀', 'a 😀😀', 'u 😀'), answer: '😀😀😀😀😀' });
     await record(database(), [call]);
@@ -43,7 +43,7 @@ describeDatabases('the text of a call', (database) => {
     expect(text?.extras).toMatchObject([{ isCut: true }]);
   });
 
-  test('reports which arguments of tool calls are truncated', async () => {
+  test('reports which tool call arguments are truncated', async () => {
     const projectId = await createProject(database());
     const called = { id: 'c', type: 'function', function: { name: 'f', arguments: '{"city":"Oslo"}' } };
     const messages = [

@@ -105,7 +105,7 @@ async function findDamage(database: Database): Promise<unknown[]> {
 }
 
 describeDatabases('prompts that have texts in common', (database) => {
-  test('stores only the new part of each turn', async () => {
+  test('stores only what is new in the prompt of each turn', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'ann', 30, { reorders: true });
     for (const call of calls.slice(0, 10)) await record(database(), [call]);
@@ -126,7 +126,7 @@ describeDatabases('prompts that have texts in common', (database) => {
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('keeps parts that other prompts still use when it erases a subject', async () => {
+  test("keeps parts of an erased subject's prompts that other prompts still use", async () => {
     const projectId = await createProject(database());
     const [mine, theirs] = [session(projectId, 'eve', 9, { subject: 'eve' }), session(projectId, 'bob', 9, { subject: 'bob' })];
     for (const call of [...mine, ...theirs]) await record(database(), [call]);
@@ -178,7 +178,7 @@ describeDatabases('prompts that have texts in common', (database) => {
     expect(await sendsText('Wednesday')).toBe(true);
   });
 
-  test('deletes parts that an older release left behind', async () => {
+  test('deletes unused parts of prompts that an older release left behind', async () => {
     const projectId = await createProject(database());
     for (const call of session(projectId, 'old', 3)) await record(database(), [call]);
     await database().query('delete from call_texts where project_id = $1::uuid', [projectId]);
@@ -246,7 +246,7 @@ async function withDatabases(count: number, work: (first: Database, ...others: r
  * reads, and connections break.
  */
 describePostgres('concurrent writes, erasures, cleanups and exports', () => {
-  test('keeps shared parts while a call that uses them is being stored', async () => {
+  test("doesn't delete a shared part of a prompt while a call that uses it is being stored", async () => {
     await withDatabases(2, async (admin, other) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });
@@ -271,7 +271,7 @@ describePostgres('concurrent writes, erasures, cleanups and exports', () => {
     });
   });
 
-  test('deletes all unused parts and nothing else', async () => {
+  test('deletes all unused parts of prompts and nothing else', async () => {
     await withDatabases(4, async (admin, ...processes) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });

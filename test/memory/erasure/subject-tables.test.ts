@@ -80,7 +80,7 @@ describeDatabases('the list of tables with subject data', (database) => {
     expect(unknown).toEqual([]);
   });
 
-  test('deletes rows of every table with a subject', async () => {
+  test('erases a subject from every table that stores subjects', async () => {
     const named = await database().query<{ table: string }>(
       `select distinct table_name as "table" from information_schema.columns
         where table_schema = 'public' and column_name like '%subject%' and table_name = any ($1::text[])`,
@@ -92,7 +92,7 @@ describeDatabases('the list of tables with subject data', (database) => {
     expect(emptied).toContain('calls.subject_sha256');
   });
 
-  test('names only existing tables and columns', async () => {
+  test('lists only tables and columns that exist', async () => {
     const tables = new Set(await listTables(database()));
     const named = [
       ...erased,
@@ -102,7 +102,7 @@ describeDatabases('the list of tables with subject data', (database) => {
     expect(named.filter((table) => !tables.has(table))).toEqual([]);
   });
 
-  test('identifies rows by keys that are unique across projects', async () => {
+  test('identifies rows with subject data by keys that are unique across projects', async () => {
     const indexes = await database().query<{ table: string; columns: string[] }>(
       `select relation.relname as "table", array_agg(attribute.attname::text) as columns
          from pg_index index

@@ -52,7 +52,7 @@ describe('merging memories', () => {
   ])('rejects a merge of memories %s', (_, merge) => {
     expect(mergesOf(merge)).toEqual([]);
   });
-  test('uses each memory in at most one merge', () => {
+  test('merges each memory at most once', () => {
     expect(mergesOf({ keep: 'k2', drop: ['n2'] }, { keep: 'n2', drop: ['n1'] })).toEqual([{ keep: 'k2', drop: ['n2'] }]);
   });
 });

@@ -48,7 +48,7 @@ describe('the length of the evidence for a memory', () => {
     ['The cat is called Momo.', 'is', 'evidence'],
     ['ユーザーは猫が好き。', 'はい', 'evidence'],
     ['ユーザーは猫が好き。', '猫が好き', null],
-  ])('checks %j against the evidence %j: %s', (text, evidence, refusal) => {
+  ])('checks the memory %j against the evidence %j: %s', (text, evidence, refusal) => {
     expect(judge(messages, text, evidence, [])).toBe(refusal);
   });
 
@@ -82,9 +82,9 @@ describe('names in learned memories', () => {
     ['用户住在北京。', ['北京'], '我住在上海。', 'names'],
     ['ユーザーは田中さんと東京に住んでいる。', ['田中', '東京'], '東京に住んでいます。', 'names'],
   ];
-  test.each(cases)('checks %s (lists %j) against %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks the memory %s (lists %j) against the message %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
-  test('accepts a name from a nearby message in the same conversation', () => {
+  test("accepts a name in a memory if it's in a nearby message of the same conversation", () => {
     const near = say('My sister Ana called.', '> How is she?', 'She lives in Porto now.');
     expect(judge(near, "Ana, the user's sister, lives in Porto.", 'She lives in Porto now.', ['Ana', 'Porto'])).toBeNull();
     const offered = say('> There are the Astoria and the Lutetia.', 'I book the first hotel, the Astoria is fine.');
@@ -142,7 +142,7 @@ describe('numbers and dates in learned memories', () => {
     ['المستخدم يسافر في 2026-11-27', ['يوم الجمعة القادم = P7D'], 'سوف أسافر يوم الجمعة القادم', null],
     ['User attended a parade on 2023-05-07.', ['yesterday = -P1D'], '[2023-05-08] Caroline: I attended a parade yesterday.', null],
   ];
-  test.each(cases)('checks %s (lists %j) against %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks the memory %s (lists %j) against the message %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 });
 
 describe('the content of learned memories', () => {
@@ -161,7 +161,7 @@ describe('the content of learned memories', () => {
     ['用户喜欢喝茶。', [], '我很喜欢茶。', null],
     ['المستخدم يحب القهوة', [], 'أحب قهوة الصباح', null],
   ];
-  test.each(cases)('checks %s (lists %j) against %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks the memory %s (lists %j) against the message %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
   test('resolves a relative date against only some of the dates if a message contains thousands', () => {
     const dates = Array.from({ length: 2_000 }, (_, day) => new Date(day * 86_400_000).toISOString().slice(0, 10));

@@ -78,7 +78,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ messages: 2 }]);
   });
 
-  test('learns nothing while memory is off', async () => {
+  test('learns no memories while memory is off', async () => {
     const projectId = await createProject(database());
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
     await putMemorySettings(database(), projectId, { enabled: false, batch_of: 1 });

@@ -48,7 +48,7 @@ describeDatabases('replaying a learning batch', (database) => {
     expect(await database().query('select workflow from outbox where project_id = $1::uuid', [projectId])).toEqual([]);
   });
 
-  test("doesn't stop a batch while it is being replayed", async () => {
+  test("doesn't stop a learning batch while it is being replayed", async () => {
     const { id, learning, stateOf, end } = await startBatch();
     await deliverOutbox();
     // This batch was replayed before we noticed that its run had ended.
@@ -85,7 +85,7 @@ describeDatabases('replaying a learning batch', (database) => {
     await expect(learning.batches.stop(null, randomUUID())).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("finishes a stopped batch when it's replayed, but doesn't retry it before that", async () => {
+  test("finishes a stopped learning batch when it's replayed, but not before", async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
     learning.respond = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'away' } });
     await learning.runBatches(projectId);

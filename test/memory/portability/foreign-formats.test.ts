@@ -91,7 +91,7 @@ describeDatabases('importing memories from other formats', (database) => {
     expect(second).toMatchObject({ text: 'Has a cat', subject: null });
   });
 
-  test('refuses injections and entries older than an erasure', async () => {
+  test('refuses to import prompt injections and entries that are older than an erasure', async () => {
     const projectId = await createProject(database());
     await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ada', askedBy: 'key:a' });
     const old = { text: 'Was in Rome', subject: 'ada', created_at: '2024-01-01' };
@@ -106,7 +106,7 @@ describeDatabases('importing memories from other formats', (database) => {
     expect(await counts(run(projectId, text, { restoreErased: true }))).toEqual({ added: 1, present: 1, refused: 1 });
   });
 
-  test('refuses times in the future', async () => {
+  test('refuses to import entries with a time in the future', async () => {
     const projectId = await createProject(database());
     const inHours = (hours: number): string => new Date(systemClock.now() + hours * 3_600_000).toISOString();
     const list = [

@@ -186,7 +186,7 @@ test('explains that nothing was recalled because memory is off or the deadline p
 test.each([
   ['fails', fail],
   ['hangs', never],
-])('explains the recall even if the search for memories rated wrong %s', async (_name, broken) => {
+])('explains a recall even if the search for memories that were rated wrong %s', async (_name, broken) => {
   const { explain } = recallWith({
     embed: async () => vector,
     findMemories: ({ includesRatedWrong }) => (includesRatedWrong ? broken() : Promise.resolve(found(memory('Likes tea')))),
@@ -325,7 +325,7 @@ describe('a newer version of a memory', () => {
     expect([used.map(({ id }) => id), [...omitted.keys()]]).toEqual([[older.id], [newer.id]]);
   });
 
-  test('inserts both versions if more than a tenth of their words differ', () => {
+  test('inserts both versions of a memory if more than a tenth of their words differ', () => {
     expect(block(at('Lives in Oslo', '10'), at('Lives in Bergen', '20')).used).toHaveLength(2);
   });
 });

@@ -72,7 +72,7 @@ describeDatabases('the wake-up block for a new session', (database) => {
     await expect(items().confirm(other, id, person)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("includes the subject's own memories and nobody else's", async () => {
+  test("includes a subject's own memories in the wake-up block and nobody else's", async () => {
     const projectId = await createProject(database());
     await write(projectId, 'of the project', person, { pinned: true });
     await write(projectId, 'of ann', key, { subject: 'ann' });

@@ -53,7 +53,7 @@ test.each([
   ['order 12023-05-06-7, form 2024', ''],
   ['from 1 May 2026, 2 May 2026, 3 May 2026 and 4 May 2026', ''],
   ['Where does Ann live?', ''],
-])('finds %s: %s', (query, span) => {
+])('finds the dates in the query %s: %s', (query, span) => {
   expect(newest(query)).toBe(span);
 });
 

@@ -130,7 +130,7 @@ describe("for a vendor that doesn't support responses", () => {
   test.each([
     ['openrouter.ai', true],
     ['vendor.test', false],
-  ])('sends reasoning back to %s: %s', (host, isReturned) => {
+  ])('decides whether to send reasoning back to %s: %s', (host, isReturned) => {
     const details = [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }];
     const items = [
       { role: 'user', content: 'hi' },

@@ -85,7 +85,7 @@ describe('payloads that may go to Temporal', () => {
     await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('accepts notes in workflow metadata, but no other text', async () => {
+  test('accepts operator notes in workflow metadata, but no other text', async () => {
     const metadata = (currentDetails: string, description: string) => ({
       definition: { type: 'learningBatch', queryDefinitions: [{ name: 'status', description }] },
       currentDetails,

@@ -122,7 +122,7 @@ describeDatabases('the models and prices that are in effect', (database) => {
     expect(await database().query('select count(*) as n from model_prices')).toEqual([{ n: 1_201 }]);
   });
 
-  test('records each change of an active price with its time and source', async () => {
+  test('adds each change of a price to the history with its time and source', async () => {
     const models = await begin({ 'a/x': row('starter', 2), 'a/y': row('file', 7) });
     const start = now;
     now += 1_000;

@@ -44,7 +44,7 @@ function errorOf(credential: RefreshedCredential): VendorError {
 }
 
 describe('a credential from a cloud', () => {
-  test('refreshes the credential before it expires', async () => {
+  test('refreshes a cloud credential before it expires', async () => {
     const { cloud, credential } = createCloud(2_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -96,7 +96,7 @@ describe('a credential from a cloud', () => {
     expect(cloud.requests).toBe(1);
   });
 
-  test('fails calls immediately while there is no credential yet', async () => {
+  test('fails calls immediately while there is no cloud credential yet', async () => {
     const { cloud, credential } = createCloud(null);
     cloud.hangs = true;
     credential.start();
@@ -115,7 +115,7 @@ describe('a credential from a cloud', () => {
     expect(cloud.issued).toBe(2);
   });
 
-  test('treats an expired credential from the cloud as a failure', async () => {
+  test('treats it as a failure if the cloud issues an expired credential', async () => {
     const { credential } = createCloud(-1);
     credential.start();
     await credential.firstAttempt(10_000);
