@@ -10,15 +10,12 @@ import { type CallChains, storeParts } from './store-parts.ts';
 export interface CallText extends CallChains {
   readonly callId: string;
   readonly subject: string | null;
-  /** The ids of the memory items that recall inserted into the prompt. */
   readonly recalled: readonly string[];
-  /** Estimated number of tokens that the memories have added. Null if there are none or we don't know. */
+  /** Estimated number of tokens that recall added to the prompt. Null if it added none or if the number is unknown. */
   readonly recalledTokens: number | null;
-  /** The request's parameters as JSON, if we know them. */
   readonly parameters: string | null;
 }
 
-/** Returns those of the given calls whose text is stored. */
 export async function findStoredCallIds(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [
     toArrayLiteral(callIds, (id) => id),
@@ -27,8 +24,8 @@ export async function findStoredCallIds(tx: Queries, callIds: readonly string[])
 }
 
 /**
- * Stores these texts, except for those that are already stored. `conversationIds` maps a call to its conversation, if
- * it's part of one.
+ * Stores the texts of calls. A text that's already stored stays as it is. `conversationIds` maps the id of a call to
+ * the id of its conversation, if it has one.
  */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);

@@ -13,9 +13,7 @@ export type Sha256 = string;
 
 export interface HashedMessage {
   readonly role: NormalMessage['role'];
-  /** Hash of the message on its own, so it's the same wherever the message occurs. */
   readonly messageHash: Sha256;
-  /** The number of characters in the text and tool calls. */
   readonly length: number;
   /**
    * The message itself. If we've seen it in an earlier request, this is a getter that doesn't parse the JSON until
@@ -24,7 +22,6 @@ export interface HashedMessage {
   readonly message: NormalMessage;
 }
 
-/** A part of a prompt and its place in the chain. Its hash covers this part and all parts before it. */
 interface Link {
   readonly hash: Sha256;
   readonly parentHash: Sha256 | null;
@@ -45,7 +42,6 @@ export interface HashedExtra {
   readonly text: string;
 }
 
-/** What we store about an extra (a part of the prompt that isn't a message), together with its position. */
 export interface ExtraDetails {
   readonly type: string;
   readonly bytes?: number;
@@ -89,7 +85,7 @@ function hashLink(messageHash: Sha256, parentHash: Sha256 | null): Sha256 {
   return hashBytes(parentHash === null ? messageHash : parentHash + messageHash);
 }
 
-/** Like `chainMessages`, for messages that have been hashed before. */
+/** Like `chainMessages`, but takes messages that are already hashed. */
 export function linkMessages(messages: readonly HashedMessage[], after: Sha256 | null = null): ChainPart[] {
   const parts: ChainPart[] = [];
   let parentHash = after;
@@ -115,8 +111,8 @@ export class LinkedMessage implements ChainPart {
   readonly #index: number;
 
   /**
-   * The message is read lazily, by calling `read` with `index`. We pass the index so that all parts of a prompt can
-   * share one function.
+   * Calls `read` with `index` when somebody reads the message. Passing the index lets all parts of a prompt share one
+   * function.
    */
   constructor(
     { role, messageHash, length }: Omit<HashedMessage, 'message'>,
@@ -146,7 +142,6 @@ export function toHashedExtra(extra: PromptExtra): HashedExtra {
   return { role: kind, details, textHash: null, text: '' };
 }
 
-/** Links extras in the same way as `linkMessages` links messages. */
 export function linkExtras(
   extras: readonly { readonly position: number; readonly extra: HashedExtra }[],
   after: Sha256 | null = null,
@@ -163,7 +158,7 @@ export function linkExtras(
   return parts;
 }
 
-/** Does for extras what `LinkedMessage` does for messages. */
+/** The counterpart of `LinkedMessage` for extras, i.e. for tools, system prompts, tool results and images. */
 export class LinkedExtra implements ExtraPart {
   readonly role;
   readonly details;
@@ -195,7 +190,6 @@ export class LinkedExtra implements ExtraPart {
   }
 }
 
-/** Hashes the scope of a conversation, i.e. its project, its source and its subject, which may be null. */
 export function hashScope(projectId: string, source: string, subject: string | null): Sha256 {
   return hashText(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
 }
@@ -206,8 +200,8 @@ export function toScopedKey(scope: Sha256, messageOrPart: Sha256): Sha256 {
 }
 
 /**
- * Ignores surrounding white space and the style of line breaks, because clients trim streamed text. Arguments are
- * compared as JSON, because clients re-serialize them.
+ * Hashes a message. Ignores surrounding white space and the style of line breaks, because clients trim streamed text.
+ * Arguments of tool calls are compared as JSON, because clients re-serialize them.
  */
 function hashMessage({ role, text, toolCalls }: NormalMessage): Sha256 {
   let calls = '';
@@ -225,7 +219,7 @@ function normalizeArguments(text: string): string {
   try {
     return JSON.stringify(JSON.parse(trimmed));
   } catch {
-    return trimmed; // Models sometimes write invalid JSON, so we compare the text instead.
+    return trimmed; // Models sometimes write tool arguments that aren't valid JSON, so fall back to the text.
   }
 }
 
@@ -240,7 +234,6 @@ export function hashText(text: string): Sha256 {
 const oneHash = Buffer.alloc(32);
 const twoHashes = Buffer.alloc(64);
 
-/** Hashes one or two hashes, which are given in hexadecimal. We hash the bytes rather than the digits. */
 function hashBytes(hex: Sha256): Sha256 {
   const bytes = hex.length === 64 ? oneHash : twoHashes;
   bytes.write(hex, 'hex');

@@ -12,7 +12,6 @@ import { triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface CloseIdleRequest {
   readonly projectId: string;
-  /** The number of the workflow run that is checking. */
   readonly run: number;
   readonly idleMs: number;
 }
@@ -22,12 +21,12 @@ export type CloseIdle = ReturnType<typeof createCloseIdle>;
 interface CloseIdleOptions {
   readonly database: Database;
   /**
-   * A check may take this long. If it isn't done by then, the run waits a second so that other projects get their turn.
+   * A check that takes longer than this stops and waits a second before it continues, so that other projects get their
+   * turn.
    */
   readonly sliceMs?: number;
 }
 
-/** Limits the number of conversations and messages in a single transaction. */
 const maxConversations = 100;
 const maxMessages = 2_000;
 /**
@@ -54,7 +53,10 @@ export function createCloseIdle({ database, sliceMs = 2_000 }: CloseIdleOptions)
     );
   };
 
-  /** Returns null if the run can end, because there's no open conversation or a newer run has taken over. */
+  /**
+   * Returns when to check again, or null if the run can end because there's no open conversation or a newer run has
+   * taken over.
+   */
   async function waitForNext(projectId: string, run: number, idleMs: number, closed: number): Promise<CloseIdleResult | null> {
     const [next] = await database.query<{ waiting: number; dueMs: number | null }>(
       `select count(*)::integer as waiting, (extract(epoch from min(last_turn_at) - now()) * 1000 + $2::float8)::float8 as "dueMs"
@@ -85,10 +87,6 @@ export function createCloseIdle({ database, sliceMs = 2_000 }: CloseIdleOptions)
   }
 }
 
-/**
- * Checks whether this run should continue. It shouldn't if it's finished, if a newer run has taken over, or if the
- * project is gone.
- */
 async function isCurrent(queries: Queries, projectId: string, run: number): Promise<boolean> {
   const rows = await queries.query(`select 1 from idle_timers where project_id = $1::uuid and run = $2::integer and active`, [
     projectId,
@@ -98,8 +96,8 @@ async function isCurrent(queries: Queries, projectId: string, run: number): Prom
 }
 
 /**
- * Returns the number of conversations that were closed. Conversations that are locked by a call or an erasure are
- * skipped, because waiting for them could deadlock. The next check will find them.
+ * Closes idle conversations and returns how many there were. Conversations that a call or an erasure has locked are
+ * skipped, because waiting for the lock could deadlock. The next check will find them.
  */
 async function closeBatch(tx: Queries, projectId: string, idleMs: number): Promise<number> {
   const idle = await tx.query<IdleConversation>(

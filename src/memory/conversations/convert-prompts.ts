@@ -17,7 +17,10 @@ import { type CallChains, storeParts } from './store-parts.ts';
 
 /** Keep this small. PGlite runs statements on the event loop, so each one has to be short. */
 const batchSize = 50;
-/** Limits how many bytes of extras a batch converts. A batch that consists of a single call may exceed it. */
+/**
+ * Limits how many bytes of system prompts and tool results a batch converts. A batch that consists of a single call may
+ * exceed it.
+ */
 const batchBytes = 1024 * 1024;
 const logEvery = 10_000;
 
@@ -68,7 +71,6 @@ async function isDue(queries: Queries, now: number): Promise<boolean> {
   return row?.isDue ?? true;
 }
 
-/** Returns the project of the oldest prompt to convert, or null if there's none. */
 async function findProject(queries: Queries): Promise<string | null> {
   const [first] = await queries.query<{ projectId: string }>(
     `select project_id as "projectId" from call_texts where not shares_texts order by call_id limit 1`,
@@ -90,8 +92,8 @@ async function convertBatch(tx: Queries, projectId: string): Promise<number> {
   );
   const texts = prompts.map(toChains);
   await storeParts(tx, texts);
-  // Another process has deleted these prompts since we looked for them. Return 1 instead of 0, so that the caller tries
-  // the next batch.
+  // Another process has deleted the prompts that we found. Return 1 instead of 0, so that the caller tries the next
+  // batch.
   if (texts.length === 0) return 1;
   const { text, values } = selectRows(
     [
@@ -114,7 +116,7 @@ function toChains({ callId, projectId, extras, createdAt }: OldPrompt): CallChai
   return { callId, projectId, startedAt: createdAt.getTime(), parts: [], promptLength: 0, ...toExtraParts(placed) };
 }
 
-/** Counts the prompts that still have to be converted, exactly up to 10,000. Beyond that, we estimate. */
+/** Counts the prompts that still have to be converted. The count is exact up to 10,000 and an estimate beyond that. */
 export async function countOldPrompts(queries: Queries): Promise<number> {
   const [row] = await queries.query<{ counted: number; estimated: number }>(
     `select (select count(*)::integer from (select 1 from call_texts where not shares_texts limit 10000) as old) as counted,

@@ -6,7 +6,7 @@ import { closeConversations } from './close-idle.ts';
 
 export interface Episode {
   readonly id: string;
-  /** Null if the conversation hasn't been closed yet, or if no user message has any text. */
+  /** Null while the conversation is open, or if no user message has any text. */
   readonly title: string | null;
   readonly subject: string | null;
   readonly source: string;
@@ -26,7 +26,6 @@ export type Episodes = ReturnType<typeof createEpisodes>;
 
 export function createEpisodes({ database }: { readonly database: Database }) {
   return {
-    /** Returns null if the project has no conversation with this id. */
     async get(projectId: string, id: string): Promise<Episode | null> {
       const [row] = await database.query<EpisodeRow>(
         `select id, title, subject, source, state, text, messages as count, started_at as "startedAt", last_turn_at as "lastTurnAt",
@@ -38,7 +37,7 @@ export function createEpisodes({ database }: { readonly database: Database }) {
       if (!row) return null;
       const { count, text, ...episode } = row;
       const messages = await readMessages(database, id, count);
-      // If we got fewer messages than the row said, the conversation was deleted between the two queries.
+      // The conversation was deleted between the two queries, because it has fewer messages than its row said.
       if (messages.length < count) return null;
       return { ...episode, text: (row.state === 'read' ? text : null) ?? formatTranscript(messages), messages };
     },

@@ -1,4 +1,4 @@
-/** Calls only contain hashes of end users. This finds out who they belong to. */
+/** Finds out which end users the hashes in calls belong to. Calls don't contain the name of their end user. */
 import type { Queries } from '../../db/database.ts';
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Hashes the messages and extras of a prompt. If we've seen one of them before, its text isn't parsed again until
- * somebody needs it.
+ * Hashes the messages and extras of a prompt. The text of a message or extra that occurred in an earlier prompt isn't
+ * parsed until somebody needs it.
  */
 import { normalizeMessage, type Step } from '../../dialects/prompt/prompt.ts';
 import type { CredentialMasker } from '../text/credential-masker.ts';
@@ -73,7 +73,6 @@ export function withText(step: HashedStep, read: () => HashedStep | undefined): 
   return { kind: 'extra', extra: withExtra(step.extra, readExtra) };
 }
 
-/** Makes a message lazy, so that its text isn't read from the prompt until somebody needs it. */
 function withMessage(hashed: HashedMessage, read: () => HashedMessage | undefined): HashedMessage {
   return {
     ...hashed,

@@ -11,7 +11,7 @@ import { lockConversations } from '../../db/locks.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 import type { Conversation } from './working-set.ts';
 
-/** Starts a run for each project of these conversations that doesn't have an active one. */
+/** Starts a run for each project that has opened a conversation and has no active run. */
 export async function startIdleTimers(tx: Queries, opened: readonly Pick<Conversation, 'projectId' | 'trace'>[]): Promise<void> {
   const projectIds = [...new Set(opened.map(({ projectId }) => projectId))].sort();
   if (projectIds.length === 0) return;
@@ -53,9 +53,7 @@ interface TimerRun {
   readonly run: number;
 }
 
-/**
- * The run number is a part of the workflow id. If this run is already in progress, enqueueing it again does nothing.
- */
+/** The workflow id contains the run number, so enqueueing a run that's already in progress does nothing. */
 function toEntry({ projectId, run }: TimerRun): OutboxEntry {
   const input = { project_id: projectId, run };
   return { workflow: 'idleConversations', workflowId: `conversations/${projectId}/${run}`, input, projectId };

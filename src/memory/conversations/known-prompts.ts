@@ -22,11 +22,9 @@ import { fingerprintOf } from './fingerprint.ts';
 import type { PlacedExtra } from './masked-prompt.ts';
 import { findBeginning, type ListBeginning, type ScannedMessages } from './prompt-pieces.ts';
 
-/** The maximum number of messages and extras in all cached histories. Each takes about 500 bytes. */
+/** The maximum number of messages and extras in the cache of histories. Each takes about 500 bytes. */
 const maxLinks = 60_000;
-/** A list takes about two kilobytes. */
 const maxLists = 5_000;
-/** A value takes about 300 bytes. */
 const maxValues = 10_000;
 /** The minimum size of the values that we cache. Scanning a smaller value is faster than looking it up. */
 const minValueBytes = 1_024;
@@ -40,9 +38,8 @@ const headBytes = 64;
 const maxAlike = 16;
 const sampleBytes = 256;
 /**
- * We cache this many prefixes of a history, each of which ends after a message. Clients change the last messages of a
- * history, e.g. to mark them for the vendor's cache or to edit the last question, but shorter prefixes still match
- * then.
+ * For each history we cache up to this many prefixes. Clients change the last messages of a history, e.g. to mark them
+ * for the vendor's cache or to edit the last question, but the shorter prefixes still match then.
  */
 const maxEnds = 8;
 /**
@@ -72,33 +69,31 @@ interface Found {
   readonly hidesAscii: boolean;
 }
 
-/** A prefix of a list, identified by its length and fingerprint. */
 interface Anchor {
   readonly bytes: number;
   readonly fingerprint: string;
 }
 
 interface SearchedEnd extends ListEnd {
-  /** A shorter prefix, which this one extends. */
+  /** The anchor that this prefix extends. */
   readonly anchor: Anchor;
-  /** The fingerprint of the bytes between the anchor and the end. */
+  /** Fingerprint of the bytes between the end of the anchor and the end of the prefix. */
   readonly added: string;
   /**
-   * Null until we see this prefix a second time. Most prefixes never come back, so it isn't worth searching them right
-   * away.
+   * Null until the prefix occurs a second time. Most prefixes never come back, so searching them right away isn't worth
+   * it.
    */
   found: Found | null;
 }
 
 interface MessageList {
-  /** Identifies the session that the list is from. It's the same for all requests of the session. */
+  /** Identifies the session of the client that sent the list. */
   readonly key: string;
   /** Shortest first. */
   readonly ends: readonly SearchedEnd[];
   readonly scanned: ScannedMessages;
 }
 
-/** A point in a history, and how many messages, parts, extras and context entries come before it. */
 export interface HistoryEnd extends ListEnd {
   readonly messages: number;
   readonly parts: number;
@@ -106,19 +101,16 @@ export interface HistoryEnd extends ListEnd {
   readonly context: number;
 }
 
-/** The contents of a list of messages, from the first message that isn't a system message. */
 export interface History {
   readonly parts: readonly ChainPart[];
   readonly extras: readonly ExtraPart[];
-  /** System messages that precede the first message. */
   readonly context: readonly PlacedExtra[];
   /** Shortest first. */
   readonly ends: readonly HistoryEnd[];
 }
 
-/** What we know from earlier requests about the list of messages in a body. */
 export interface Recognized {
-  /** The list's key in the cache of histories. Null if the list is too short to be cached. */
+  /** The key in the cache of histories. Null if the list is too short to be cached. */
   readonly key: string | null;
   readonly ends: readonly ListEnd[];
   readonly known: { readonly history: History; readonly end: HistoryEnd } | null;
@@ -137,8 +129,8 @@ interface KnownValue {
   readonly sample: number;
   readonly fingerprint: string;
   /**
-   * Null until we see the value a second time. Most values never come back, so it isn't worth searching them right
-   * away.
+   * Null until the value occurs a second time. Most values never come back, so searching them right away isn't worth
+   * it.
    */
   found: Found | null;
 }
@@ -197,8 +189,8 @@ export function createKnownPrompts() {
     const isNearAnchor = known && known.bytes - known.anchor.bytes <= maxAddedBytes;
     const base = isNearAnchor ? known.anchor : anchorAt(body, start, known?.bytes ?? (added[0] ?? start) - start);
     const knownTo = start + (known?.bytes ?? 0);
-    // If we've searched the prefix before, also search what was added to it. The next request is going to repeat all of
-    // this, and then doesn't have to search it.
+    // This prefix was in an earlier request, so also search what was added to it. The next request is going to repeat
+    // it, and we can skip it then.
     let found = known && searchUntil(body, start, before, known);
     let searchedTo = knownTo;
     for (const at of added) {
@@ -274,12 +266,11 @@ export function createKnownPrompts() {
 }
 
 interface ScannedList extends MessageList {
-  /** The beginning of the list, as far as we've searched it. Null if we don't know any of its prefixes. */
+  /** The longest prefix of the list that an earlier request has searched. Null if there's none. */
   readonly searched: (Span & Found & { readonly newBytes: number }) | null;
   readonly listEnd: number;
 }
 
-/** Finds the longest prefix of the list at `start` that ends at one of `ends`. Returns null if none of them matches. */
 function findEnd(body: Buffer, start: number, ends: readonly SearchedEnd[]): SearchedEnd | null {
   const anchors = new Map<number, string>();
   const hasAnchor = ({ bytes, fingerprint }: Anchor): boolean => {
@@ -296,7 +287,6 @@ function anchorAt(body: Buffer, start: number, bytes: number): Anchor {
   return { bytes, fingerprint: fingerprintOf(body, start, start + bytes) };
 }
 
-/** Scans the rest of a list of messages. `at` is the offset at which the previous message ends. */
 function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonly number[]; readonly listEnd: number } {
   const messageEnds: number[] = [];
   for (let end = at; ; ) {
@@ -308,7 +298,6 @@ function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonl
   }
 }
 
-/** Searches the list up to `end`, starting from the longest prefix that we've searched before. */
 function searchUntil(body: Buffer, start: number, ends: readonly SearchedEnd[], end: SearchedEnd): Found {
   if (end.found === null) {
     const searched = ends.findLast(({ bytes, found }) => found !== null && bytes < end.bytes);

@@ -19,7 +19,6 @@ export interface InspectedBody {
   readonly bytes: Uint8Array;
   readonly spans: BodySpans;
   readonly facts: BodyFacts;
-  /** Null on routes that have no prompt. */
   readonly prompt: MaskedPrompt | null;
 }
 
@@ -37,16 +36,16 @@ export function inspectLargeBody({ bytes, isCompletion, ...use }: LargeBody): In
     const { route } = use;
     return { bytes: body, ...inspectBody(body, use), prompt: isPromptRoute(route) ? readLargePrompt({ route, bytes: body }) : null };
   } catch (error) {
-    // Return the code and the message rather than throwing, because a custom error class is lost between threads.
+    // Return the code and the message of the error rather than throwing it, because custom error classes don't survive
+    // the transfer between threads.
     if (error instanceof GatewayError) return { refused: { code: error.code, message: error.message } };
     throw error;
   }
 }
 
-/** We keep the masker for later jobs of this thread, because it has a cache. */
+/** The masker has a cache, so we keep one per thread. */
 let masker: ReturnType<typeof createCredentialMasker> | undefined;
 
-/** Reads the prompt of a large call from the journal. */
 export function readLargePrompt({ route, bytes }: { readonly route: PromptRoute; readonly bytes: Uint8Array }): MaskedPrompt {
   masker ??= createCredentialMasker();
   return toPlainPrompt(readPrompt(route, parseJson(toBuffer(bytes).toString('utf8')), masker));

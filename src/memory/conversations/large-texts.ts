@@ -31,8 +31,8 @@ export async function receiveLargeBody(
   body: Buffer,
   use: Omit<LargeBody, 'bytes'>,
 ): Promise<{ readonly body: Buffer; readonly spans: BodySpans }> {
-  // The buffer is transferred to the thread, so it must not share its memory with anything else. If the body arrived in
-  // one piece it does, and we have to copy it.
+  // The buffer is transferred to the thread, so it can't share its memory with anything else. A body that arrived in
+  // one piece does share it, so we copy it.
   const bytes = body.buffer.byteLength === body.length ? body : await joinInTurns([body], body.length);
   const inspected = await inspectInThread(owner, { ...use, bytes });
   if ('refused' in inspected) throw gatewayError(inspected.refused.code, { message: inspected.refused.message });
@@ -44,21 +44,20 @@ export async function receiveLargeBody(
 }
 
 /**
- * Reads the prompts that `findLargePrompt` returns. If this process received the call, we usually have the prompt
- * already.
+ * Reads the prompts of large calls in the low-priority thread, so that `findLargePrompt` can return them afterwards. If
+ * this process received the call, the prompt is usually known already.
  */
 export async function readLargePrompts(calls: readonly SettledCall[]): Promise<void> {
   for (const call of calls) {
     if (!hasText(call) || call.content.request.length < largeBytes || known.has(call.content.request)) continue;
     const { request } = call.content;
-    // Make a copy for the thread. We still need the original, because the call may be using it and it may have to go to
-    // the quarantine.
+    // Send a copy to the thread, because the original is still in use by the call and might end up in the quarantine
+    // table.
     const bytes = await joinInTurns([request], request.length);
     known.set(request, await readInThread(call.metadata.projectId, { route: call.metadata.route, bytes }));
   }
 }
 
-/** Undefined for requests that aren't large. */
 export function findLargePrompt({ request }: CallContent): MaskedPrompt | undefined {
   return request.length < largeBytes ? undefined : known.get(request);
 }

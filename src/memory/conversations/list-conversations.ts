@@ -66,7 +66,6 @@ function isCursor(text: string | null): text is string {
 export interface ConversationView extends ConversationSummary {
   /** The beginning of the transcript that memory learns from. Null while the conversation is open. */
   readonly text: string | null;
-  /** Length of the whole text, in characters. */
   readonly textLength: number;
 }
 
@@ -84,7 +83,6 @@ export async function readConversation(queries: Queries, projectId: string, id: 
 export interface ConversationMessage {
   readonly position: number;
   readonly role: 'user' | 'assistant';
-  /** Truncated to `maxText` characters. */
   readonly text: string;
   readonly textLength: number;
   readonly toolCalls: NormalMessage['toolCalls'];

@@ -12,7 +12,6 @@ import { hashScope, type Sha256 } from './chain.ts';
 import { getTipKeys, getTipMessageKeys, maxComparedConversations } from './match-conversation.ts';
 import { type Conversation, type ConversationWorkingSet, createConversationWorkingSet, type RecordedCall } from './working-set.ts';
 
-/** Loads the conversations that `calls` may join and locks their rows until the transaction ends. */
 export async function loadWorkingSet(tx: Queries, calls: readonly RecordedCall[]): Promise<ConversationWorkingSet> {
   const batchTips = new Set(calls.flatMap(({ keyAt }) => keyAt(-1) ?? []));
   const tips = await findTips(tx, calls, batchTips);
@@ -112,10 +111,7 @@ async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Pro
   );
 }
 
-/**
- * If a call has a subject but no history, it joins the subject's newest open conversation. This finds those
- * conversations.
- */
+/** Finds the newest open conversation of each subject. A call that has a subject but no history joins it. */
 async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const subjects = calls.filter((call) => call.subject !== null && call.firstAssistant < 0);
   const distinct = [...new Map(subjects.map((call) => [call.scope, call])).values()];
@@ -195,7 +191,6 @@ function toConversation(row: ConversationRow): Conversation {
   };
 }
 
-/** Loads the hashes of the first and last `count` messages of each conversation. */
 async function readMessageHashes(
   tx: Queries,
   conversations: ReadonlyMap<string, Conversation>,
@@ -203,7 +198,7 @@ async function readMessageHashes(
   count: number,
 ): Promise<void> {
   const read = ids.slice(0, Math.ceil(maxHashes / (2 * count)));
-  // A conversation can return up to `2 * count` rows, so don't read too many at once.
+  // A conversation can return up to `2 * count` rows, so limit the conversations per statement.
   const conversationsPerBatch = Math.max(1, Math.floor(batchSize / (2 * count)));
   for (let at = 0; at < read.length; at += conversationsPerBatch) {
     const rows = await tx.query<{ conversationId: string; position: number; messageHash: Sha256 }>(

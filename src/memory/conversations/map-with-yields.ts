@@ -1,4 +1,3 @@
-/** Processes many items without blocking the event loop the whole time. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 const maxTurnMs = 2;

@@ -24,11 +24,11 @@ export interface MaskedPrompt {
    * it isn't masked yet.
    */
   readonly prefill: NormalMessage | null;
-  /** The request's parameters as JSON (see `readPlainParameters`). Only set if we've parsed the whole request. */
+  /** The request's parameters as JSON (see `readPlainParameters`). Only set if the whole request was parsed. */
   readonly parameters?: string | null | undefined;
 }
 
-/** Pass the request's parsed JSON as `body`. */
+/** `body` is the request as parsed JSON. */
 export function readPrompt(route: PromptRoute, body: unknown, masker: CredentialMasker): MaskedPrompt {
   const { messages, extras, isPrefilled } = parsePrompt(route, body);
   const hashed = extras.map(({ position, ...extra }) => ({ position, extra: toHashedExtra(masker.maskExtra(extra)) }));
@@ -51,7 +51,6 @@ export function toPlainPrompt({ context, extras, parts, prefill }: MaskedPrompt)
   };
 }
 
-/** An extra, and the number of messages in front of it. */
 export interface PlacedExtra {
   readonly position: number;
   readonly extra: HashedExtra;
@@ -73,10 +72,8 @@ export function toExtraParts(extras: readonly PlacedExtra[]): Pick<MaskedPrompt,
   return { context: linkContext(extras.filter(isContext)), extras: linkExtras(extras.filter((extra) => !isContext(extra))) };
 }
 
-/** All prompts without extras share this object. */
 const noExtras: Pick<MaskedPrompt, 'context' | 'extras'> = { context: [], extras: [] };
 
-/** Checks whether an extra is part of the context, i.e. whether it's a tool or a leading system prompt. */
 export function isContext({ position, extra }: PlacedExtra): boolean {
   return extra.role === 'tool' || (position === 0 && extra.role === 'system');
 }

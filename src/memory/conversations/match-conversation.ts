@@ -20,9 +20,7 @@ import type { Conversation, ConversationWorkingSet, MessageOccurrence, RecordedC
 
 export type ConversationMatch =
   | { readonly kind: 'late'; readonly occurrence: MessageOccurrence }
-  /**
-   * The call continues a conversation. `from` is the index of the first message that the conversation doesn't have yet.
-   */
+  /** `from` is the index of the first message that the conversation doesn't have yet. */
   | { readonly kind: 'continues'; readonly conversation: Conversation; readonly from: number }
   | { readonly kind: 'repeats'; readonly conversation: Conversation }
   | { readonly kind: 'opens' };
@@ -52,7 +50,6 @@ export function* getTipKeys(call: RecordedCall): Generator<Sha256, void> {
   }
 }
 
-/** We compare this many conversations with a trimmed history. */
 export const maxComparedConversations = 10;
 
 /**
@@ -129,10 +126,6 @@ function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (
   return { kind: 'continues', conversation: best.conversation, from: best.from };
 }
 
-/**
- * Finds the longest run of messages that the request shares with the end of the conversation. Returns the run's length,
- * and the index of the first message after it.
- */
 function findSharedRun(call: RecordedCall, conversation: Conversation): { from: number; length: number } | null {
   const { messages } = conversation;
   const request = call.parts.slice(0, call.promptLength);
@@ -142,7 +135,6 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
   );
   const prefixLength = commonPrefixLength(request, conversation);
   let best: { from: number; length: number } | null = null;
-  // The index of the latest message of each role so far.
   const lastOf = { assistant: -1, user: -1 };
   for (const [index, part] of request.entries()) {
     lastOf[part.role] = index;
@@ -150,8 +142,8 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
     const length = lengths[index] ?? 0;
     const start = end - length;
     if (end <= call.firstAssistant || lastOf.assistant < start || length < (best?.length ?? 1)) continue;
-    // If everything before this point equals the start of the conversation, the client didn't trim the history but
-    // edited a message.
+    // If everything up to here equals the start of the conversation, the client didn't trim the history but edited a
+    // message.
     if (messages > end && prefixLength >= end) continue;
     const isWhole = start === 0;
     if (call.subject === null ? isWhole && lastOf.user >= start : isWhole || messages > end) best = { from: end, length };
@@ -159,7 +151,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
   return best;
 }
 
-/** Returns the hashes of the last `count` messages. Messages that we haven't loaded get a unique placeholder. */
+/** Returns the hashes of the last `count` messages. A message that isn't loaded gets a unique placeholder. */
 function lastMessageKeys({ messages, messageHashes }: Conversation, count: number): string[] {
   const first = Math.max(0, messages - count);
   return Array.from({ length: messages - first }, (_value, index) => messageHashes.get(first + index) ?? `unknown ${index}`);

@@ -9,7 +9,7 @@ import { isUnspaced, splitIntoTokens } from '../text/lexemes.ts';
 import { type RecalledMemory, readCallText } from './read-call-text.ts';
 
 /**
- * Shorter words are mostly function words, so we ignore them. For scripts without spaces, we compare pairs of letters
+ * Ignore shorter words, which are mostly function words. Scripts without spaces are compared by pairs of letters
  * instead.
  */
 const minLength = 5;
@@ -48,13 +48,11 @@ export async function readMentions(
 export interface MentionSources {
   readonly memory: string;
   readonly response: string;
-  /** The text of the whole prompt, except for the recalled memories. */
+  /** The text of the whole prompt without the recalled memories. */
   readonly prompt: string;
-  /** Words that are frequent in this project, so we don't count them. */
   readonly common: ReadonlySet<string>;
 }
 
-/** Returns terms of the memory that the response mentions, up to `maxTerms` of them. */
 export function findMentions({ memory, response, prompt, common }: MentionSources): string[] {
   const answered = toTerms(response);
   const known = toTerms(prompt);
@@ -68,8 +66,8 @@ export function findMentions({ memory, response, prompt, common }: MentionSource
 }
 
 /**
- * Returns those words in `texts` that are so common in this project that they aren't distinctive. Smaller projects
- * don't have statistics, so for them there are none.
+ * Returns the words of `texts` that are so common in this project that they don't tell memories apart. Small projects
+ * have no word statistics, so for them the result is empty.
  */
 async function findCommonWords(queries: Queries, projectId: string, texts: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await queries.query<{ word: string }>(
@@ -87,7 +85,6 @@ function toTerms(text: string): Set<string> {
   return new Set(terms.filter((term) => term !== ''));
 }
 
-/** Finds words that are capitalized although they don't start a sentence. */
 function toNames(text: string): ReadonlySet<string> {
   const names = text.match(/(?<=[\p{L}\p{N},;)]\s)\p{Lu}[\p{L}\p{M}\p{N}]*/gu) ?? [];
   return toTerms(names.join(' '));

@@ -16,25 +16,19 @@ export interface Piece {
 }
 
 export interface PromptPieces {
-  /** Returns the tools, the system prompt, and the system messages at the start of the list. */
   readonly context: () => readonly Piece[];
-  /** Returns fingerprints of the tools, the system prompt, and each system message in the context. */
   readonly contextFingerprints: () => readonly string[];
-  /** The offset of the first message that isn't a system message. */
   readonly start: number;
-  /** The messages that come after the offset that `skip` returned. */
   readonly messages: readonly Piece[];
 }
 
-/** The ends of all messages that come after the offset `from`. */
 export interface ScannedMessages {
   readonly from: number;
   readonly ends: readonly number[];
 }
 
-/** Where we start to read a list of messages, and which message boundaries we already know from scanning it earlier. */
+/** Where to start reading a list of messages, together with the message boundaries that an earlier scan found. */
 interface ListPosition {
-  /** The offset at which a message ends. We start after it. */
   readonly at: number;
   readonly scanned: ScannedMessages;
 }
@@ -58,7 +52,7 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
     const kind = kindAt(body, start);
     let end: number;
     if (key === list) {
-      // Give up if the list isn't an array, or if there are two.
+      // Give up if `messages` isn't an array or occurs twice.
       if (found !== null || kind !== 'array') return null;
       const read = readList(body, start, { skip, endOf, toPiece: (span) => createPiece(body, span, route, 'message') });
       found = read.pieces;
@@ -92,11 +86,9 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
 type EndOfValue = (start: number) => number;
 
 interface MessagePieces extends Pick<PromptPieces, 'start' | 'messages'> {
-  /** System messages at the beginning of the list. */
   readonly systems: readonly Span[];
 }
 
-/** Returns the blocks of a system prompt. If the prompt is a string, we treat it as a single block. */
 function blocksOf(body: Buffer, prompt: Span): readonly { readonly span: Span; readonly isBlock: boolean }[] {
   const isBlock = kindAt(body, prompt.start) === 'array';
   return (isBlock ? elementsOf(body, prompt.start) : [prompt]).map((span) => ({ span, isBlock }));
@@ -109,7 +101,6 @@ const roleKey: ReadonlySet<string> = new Set(['role']);
 export interface ListBeginning {
   readonly systems: readonly Span[];
   readonly first: readonly Span[];
-  /** The offset of the first message that isn't a system message. */
   readonly start: number;
   /**
    * Covers the first two messages after the system messages. They're usually different in each session of a client, so
@@ -119,7 +110,6 @@ export interface ListBeginning {
   readonly end: number;
 }
 
-/** Reads the beginning of the list at `at`. Returns null if there isn't a list, or if it's empty or malformed. */
 export function findBeginning(body: Buffer, at: number, endOf: EndOfValue): ListBeginning | null {
   if (body[at] !== openBracket) return null;
   const systems: Span[] = [];
@@ -196,8 +186,8 @@ function elementsOf(body: Buffer, start: number): readonly Span[] {
 }
 
 /**
- * Creates a piece of a prompt. If it's one block of a system prompt, set `isBlock`, and the block is then parsed as if
- * it were the only one.
+ * Creates a piece of a prompt. `isBlock` means that it's one block of a system prompt. It's then parsed as if it were
+ * the only block.
  */
 function createPiece(body: Buffer, span: Span, route: PromptRoute, kind: PieceKind, isBlock = false): Piece {
   const parse = once(() => {

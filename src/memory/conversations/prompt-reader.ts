@@ -33,12 +33,11 @@ import { findPieces, once, type Piece, type PromptPieces, roleOf } from './promp
 
 /** The cache of pieces holds at most this many steps in total. A step takes about 400 bytes. */
 const maxRemembered = 30_000;
-/** All cached contexts together have at most this many parts. A part takes about 500 bytes. */
 const maxContextParts = 20_000;
 /** A piece with more steps than this isn't cached. */
 const maxSteps = 64;
 /**
- * If a prompt has more messages than this we read it as a whole, because we don't store all of its messages (see
+ * A prompt with more messages than this is read as a whole, because not all of its messages are stored (see
  * `prompt-limits.ts`).
  */
 const maxMessages = 1_500;
@@ -49,7 +48,6 @@ export type PromptReader = ReturnType<typeof createPromptReader>;
 
 export function createPromptReader(masker: CredentialMasker, knownPrompts = createKnownPrompts(), minBytesInPieces = minBytes) {
   const pieces = new LRUCache<string, readonly HashedStep[]>({ maxSize: maxRemembered, sizeCalculation: (steps) => 1 + steps.length });
-  /** Linked contexts, keyed by the fingerprints of the tools and the system prompt. */
   const contexts = new LRUCache<string, { readonly pieces: number; readonly parts: readonly ExtraPart[] }>({
     maxSize: maxContextParts,
     sizeCalculation: ({ parts }) => 1 + parts.length,
@@ -72,7 +70,6 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     return read();
   };
 
-  /** Reads tools and leading system prompts. Returns null if we have to read the prompt as a whole. */
   const readContext = (
     scope: string,
     route: PromptRoute,
@@ -83,12 +80,12 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       .context()
       .flatMap((piece): readonly (HashedStep | Step)[] => readPiece(scope, route, piece, budget) ?? piece.parse())
       .flatMap((step) => (isHashed(step) ? [step] : hashSteps([step], masker)));
-    // Other items can have the role `system`, too. If one of them is parsed as a message, we have to read the prompt as
-    // a whole.
+    // Items other than messages can have the role `system` as well. If one of them is parsed as a message, read the
+    // prompt as a whole.
     if (context.some((step) => step.kind === 'message')) return null;
     const systems = context.flatMap((step) => (step.kind === 'extra' ? [{ position: 0, extra: step.extra }] : []));
-    // A system message may contain an image. The image isn't part of the context but comes before the extras of the
-    // history, so we have to read such a prompt as a whole.
+    // A system message may contain an image, which comes before the history's extras without being part of the context.
+    // Read such a prompt as a whole.
     return systems.every(isContext) ? systems : null;
   };
 
@@ -129,7 +126,6 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
         ends: history.ends,
       });
     }
-    // We can reuse the cached links, unless the list of messages adds something to the context.
     const isSame = knownContext !== undefined && history.context.length === 0;
     const linked = isSame
       ? knownContext
@@ -152,7 +148,6 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     };
   };
 
-  /** Appends the new messages to the known history. Returns null if there are too many messages. */
   function readHistory(
     route: PromptRoute,
     { start, messages }: PromptPieces,
@@ -171,8 +166,8 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       const steps = read(piece);
       open.push(...steps);
       count += 1;
-      // In the Responses API, a response can consist of several items, which we join. So the history can't end in the
-      // middle of them.
+      // In the Responses API, a response can consist of several items that we join into one message. The cached history
+      // can't end between two of them.
       const isEnd = route !== 'responses' || steps.some((step) => step.kind === 'pause' || (step.kind === 'message' && 'message' in step));
       if (!isEnd && index < messages.length - 1) continue;
       for (const step of route === 'responses' ? joinItems(open) : open) {

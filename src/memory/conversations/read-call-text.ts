@@ -12,7 +12,6 @@ import type { Sha256 } from './chain.ts';
 import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
-  /** Null if the call isn't part of a conversation, or if that conversation has been deleted. */
   readonly conversationId: string | null;
   /** The memories that recall inserted into the prompt, in the order in which they appear there. */
   readonly recalled: readonly RecalledMemory[];
@@ -22,12 +21,10 @@ export interface CallMemory {
 
 export interface RecalledMemory {
   readonly id: string;
-  /** Null if the memory has been deleted. */
   readonly kind: ItemKind | null;
   readonly text: string | null;
 }
 
-/** Reads what recall did for a call. Returns null if the text of the call isn't stored. */
 export async function readCallMemory(queries: Queries, projectId: string, callId: string): Promise<CallMemory | null> {
   const [row] = await queries.query<Omit<CallMemory, 'recalled'> & { recalled: readonly string[] }>(
     `select conversation_id as "conversationId", recalled_items::text[] as recalled, recalled_tokens as "recalledTokens"
@@ -47,23 +44,19 @@ export interface CallText {
   /** The newest messages of the call, in chronological order. If `answered` is true, the last one is the response. */
   readonly messages: readonly CallMessage[];
   readonly answered: boolean;
-  /** True if the prompt has older messages that we left out. */
   readonly hasOlder: boolean;
   /**
    * Parts of the prompt that aren't messages, e.g. system prompts, tools and tool results. We don't store the bytes of
    * images and other binary content.
    */
   readonly extras: readonly CallExtra[];
-  /** True if there were too many extras to return them all. */
   readonly hasMoreExtras: boolean;
-  /** The parameters of the request, such as the temperature. Null if we don't know them. */
   readonly parameters: Readonly<Record<string, unknown>> | null;
 }
 
 export interface CallMessage extends NormalMessage {
   /** The length of the whole text in characters (code points). */
   readonly textLength: number;
-  /** True if the text or the arguments of a tool call were cut off at `maxText`. */
   readonly isCut: boolean;
 }
 
@@ -71,10 +64,8 @@ export interface CallExtra {
   readonly kind: string;
   readonly type: string;
   readonly text: string | null;
-  /** True if the text was longer than `maxText`, so that we had to truncate it. */
   readonly isCut: boolean;
   readonly bytes: number | null;
-  /** The number of messages before this part of the prompt. Null if we don't know. */
   readonly position: number | null;
 }
 
@@ -149,8 +140,8 @@ export async function readCallText(
 }
 
 /**
- * Reads the newest extras of a chain, in the order in which they appear in the prompt. This may return `maxMessages` +
- * 1 extras, which tells the caller that there are more.
+ * Reads the newest extras of a chain, in the order in which they appear in the prompt. Returns up to `maxMessages` + 1,
+ * so that the caller can tell whether there are more.
  */
 async function readExtras(
   queries: Queries,

@@ -29,8 +29,8 @@ import { createTextReader } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
 /**
- * Stores the masked text of `calls` and assigns recorded calls to conversations. Call this in the transaction that
- * inserts the rows of the calls.
+ * Stores the masked text of `calls` and assigns recorded calls to conversations. The caller has to run this in the
+ * transaction that inserts the rows of the calls.
  */
 export async function recordCalls(
   tx: Queries,
@@ -42,7 +42,7 @@ export async function recordCalls(
   const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
   await lockConversations(tx, projectIds);
   const recordable = await findRecordable(tx, candidates);
-  // We only check calls that can become part of a conversation. Storing any other call twice does no harm.
+  // Only look up calls that can become part of a conversation. Storing the text of any other call twice does no harm.
   const stored = recordable.size === 0 ? recordable : await findStoredCallIds(tx, [...recordable]);
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
@@ -136,7 +136,6 @@ function createKeys(scope: Sha256, parts: readonly ChainPart[]): RecordedCall['k
   };
 }
 
-/** Finds the conversation that the call belongs to, or creates one, and adds the call to it. */
 function assignConversation(call: RecordedCall, workingSet: ConversationWorkingSet): Conversation {
   const match = matchConversation(call, workingSet);
   if (match.kind === 'opens') return countCall(openConversation(call, workingSet), call);

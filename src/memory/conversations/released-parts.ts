@@ -10,13 +10,13 @@ import { batchSize } from '../../db/row-batches.ts';
 import type { Sha256 } from './chain.ts';
 
 /**
- * The number of chain ends per statement, and of parts per end. PGlite blocks the event loop, so a statement should
- * delete at most 500 rows.
+ * Limits the size of a statement, both in chains and in parts per chain. PGlite blocks the event loop, so a statement
+ * should delete at most 500 rows.
  */
 const endsPerStatement = 10;
 const maxRunLength = 50;
 
-/** Deletes these parts and returns how many messages were among them. */
+/** Deletes unused parts of prompts and returns how many of them were messages. */
 export async function deleteReleasedParts(tx: Queries, projectId: string): Promise<number> {
   let messages = 0;
   for (;;) {
@@ -62,14 +62,14 @@ interface DeletedPart {
   readonly isMessage: boolean;
 }
 
-/** SQL that's true for a row `part` if it's the last part of one of a call's chains. */
+/** SQL condition that's true if the row `part` is the last part of a chain. */
 const isEnd = `exists (select 1 from call_texts text where text.project_id = $1::uuid and text.last_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.context_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.extras_hash = part.hash)`;
 
 /**
- * Returns the hashes of those parts that can be deleted, because no other part follows them and no call ends with them.
- * Most prompts are the beginning of a longer chain, so usually their last part has to stay.
+ * Selects the parts that can be deleted because no other part follows them and no call ends with them. Most prompts are
+ * the beginning of a longer chain, so usually their last part has to stay.
  */
 async function selectUnused(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<Sha256[]> {
   const rows = await tx.query<{ hash: Sha256 }>(
@@ -112,7 +112,6 @@ function deleteRuns(tx: Queries, projectId: string, ends: readonly Sha256[]): Pr
   );
 }
 
-/** Deletes texts that aren't referenced by any part. */
 async function deleteTexts(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<void> {
   for (let start = 0; start < hashes.length; start += batchSize) {
     await tx.query(

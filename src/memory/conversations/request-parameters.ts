@@ -16,7 +16,7 @@ const names = [
   ...['truncation', 'store'],
 ];
 const wanted: ReadonlySet<string> = new Set(names);
-/** When a request is long, it's nearly always because of these members, so we skip them. */
+/** Besides the wanted fields, list those that make a request long, so that the scanner can skip their values. */
 const wantedOrLong: ReadonlySet<string> = new Set([...names, 'messages', 'input', 'system', 'instructions', 'tools']);
 
 /**

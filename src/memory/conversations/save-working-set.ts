@@ -65,7 +65,7 @@ async function updateExisting(tx: Queries, conversations: readonly Conversation[
 
 const idColumn: Column<Conversation> = ['id', 'uuid', ({ id }) => id];
 
-/** The columns that can change. Times are sent in whole milliseconds. */
+/** Columns that an update can change. Times are sent in whole milliseconds. */
 const mutableColumns: readonly Column<Conversation>[] = [
   ['state', 'text', ({ state }) => state],
   ['opened', 'integer', ({ opened }) => opened],

@@ -20,7 +20,6 @@ export interface CallChains {
   readonly projectId: string;
   readonly startedAt: number;
   readonly context: readonly ExtraPart[];
-  /** Everything else that isn't a message, such as tool results, thinking and images. */
   readonly extras: readonly ExtraPart[];
   /** The request's messages and, if there is one, the response. */
   readonly parts: readonly ChainPart[];
@@ -30,7 +29,7 @@ export interface CallChains {
 type Part = ChainPart | ExtraPart;
 
 /**
- * One of a call's chains. From index `uncheckedFrom` on, its parts are nearly always new, so we insert them without a
+ * One of a call's chains. Its parts from index `uncheckedFrom` on are nearly always new, so they're inserted without a
  * lookup.
  */
 interface Chain {
@@ -62,7 +61,6 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
   const chains: Chain[] = [];
   for (const call of calls) {
     for (const chain of toChains(call)) {
-      // This is most likely all new, so insert it without a lookup.
       if (chain.uncheckedFrom === 0) added.addFrom(0, chain);
       else chains.push(chain);
     }
@@ -71,7 +69,6 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
   await insertParts(tx, added.list());
 }
 
-/** Adds those parts of the chains that aren't stored yet. */
 async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts): Promise<void> {
   const hinted = chains.map(findHint);
   const confirmed = await findParts(
@@ -79,7 +76,7 @@ async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts
     chains,
     hinted.map((at) => (at < 0 ? [] : [at])),
   );
-  /** How many parts of each chain are already stored. Null if we have no valid hint, so we have to look them up. */
+  /** How many parts of each chain are already stored. Null if there's no valid hint, so that a lookup is necessary. */
   const known = chains.map((chain, index) => {
     const at = hinted[index] ?? -1;
     return at >= 0 && confirmed.has(keyOf(chain, at)) ? at + 1 : null;
@@ -97,12 +94,11 @@ async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts
 
 const none: ReadonlySet<string> = new Set();
 
-/** Collects the parts to store, without duplicates, because calls of the same batch may share parts. */
+/** Collects the parts to store, without duplicates. Calls of the same batch may share parts. */
 class NewParts {
   readonly #parts: NewPart[] = [];
   readonly #hashes = new Map<string, Set<Sha256>>();
 
-  /** Adds a chain's parts from index `from` on, except for those whose key is in `stored`. */
   addFrom(from: number, chain: Chain, stored = none): void {
     const { projectId, createdAt, parts } = chain;
     let hashes = this.#hashes.get(projectId);
@@ -123,10 +119,6 @@ class NewParts {
   }
 }
 
-/**
- * Returns the index of the last part that we have a hint for, or -1 if there's none. Parts that we insert without a
- * lookup don't count.
- */
 function findHint(chain: Chain): number {
   let at = chain.uncheckedFrom - 1;
   while (at >= 0 && !hints.has(keyOf(chain, at))) at -= 1;
@@ -134,9 +126,7 @@ function findHint(chain: Chain): number {
 }
 
 interface StoredBeginning {
-  /** The number of parts at the beginning of the chain that are known to be stored. */
   readonly from: number;
-  /** Keys of later parts that are stored, too. */
   readonly stored: ReadonlySet<string>;
 }
 
@@ -161,7 +151,6 @@ async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<Read
   return new Map(chains.map((chain, index) => [chain, { from: gaps[index]?.from ?? 0, stored }]));
 }
 
-/** Returns the chains of a call that aren't empty. */
 function toChains({ projectId, startedAt: createdAt, context, extras, parts, promptLength }: CallChains): Chain[] {
   const chains: Chain[] = [];
   if (context.length > 0) chains.push({ projectId, createdAt, parts: context, uncheckedFrom: context.length });
@@ -183,8 +172,8 @@ function findUnchecked(parts: readonly ChainPart[], promptLength: number): numbe
 }
 
 /**
- * Returns the indexes to look up. We start at the last part that isn't inserted blindly, and go back in steps that get
- * exponentially longer.
+ * Selects the parts to look up. Starts before the parts that are inserted without a lookup, and goes back in steps that
+ * get exponentially longer.
  */
 function toProbes({ uncheckedFrom }: Chain): number[] {
   const probes: number[] = [];
@@ -202,9 +191,6 @@ function keyOf({ projectId, parts }: Chain, at: number): string {
   return `${projectId}${parts[at]?.hash}`;
 }
 
-/**
- * Looks up the parts at the given positions of each chain. Returns the keys of the parts that exist in the database.
- */
 async function findParts(tx: Queries, chains: readonly Chain[], positions: readonly (readonly number[])[]): Promise<ReadonlySet<string>> {
   const requested = new Map<string, { readonly projectId: string; readonly hash: Sha256 }>();
   for (const [index, chain] of chains.entries()) {

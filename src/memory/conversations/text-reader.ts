@@ -1,16 +1,15 @@
-/** Reads and masks the texts of settled calls. */
 import { findLargePrompt } from './large-texts.ts';
 import type { CallWithText, MaskedText } from './masked-prompt.ts';
 import type { PromptReader } from './prompt-reader.ts';
 
 /**
- * Returns a function that reads the text of a call in a batch. Several calls may have been answered from the same cache
- * entry. If they're identical, we read their text only once.
+ * Returns a function that reads the text of a call. In a batch, several calls may have been answered from the same
+ * cache entry, and if they're identical we read their text only once.
  */
 export function createTextReader(reader: PromptReader): (call: CallWithText) => MaskedText {
   /**
-   * The cache hits so far, by the text of their response, which all hits of a cache entry have in common. We compare
-   * everything else one by one, because a key that covers it would take 5 µs per call.
+   * Cache hits of the batch, keyed by the response text, which all hits of a cache entry have in common. The other
+   * fields are compared one by one, because a key that covers them would take 5 µs per call.
    */
   const hits = new Map<string, { readonly call: CallWithText; readonly text: MaskedText }[]>();
   return (call) => {
@@ -25,7 +24,6 @@ export function createTextReader(reader: PromptReader): (call: CallWithText) => 
   };
 }
 
-/** Checks whether two calls with the same response text also have the same route, request and tool calls. */
 function isSameText(one: CallWithText, other: CallWithText): boolean {
   if (one.metadata.route !== other.metadata.route || !one.content.request.equals(other.content.request)) return false;
   const [oneCalls, otherCalls] = [one.content.response?.toolCalls, other.content.response?.toolCalls];

@@ -4,7 +4,6 @@
  */
 import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
 
-/** A recorded call that we still have to assign to a conversation. */
 export interface RecordedCall {
   readonly callId: string;
   readonly projectId: string;
@@ -14,7 +13,6 @@ export interface RecordedCall {
   readonly explicitWrite: boolean;
   readonly startedAt: number;
   readonly endedAt: number;
-  /** The trace context, if the call was sampled. */
   readonly trace?: string | undefined;
   /** The messages of the request, followed by the response if there is one. */
   readonly parts: readonly ChainPart[];
@@ -51,18 +49,14 @@ export interface Conversation {
   lastTurnAt: number;
   tipKey: Sha256;
   tipMessageKey: Sha256;
-  /** The hashes of the messages that we've loaded, by position. */
   readonly messageHashes: Map<number, Sha256>;
-  /** True if the conversation's row has to be saved. */
   changed: boolean;
   /** True if the idle timer has to be started, e.g. because this batch has opened or reopened the conversation. */
   needsIdleTimer: boolean;
-  /** The trace context of the latest call that made the timer necessary. */
   trace?: string | undefined;
   readonly added: AppendedMessage[];
 }
 
-/** A place in a conversation where a message occurs. If we know which call produced the message, `callId` is set. */
 export interface MessageOccurrence {
   readonly conversation: Conversation;
   readonly position: number;
@@ -94,8 +88,8 @@ export function createConversationWorkingSet() {
 
   return {
     /**
-     * Adds a conversation from the database. `occurrences` are the places in it where the last message of one of the
-     * batch's calls occurs.
+     * Adds a conversation from the database. `occurrences` says where in it the last message of a call in this batch
+     * occurs.
      */
     add(conversation: Conversation, occurrences: readonly { key: Sha256; position: number; callId: string | null }[]): void {
       index(conversation);
@@ -105,7 +99,6 @@ export function createConversationWorkingSet() {
     byLastMessage: (messageKey: Sha256) => [...(lastMessageIndex.get(messageKey) ?? [])],
     occurrencesOf: (key: Sha256): readonly MessageOccurrence[] => occurrenceIndex.get(key) ?? [],
     openInScope: (scope: Sha256) => [...(scopeIndex.get(scope) ?? [])].filter((conversation) => conversation.state === 'stored'),
-    /** Appends the call's messages to the conversation, from index `from` on. */
     append(conversation: Conversation, call: RecordedCall, from: number): void {
       tipIndex.get(conversation.tipKey)?.delete(conversation);
       lastMessageIndex.get(conversation.tipMessageKey)?.delete(conversation);
@@ -137,9 +130,7 @@ export function createConversationWorkingSet() {
       else attributedResponses.push(occurrence);
     },
     all: () => conversations.values(),
-    /**
-     * Responses that were already stored when we found out which call they came from. Their rows have to be updated.
-     */
+    /** Stored responses whose call only became known in this batch, so their rows have to be updated. */
     attributedResponses: (): readonly MessageOccurrence[] => attributedResponses,
   };
 }

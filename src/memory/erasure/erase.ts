@@ -30,7 +30,7 @@ export interface Erasure {
 export interface EraseRequest {
   readonly projectId: string;
   readonly subject: string;
-  /** Who asked for the erasure, as `key:<prefix>` or `person:<id>`. */
+  /** Either `key:<prefix>` or `person:<id>`. */
   readonly askedBy: string;
 }
 
@@ -61,7 +61,7 @@ export function toErasureEntry({ id, projectId }: { readonly id: string; readonl
 
 async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: EraseRequest): Promise<Erasure> {
   await lockProject(tx, projectId, 'exclusive');
-  // Retention doesn't take the project lock, so we need the conversations lock too.
+  // Retention takes the conversations lock but not the project lock, so take both.
   await lockConversations(tx, projectId);
   const sha256 = hashSubject(subject);
   const [tombstone] = await tx.query<{ erasedAt: Date }>(
@@ -91,8 +91,8 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
 }
 
 /**
- * Older versions started a workflow run each time a conversation was opened. Record these runs, because Temporal may
- * still have them.
+ * Records workflow runs that older versions started each time a conversation was opened, because Temporal may still
+ * have them.
  */
 async function recordRuns(tx: Queries, erasureId: string, projectId: string, subject: string): Promise<void> {
   await tx.query(
@@ -148,7 +148,6 @@ async function takeBackVotes(tx: Queries, projectId: string, subject: string): P
   );
 }
 
-/** Returns the ids of all entities that the subject's facts mention. */
 async function findEntities(tx: Queries, projectId: string, subject: string): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     `select source_id as id from memory_facts where project_id = $1::uuid and subject = $2::text
@@ -158,10 +157,9 @@ async function findEntities(tx: Queries, projectId: string, subject: string): Pr
   return rows.map(({ id }) => id);
 }
 
-/** Deletes the entities that no fact refers to any more. */
 async function deleteOrphans(tx: Queries, entityIds: readonly string[]): Promise<void> {
   await tx.query(
-    // Don't merge these into one condition with OR, because PostgreSQL would then scan the whole facts table.
+    // Don't merge the two conditions with OR, because PostgreSQL would then scan the whole facts table.
     `delete from memory_entities entity
       where entity.id = any($1::uuid[])
         and not exists (select 1 from memory_facts fact where fact.source_id = entity.id)

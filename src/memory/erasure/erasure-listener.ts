@@ -20,13 +20,11 @@ import type { Tombstone } from './tombstones.ts';
 
 export interface ErasureListenerOptions {
   readonly database: Database;
-  /** The id of this process in the journal. */
   readonly process: string;
-  /** Deletes cached responses of the subject and returns how many there were. */
   readonly purgeCache: (projectId: string, subjectSha256: string) => number;
   /** Redacts the subject and text of matching calls in flight, and returns how many calls matched. */
   readonly redactInFlight: (matches: (call: CallMetadata) => boolean) => number;
-  /** Drains the journals of this host and deletes their records. Resolves to false if some are left. */
+  /** Drains the journals of this host and deletes their records. Resolves to false if some records are left. */
   readonly drainJournals: (tombstones: readonly Tombstone[]) => Promise<boolean>;
   readonly logger: Pick<Logger, 'warn'>;
   readonly retryMs?: number;
@@ -42,7 +40,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
   const { database, process, purgeCache, redactInFlight, drainJournals, logger, retryMs = 1_000 } = options;
   const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
   let mustReload = true;
-  /** The database's time of our last reload. We've loaded everything that was visible by then. */
+  /** Database time of the last reload. Everything that was committed before then has been loaded. */
   let readAt: Date | null = null;
   let subscription: { stop(): Promise<void> } | null = null;
 
@@ -137,7 +135,6 @@ export function createErasureListener(options: ErasureListenerOptions) {
   };
 }
 
-/** Returns a function that recognizes calls about the subject from before its erasure. */
 function isBeforeTombstone({ projectId, sha256, erasedAt }: Tombstone): (call: CallMetadata) => boolean {
   return ({ projectId: callProjectId, memory: { subject }, startedAt }) =>
     callProjectId === projectId && subject !== null && startedAt <= erasedAt.getTime() && hashSubject(subject).equals(sha256);

@@ -1,8 +1,7 @@
-/** Receipts and progress reports of erasures. */
 import type { Queries } from '../../db/database.ts';
 import type { ErasedCounts, Erasure } from './erase.ts';
 
-/** What one process had to purge when it applied the erasure. */
+/** The data of the erased subject that this process still held in memory. */
 export interface LocalPurge {
   readonly cacheEntries: number;
   /** The number of the subject's calls that are in flight. They can finish, but we don't record their text. */
@@ -20,7 +19,6 @@ export interface ErasureSummary {
   readonly purged: number;
 }
 
-/** An erasure and the progress of all processes. */
 export interface ErasureReport extends ErasureSummary {
   readonly askedBy: string;
   readonly doneAt: Date | null;
@@ -30,12 +28,11 @@ export interface ErasureReport extends ErasureSummary {
   readonly drained: number;
 }
 
-/** Creates a receipt at a point when only this process has been purged. */
+/** Creates the receipt right after the erasure was committed. So far only this process has been purged. */
 export function createReceipt(erasure: Erasure, { cacheEntries, openCalls }: LocalPurge): ErasureSummary {
   return { ...erasure, cacheEntries, queued: openCalls, state: 'queued', purged: 0 };
 }
 
-/** Returns null if the project has no erasure with this id. */
 export async function findErasure(database: Queries, projectId: string, id: string): Promise<ErasureReport | null> {
   const [row] = await database.query<ErasureReport>(`${selectReports} where erasure.project_id = $1::uuid and erasure.id = $2::uuid`, [
     projectId,

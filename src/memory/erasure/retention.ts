@@ -20,7 +20,10 @@ import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { isDueSql } from '../records/deletion-rule.ts';
 import { applyPendingDeletions } from '../records/settings.ts';
 
-/** We delete this many conversations at once. If they have a typical length, that takes a few milliseconds. */
+/**
+ * The number of conversations that one statement deletes. For conversations of typical length, that takes a few
+ * milliseconds.
+ */
 const conversationBatchSize = 100;
 const rowBatchSize = 500;
 
@@ -50,7 +53,6 @@ export function createRetention({ database, clock }: { readonly database: Databa
     /** Puts pending deletion rules into force after their day of notice. */
     periods: () => applyPendingDeletions(database, clock.now()),
     conversations: inFirstDueProject(deleteConversations),
-    /** Deletes prompts that don't belong to a conversation. */
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
     /** Deletes parts that an older release left behind when it deleted their prompts. */
     releasedParts: () => deleteReleased(database),
@@ -72,7 +74,7 @@ async function deleteReleased(database: Database): Promise<number> {
 export interface RetentionPeriod {
   readonly projectId: string;
   readonly before: Date;
-  /** True if we also delete conversations that memory hasn't learned from yet. */
+  /** True if conversations that memory hasn't learned from yet are deleted too. */
   readonly unlearned: boolean;
 }
 

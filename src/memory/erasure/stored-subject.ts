@@ -5,15 +5,12 @@
 import type { Queries } from '../../db/database.ts';
 import { bySubject, ofSubject, subjectTables } from './subject-tables.ts';
 
-/**
- * Finds a subject's profile page, of which there's at most one. The expression is the same as in the index, so
- * PostgreSQL can use it.
- */
+/** A subject has at most one profile page. Keep the expression the same as in the index, so that PostgreSQL uses it. */
 const byProfile = `kind = 'profile' and coalesce(subject, '') = $2::text`;
 
 /**
- * Tables that have a column for the subject. We don't need the others. Their rows belong to a conversation or a call,
- * and calls only contain the subject's hash.
+ * Tables with a subject column. Rows of all other tables belong to a conversation or to a call, and calls only contain
+ * a hash of the subject.
  */
 const tables = subjectTables.filter(({ where }) => where === ofSubject);
 

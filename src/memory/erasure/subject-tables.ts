@@ -8,14 +8,13 @@
  * the erasure has to be one transaction.
  */
 
-/** The counts in an erasure's receipt that come from its own transaction. */
 export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 'call_parts' | 'graph_facts';
 
 export interface SubjectTable {
   readonly table: string;
   /**
-   * The columns that identify a row, which we need in order to delete in batches. If they're only unique within a
-   * project, `project_id` has to be one of them.
+   * The columns that identify a row, so that we can delete in batches. Include `project_id` if the others are only
+   * unique within a project.
    */
   readonly key: string;
   /**
@@ -42,16 +41,16 @@ export interface SubjectTable {
 
 export const bySubject = 'subject = $2::text';
 /**
- * Used by the final check, because by then we only know the hash of the subject. PostgreSQL has no index for this
- * condition.
+ * SQL condition for the final check of an erasure, when only the hash of the subject is still known. There's no index
+ * for it.
  */
 export const bySubjectSha256 = `sha256(convert_to(subject, 'UTF8')) = $2::bytea`;
 
 export const ofSubject = (condition: string): string => `project_id = $1::uuid and ${condition}`;
 
 export const subjectTables: readonly SubjectTable[] = [
-  // This is only here for the final check. By the time `erase.ts` goes through this list, these rows and their parts
-  // are already gone.
+  // Only the final check uses this entry. `erase.ts` deletes the texts and their parts before it goes through this
+  // list.
   { table: 'call_texts', key: 'call_id', where: ofSubject, since: 'created_at' },
   {
     table: 'outbox',
@@ -78,7 +77,8 @@ export const subjectTables: readonly SubjectTable[] = [
     where: (condition) => `conversation_id in (select id from conversations where ${ofSubject(condition)})`,
   },
   { table: 'conversations', key: 'id', where: ofSubject, count: 'episodes', since: 'started_at' },
-  // This has to come after the conversations, because a batch that starts also locks conversations first.
+  // Keep this after the conversations. A batch that starts also locks conversations first, so another order could
+  // deadlock.
   {
     table: 'memory_batch_groups',
     key: 'batch_id, position',

@@ -41,7 +41,7 @@ export async function isAnyErased(queries: Queries, calls: readonly (ProjectSubj
   return calls.some((call) => call.startedAt <= (tombstones.get(subjectKey(call))?.erasedAt.getTime() ?? -1));
 }
 
-/** Returns when each of the subjects was last erased, if it ever was. */
+/** Returns when each subject was last erased. A subject that was never erased is missing from the result. */
 export async function findErasureTimes(tx: Queries, projectId: string, subjects: readonly string[]): Promise<ReadonlyMap<string, Date>> {
   const tombstones = await findTombstones(
     tx,
@@ -80,7 +80,6 @@ interface ProjectSubject {
   readonly subject: string;
 }
 
-/** Returns the newest tombstone of each subject that was ever erased, keyed by `subjectKey`. */
 async function findTombstones(tx: Queries, subjects: readonly ProjectSubject[]): Promise<ReadonlyMap<string, Tombstone>> {
   if (subjects.length === 0) return new Map();
   const distinct = [...new Map(subjects.map((subject) => [subjectKey(subject), subject]))];

@@ -19,7 +19,7 @@ export interface EmbedPassagesOptions {
   readonly clock: Clock;
   /** Returns the model for the project's vectors, or null if it has no route for embeddings. */
   readonly getModel: (projectId: string) => Promise<string | null>;
-  /** Returns a vector for each text, in the same order, with null for texts that can't be embedded. */
+  /** Returns a vector for each text, in the same order, or null for texts that can't be embedded. */
   readonly embed: (
     projectId: string,
     texts: readonly string[],
@@ -124,7 +124,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
       const [row] = await tx.query<{ run: number }>(`select run from memory_embeddings where project_id = $1::uuid for update`, [
         projectId,
       ]);
-      // If the run number has changed, a newer run has taken over. If the row is gone, the project was deleted.
+      // A different run number means that a newer run has taken over. A missing row means that the project was deleted.
       if (row?.run !== run) return 'superseded';
       const [waiting] = await tx.query(
         `select 1 from memory_passages where project_id = $1::uuid and embedding_model is null and $2::text is not null limit 1`,

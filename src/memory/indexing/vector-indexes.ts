@@ -41,7 +41,7 @@ export async function buildVectorIndex(database: Database, signal: AbortSignal, 
   const missing = (await findNeededIndexes(database, minVectors)).find(({ name }) => !valid.has(name));
   if (missing) {
     const { name, projectId, dims, owner, options } = missing;
-    // If a build was interrupted, it left an invalid index behind. PostgreSQL doesn't use it, so drop it first.
+    // An interrupted build leaves an invalid index behind, which PostgreSQL doesn't use. Drop it first.
     if (existing.length > valid.size) await database.runWithoutTimeout(`drop index concurrently if exists ${name}`, signal);
     await database.runWithoutTimeout(
       `create index concurrently ${name} on memory_passages
@@ -64,13 +64,10 @@ interface LargeProject {
 }
 
 interface NeededIndex extends LargeProject {
-  /** The name of the index. Use at most 63 characters, because PostgreSQL would truncate a longer name. */
+  /** At most 63 characters, because PostgreSQL truncates longer names. */
   readonly name: string;
-  /** The column with the id of the memory or conversation that a passage belongs to. */
   readonly owner: string;
-  /**
-   * A WITH clause. If you change it you have to change the name as well, so that the cleanup replaces existing indexes.
-   */
+  /** A WITH clause. Change the index name together with this clause, so that the cleanup replaces existing indexes. */
   readonly options: string;
 }
 

@@ -1,6 +1,6 @@
 import type { Queries } from '../../db/database.ts';
 
-/** Ends facts whose last live memory has been closed. */
+/** Marks facts as ended if no live memory supports them any more. */
 export async function expireOrphanedFacts(tx: Queries, closedIds: readonly string[]): Promise<void> {
   if (closedIds.length === 0) return;
   await tx.query(

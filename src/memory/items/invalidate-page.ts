@@ -7,12 +7,11 @@ import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { signalBatch } from '../triggers/learning-triggers.ts';
 
-/** People often remove several memories in a row, so we wait a bit and rebuild the page only once. */
+/** People often remove several memories in a row, so we wait before we rebuild the page. */
 const rebuildDelayMs = 30_000;
 
 interface PageScope {
   readonly projectId: string;
-  /** Null for the knowledge page, which is about the whole project. */
   readonly subject: string | null;
 }
 
@@ -21,12 +20,12 @@ export async function invalidatePage(tx: Queries, scope: PageScope, clock: Clock
     `delete from memory_pages where project_id = $1::uuid and subject is not distinct from $2::text returning 1`,
     [scope.projectId, scope.subject],
   );
-  // If there's no page, it either hasn't been published yet or is already going to be rebuilt.
+  // Without a page, there's nothing to rebuild. It hasn't been published yet, or a rebuild is already scheduled.
   if (deleted.length > 0) await schedulePageRebuild(tx, scope, clock);
 }
 
 /**
- * Schedules a rebuild of the page, unless there's one that hasn't started yet. That one is going to see the current
+ * Schedules a rebuild of the page. Does nothing if one is already waiting to start, because it'll use the current
  * memories anyway.
  */
 export async function schedulePageRebuild(tx: Queries, { projectId, subject }: PageScope, clock: Clock): Promise<void> {

@@ -9,19 +9,14 @@ import { listVotes, type StoredVote } from './votes.ts';
 
 export interface ItemDetails {
   readonly item: Item;
-  /** This memory and all others that it's connected to by corrections or merges, oldest first. */
   readonly history: readonly Item[];
-  /** Where the memory was learned from. Null if it wasn't learned from messages. */
   readonly source: ItemSource | null;
-  /** The newest votes on the memory, up to `maxVotes`. */
   readonly votes: readonly StoredVote[];
 }
 
 export interface ItemSource {
   readonly batchId: string | null;
-  /** The quotation from which the memory was derived. */
   readonly evidence: string | null;
-  /** Null if the conversation has no title or was deleted. */
   readonly conversationTitle: string | null;
   /** The newest messages that the batch has read and that contain the evidence, up to `maxMessages`. */
   readonly messages: readonly EvidenceMessage[];
@@ -40,7 +35,6 @@ const maxMessages = 3;
 const maxVotes = 20;
 const maxExcerptLength = 1_200;
 
-/** Returns null if the project has no memory with this id. */
 export async function readItemDetails(queries: Queries, projectId: string, id: string): Promise<ItemDetails | null> {
   if (!isUuid(id)) return null;
   const [row] = await queries.query<Item & SourceColumns>(
@@ -63,7 +57,6 @@ interface SourceColumns {
   readonly conversationTitle: string | null;
 }
 
-/** Follows corrections and merges in both directions and returns all memories that are connected in this way. */
 function readHistory(queries: Queries, projectId: string, id: string): Promise<Item[]> {
   return queries.query<Item>(
     `with recursive chain as (

@@ -16,7 +16,6 @@ const maxFocusLength = 2_000;
 /** A character that people can see, i.e. not white space, a control character or a zero-width character. */
 const visibleCharacter = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u;
 
-/** Trims the text and removes characters that PostgreSQL can't store. */
 export const storableText = z.string().transform((value) => toPostgresText(value).trim());
 
 export function hasAtMost(text: string, maxLength: number): boolean {
@@ -116,7 +115,6 @@ export const rememberBody = z.preprocess(
   }),
 );
 
-/** A missing or null body counts as an empty object. */
 export function toOptionalBody(body: unknown): unknown {
   return body ?? {};
 }

@@ -1,4 +1,3 @@
-/** Reads the first characters of memories, for lists that refer to them. */
 import type { Queries } from '../../db/database.ts';
 
 export interface ItemBeginning {

@@ -24,7 +24,7 @@ import type { NewItem, Rating } from './item-schemas.ts';
 import { overruleVotes, saveVotes } from './votes.ts';
 
 /**
- * The author of a change. A virtual key counts as an agent, which can't pin memories or change those that a person
+ * The author of a change. A virtual key counts as an agent. Agents can't pin memories or change the ones that a person
  * wrote.
  */
 export interface Writer {
@@ -88,7 +88,6 @@ export function createItems({ database, clock }: { readonly database: Database; 
     return closed;
   };
 
-  /** Updates columns of a live item, except for its text. */
   const updateLive = async (queries: Queries, { projectId, id, set, values = [] }: LiveUpdate): Promise<Item> => {
     const [row] = await queries.query<Item>(
       `update memory_items as item set ${set}, updated_at = $3::timestamptz
@@ -100,7 +99,6 @@ export function createItems({ database, clock }: { readonly database: Database; 
   };
 
   return {
-    /** Throws `forbidden`, `guardrail_blocked` or `memory_off`. */
     async write(projectId: string, item: NewItem, writer: Writer): Promise<Item> {
       if (item.pinned) assertPerson(writer, 'pin');
       const text = sanitizeText(item.text);
@@ -126,7 +124,6 @@ export function createItems({ database, clock }: { readonly database: Database; 
         return corrected;
       });
     },
-    /** Throws `forbidden`. */
     remove: (projectId: string, id: string, writer: Writer): Promise<Item> =>
       withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
@@ -171,13 +168,12 @@ export function createItems({ database, clock }: { readonly database: Database; 
       return withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         const { inRecall, subject } = await lockLive(tx, projectId, id);
-        // Recall has been ignoring this memory, so the page was built without it.
+        // Recall ignored this memory until now, so the page was built without it and has to be rebuilt.
         if (!inRecall) await invalidatePage(tx, { projectId, subject }, clock);
         await overruleVotes(tx, id);
         return updateLive(tx, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
       });
     },
-    /** Counts a rating. If we know the voter, it's also recorded as their vote. */
     async rate(projectId: string, id: string, rating: Rating, voter: string | null = null): Promise<Item> {
       const vote = async (tx: Queries): Promise<void> => {
         const votes = [{ itemId: id, rating }];
@@ -205,7 +201,6 @@ interface LiveUpdate {
   readonly projectId: string;
   readonly id: string;
   readonly set: string;
-  /** The values for $4, $5 and so on. */
   readonly values?: readonly unknown[];
 }
 

@@ -12,12 +12,10 @@ export interface ItemFilter {
   readonly origin: ItemOrigin | null;
   readonly state: ItemStateFilter;
   readonly pinnedOnly: boolean;
-  /** The conversation that the memory was learned from. */
   readonly conversationId: string | null;
 }
 
 export interface IdPage {
-  /** Return rows that are older than this id. Null for the first page. */
   readonly before: string | null;
   readonly limit: number;
 }
@@ -47,7 +45,6 @@ export function listItems(queries: Queries, projectId: string, filter: ItemFilte
   );
 }
 
-/** Checks whether a memory passes the filter. We use this for search results. */
 export function matchesFilter(item: Item, { subject, kind, origin, state, pinnedOnly, conversationId }: ItemFilter): boolean {
   return (
     (subject === null || item.subject === subject) &&

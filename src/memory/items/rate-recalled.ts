@@ -58,7 +58,7 @@ function notRecalled(): Error {
   return gatewayError('not_found', { message: 'no call of this project with this id recalled these memories, or they are no longer live' });
 }
 
-/** Locks those of the memories that are live and that the call's end user is allowed to see. */
+/** Locks live memories in `ids` that the call's end user is allowed to see. */
 function lockItems(tx: Queries, projectId: string, subject: string | null, ids: readonly string[]): Promise<Item[]> {
   return tx.query<Item>(
     `select ${itemColumns} from memory_items as item
@@ -72,7 +72,7 @@ function lockItems(tx: Queries, projectId: string, subject: string | null, ids: 
 
 /**
  * Adds the votes to the ratings of the memories, after subtracting earlier votes by the same key. Returns the memories
- * that this has changed.
+ * whose ratings have changed.
  */
 function countVotes(tx: Queries, voter: string, votes: readonly Vote[], now: Date): Promise<Item[]> {
   const useful = 'greatest(0, item.ratings_useful + changed.useful)';

@@ -13,7 +13,7 @@ export interface Vote {
 
 export interface Ballot {
   readonly projectId: string;
-  /** Has the form `key:<id>`. After a rotation, it's still the id of the first key. */
+  /** The author of the vote, as `key:<id>`. After a key is rotated, its votes still use the id of the first key. */
   readonly voter: string;
   /** The end user of the call. If it's null, the vote counts for everybody who can see the memory. */
   readonly subject: string | null;
@@ -32,7 +32,6 @@ export async function saveVotes(tx: Queries, { projectId, voter, subject, callId
   );
 }
 
-/** Deletes the `wrong` votes on a memory. */
 export async function overruleVotes(tx: Queries, itemId: string): Promise<void> {
   await tx.query('delete from memory_votes where item_id = $1::uuid and not useful', [itemId]);
 }
@@ -55,7 +54,6 @@ export interface StoredVote {
   readonly votedAt: Date;
 }
 
-/** Lists the newest votes on a memory. */
 export function listVotes(queries: Queries, itemId: string, limit: number): Promise<StoredVote[]> {
   return queries.query<StoredVote>(
     `select useful, subject, call_id as "callId", voted_at as "votedAt"

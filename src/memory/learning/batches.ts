@@ -21,7 +21,6 @@ export interface BatchProgress {
   readonly messages: number;
   readonly attempts: number;
   readonly nextTryAt: Date | null;
-  /** Error code of the last failure. */
   readonly error: string | null;
   readonly errorMessage: string | null;
   readonly written: number;
@@ -29,19 +28,18 @@ export interface BatchProgress {
   readonly dropped: number;
   readonly merged: number;
   readonly facts: number;
-  /** Cost of the batch's calls in nano-dollars, as far as we know it. */
+  /** Known cost of the batch's calls, in nano-dollars. */
   readonly costNanos: number;
 }
 
 export interface Batch extends BatchProgress {
   readonly id: string;
-  /** The slug of the project. */
   readonly project: string;
   readonly kind: 'normal' | 'remember' | 'page';
   readonly state: BatchState;
   readonly conversationId: string | null;
   readonly workflowId: string;
-  /** The URL of the latest run in Temporal's web UI. Null if we don't know where the UI is. */
+  /** URL of the latest workflow run in Temporal's web UI. Null if the address of the UI is unknown. */
   readonly runUrl: string | null;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
@@ -68,7 +66,6 @@ const isStored = (state: BatchState): boolean => state === 'done' || state === '
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;
 const runFailed = { error: 'run_failed', errorMessage: 'its Temporal run failed' } as const;
 
-/** When the next attempt starts. Only a running batch has one. */
 const nextTrySql = `case when batch.state = 'running' then part.next_try_at end`;
 
 const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
@@ -77,11 +74,11 @@ export type Batches = ReturnType<typeof createBatches>;
 
 export interface BatchesOptions {
   readonly database: Database;
-  /** Returns the URL of the workflow list in Temporal's web UI, or null if we don't know it. */
+  /** URL of the workflow list in Temporal's web UI, or null if the address of the UI is unknown. */
   readonly uiUrl: () => Promise<string | null>;
 }
 
-/** In all of these functions, pass null as `projectId` to include all projects. */
+/** All functions take null as `projectId` to include every project. */
 export function createBatches({ database, uiUrl }: BatchesOptions) {
   /** Throws `not_found`. */
   const findWithGroups = async (projectId: string | null, id: string): Promise<BatchWithGroups> => {
@@ -102,13 +99,10 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
   };
 
   return {
-    /** Lists up to 1,000 batches, newest first. */
     list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { state }),
-    /** Returns one page of batches. `before` is the id of the last batch on the previous page. */
     listPage: (projectId: string, page: BatchPage) => findBatches(projectId, page),
     /**
-     * Counts the project's running, failing, failed and stopped batches. Those that are waiting or retrying count as
-     * running.
+     * Counts the project's running, failing, failed and stopped batches. Waiting and retrying batches count as running.
      */
     count: (projectId: string) => countOpenBatches(database, projectId),
     show: findWithGroups,
@@ -159,7 +153,6 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
         throw gatewayError('conflict', { message: `only failed and waiting batches can be stopped, and this one is ${batch.state}` });
       return batch;
     },
-    /** Replays all of the project's batches in this state. Returns their ids. */
     replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, state),
   };
 

@@ -28,7 +28,7 @@ export const maxFailingBatches = 3;
 export interface RememberReceipt {
   readonly conversationId: string;
   readonly batchId: string;
-  /** The focus of the request, with credentials masked. */
+  /** The focus that the caller asked for, with credentials masked. */
   readonly focus: string | null;
 }
 
@@ -159,7 +159,7 @@ interface WaitingConversation {
   readonly from: number;
 }
 
-/** SQL that's true for conversations with messages that are waiting for a batch. */
+/** SQL condition for conversations that have messages no batch has taken yet. */
 const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
 
 interface BatchCounts {
@@ -169,7 +169,7 @@ interface BatchCounts {
   readonly blocked: number;
 }
 
-/** Counts the batches that need an operator, who has to replay them or change a model or a setting. */
+/** Counts the batches that can't make progress until an operator replays them or changes a model or a setting. */
 async function countBatches(tx: Queries, projectId: string): Promise<BatchCounts> {
   const [row] = await tx.query<BatchCounts>(
     `select count(*) filter (where state = 'failed')::integer as failed, count(*) filter (where state = 'stopped')::integer as stopped,
@@ -185,8 +185,8 @@ async function countBatches(tx: Queries, projectId: string): Promise<BatchCounts
 }
 
 /**
- * Returns how many messages are waiting, and how old the oldest one is. The settings `batch_of` and
- * `at_least_every_minutes` are compared with these.
+ * Counts the messages that are waiting to be learned from, and returns the age of the oldest. The settings `batch_of`
+ * and `at_least_every_minutes` are thresholds for these two numbers.
  */
 export async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {
   const [row] = await tx.query<{ messages: number; oldestMs: number | null }>(

@@ -18,7 +18,7 @@ export interface ContextItem {
   readonly id: string;
   readonly text: string;
   /**
-   * True if a person wrote or pinned the memory, or if an application saved it. We never merge a protected memory into
+   * True if a person wrote or pinned the memory, or if an application saved it. A protected memory is never merged into
    * another one.
    */
   readonly isProtected: boolean;
@@ -33,7 +33,6 @@ export interface ContextFact {
 
 export interface ConsolidationContext {
   readonly subject: string | null;
-  /** The memories that this batch has added. */
   readonly added: readonly ContextItem[];
   readonly known: readonly ContextItem[];
   readonly facts: readonly ContextFact[];
@@ -50,14 +49,13 @@ export interface NewFact {
   readonly relation: string;
   readonly target: string;
   readonly fact: string;
-  /** Id of a fact with the same source and relation, which this one replaces. Null if there's none. */
   readonly replaces: string | null;
 }
 
 export interface Consolidation {
   readonly merges: readonly Merge[];
   readonly facts: readonly NewFact[];
-  /** The new text of the page. Null if it doesn't change. */
+  /** The new text of the page, or null to keep the current one. */
   readonly page: string | null;
 }
 
@@ -94,12 +92,12 @@ const maxNameLength = 200;
 const maxFactLength = 1_000;
 const maxPageLength = 8_000;
 /**
- * The maximum number of facts in a response. A group can't learn more memories than this (`extraction.ts`), so every
- * memory can have a fact.
+ * The maximum number of facts in a response. A group can't learn more memories than this (`extraction.ts`), so there's
+ * room for one fact per memory.
  */
 const maxFacts = 500;
 
-/** Parses the model's response. Returns null if we can't use it. */
+/** Returns null if the response isn't usable JSON. */
 export function parseConsolidation(response: string, context: ConsolidationContext): Consolidation | null {
   const parsed = parseResponse(response);
   if (!isObject(parsed) || !Array.isArray(parsed['merges']) || !Array.isArray(parsed['facts'])) return null;
@@ -111,7 +109,10 @@ export function parseConsolidation(response: string, context: ConsolidationConte
   };
 }
 
-/** Drops a merge if it shares a memory with an earlier one. Also makes sure that we keep a memory that's protected. */
+/**
+ * Drops merges that share a memory with an earlier merge. If one of the memories in a merge is protected, that's the
+ * one to keep.
+ */
 function parseMerges(merges: readonly unknown[], { added, known }: ConsolidationContext): Merge[] {
   const items = new Map([...added, ...known].map((item) => [item.id, item]));
   const addedIds = new Set(added.map(({ id }) => id));
@@ -140,12 +141,11 @@ function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFa
   const isGrounded = createNameCheck([item.text, ...names]);
   if (!isGrounded(source, 'name') || !isGrounded(target, 'name') || !isGrounded(sentence, 'sentence')) return null;
   const old = facts.find(({ id }) => id === fact['replaces']);
-  // A new fact only replaces a fact with the same source and relation. All other facts stay valid.
+  // Only replace the old fact if it has the same source and relation but a different target. Otherwise both stay valid.
   const isSame = old !== undefined && isSameName(old.source, source) && old.relation === relation && !isSameName(old.target, target);
   return { itemId: item.id, source, relation, target, fact: sentence, replaces: isSame ? old.id : null };
 }
 
-/** The number in front of a list item, such as `1.`. */
 const listNumber = /^\s*\d{1,3}[.)]\s/;
 /**
  * The end of a sentence. There have to be at least three letters before the period, because `Dr.` and the like are
@@ -171,7 +171,7 @@ function keepSupportedLines(page: string, { added, known }: ConsolidationContext
     .trim();
 }
 
-/** Prepares a text for storage. Returns an empty string if we can't accept it. */
+/** Prepares a text for storage. Returns an empty string if the text is too long or unsafe. */
 function sanitizeText(value: unknown, maxLength: number): string {
   const sanitized = toPostgresText(asString(value) ?? '', maxLength).trim();
   return sanitized === '' || findInjection(sanitized) !== null ? '' : maskCredentials(sanitized);

@@ -15,7 +15,6 @@ import { createOverlapMatcher, splitWords } from '../text/normalized-text.ts';
 import { type Claim, createGroundingCheck, type GroundingRefusal } from './grounding.ts';
 import type { GroupMessage, RecalledTexts } from './group-messages.ts';
 
-/** A prompt for a JSON response that matches a schema. */
 export interface StructuredPrompt {
   readonly system: string;
   /** The input, as JSON so that the model is less likely to take it for instructions. */
@@ -28,7 +27,6 @@ export interface Statement {
   readonly kind: ItemKind;
   readonly importance: number;
   readonly evidence: string;
-  /** The conversation that contains the quoted message. */
   readonly conversationId: string;
   readonly saidAt: Date;
 }
@@ -55,7 +53,9 @@ export function listSchema(items: object): Record<string, unknown> {
   return { type: 'array', items };
 }
 
-/** Returns the schema of an object with these properties, in this order. All of them are required. */
+/**
+ * Builds the JSON schema of an object. All properties are required, and the model fills them in the order given here.
+ */
 export function objectSchema(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return { type: 'object', additionalProperties: false, required: Object.keys(properties), properties };
 }
@@ -85,7 +85,7 @@ export function buildExtractionPrompt(messages: readonly GroupMessage[], focus: 
   return { system, text: JSON.stringify({ ...(focus !== null && { look_for: focus }), conversations }), schema };
 }
 
-/** With the weekday, because models need it to understand e.g. `next Friday`. */
+/** Includes the weekday, because models need it to resolve e.g. `next Friday`. */
 function formatDay(date: Date): string {
   return `${date.toISOString().slice(0, 10)}, ${date.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' })}`;
 }
@@ -93,11 +93,11 @@ function formatDay(date: Date): string {
 const maxTextLength = 4_000;
 const maxEvidenceLength = 2_000;
 /**
- * The maximum number of statements in a response. We ignore the rest. No group has more user messages than this, so
- * there's room for one statement per message.
+ * The maximum number of statements in a response; further ones are ignored. No group has more user messages than this,
+ * so there's room for one statement per message.
  */
 const maxStatements = 500;
-/** If several messages contain the evidence, we try at most this many of them. */
+/** If several messages contain the same quotation, try at most this many messages. */
 const maxSources = 5;
 
 /** Why we dropped a statement. `form` means that it doesn't match the schema or is too long. */
@@ -108,7 +108,7 @@ export interface Extraction {
   readonly refusals: readonly Refusal[];
 }
 
-/** Parses the model's response. Returns null if we can't use it. */
+/** Returns null if the response isn't usable JSON. */
 export function parseExtraction(
   response: string,
   messages: readonly GroupMessage[],
@@ -139,7 +139,7 @@ export function parseResponse(response: string): unknown {
 
 interface Context {
   readonly messages: readonly GroupMessage[];
-  /** Functions that recognize recalled memories, by the id of the conversation that they were recalled in. */
+  /** Functions that recognize recalled memories, keyed by the id of the conversation into which they were recalled. */
   readonly recalledMatchers: ReadonlyMap<string, ReturnType<typeof createOverlapMatcher>>;
   readonly checkGrounding: ReturnType<typeof createGroundingCheck>;
 }
@@ -149,8 +149,8 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
   const text = maskCredentials(toPostgresText(asString(entry['text']) ?? '').trim());
   const evidence = collapseSpaces(toPostgresText(asString(entry['evidence']) ?? ''));
   if (text === '' || [...text].length > maxTextLength || evidence.length > maxEvidenceLength) return 'form';
-  // Without a list of names, we reject the statement. In languages that don't capitalize names, we couldn't find them
-  // any other way.
+  // Reject a statement that doesn't list its names. In languages that don't capitalize names, we couldn't find them any
+  // other way.
   if (!Array.isArray(entry['names'])) return 'form';
   if (findInjection(text) !== null) return 'injection';
   const strings = (list: unknown): string[] => asArray(list).flatMap((value) => asString(value) ?? []);
@@ -173,8 +173,8 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
 }
 
 /**
- * Finds the message that supports a claim. If several messages contain the evidence, we prefer those of the user, and
- * among them the latest.
+ * Finds the message that supports a claim. If several messages contain the evidence, prefers messages of the user, and
+ * then the latest.
  */
 function findSource(
   claim: Omit<Claim, 'index'>,
@@ -185,8 +185,8 @@ function findSource(
     .flatMap((message, index) => (message.text.includes(claim.evidence) ? [{ message, index }] : []))
     .sort((left, right) => Number(right.message.role === 'user') - Number(left.message.role === 'user') || right.index - left.index);
   if (quoted.length === 0) return 'quotation';
-  // If the assistant said it, it may only be repeating a memory that recall inserted. Don't learn that again, because
-  // it would reinforce itself.
+  // An assistant may just be repeating a memory that recall put into its prompt. Don't learn that again, because the
+  // memory would reinforce itself.
   const isRecalled = ({ role, conversationId }: GroupMessage): boolean =>
     role === 'assistant' && Boolean(recalledMatchers.get(conversationId)?.(splitWords(claim.evidence)));
   const refusals: Refusal[] = [];

@@ -19,20 +19,17 @@ export type GroundingRefusal = 'evidence' | 'content' | 'names' | 'numbers';
 
 export interface Claim {
   readonly text: string;
-  /** The proper names in the text, according to the model. */
   readonly names: readonly string[];
-  /** The numbers in the text, according to the model. */
   readonly numbers: readonly string[];
-  /** Relative dates that the model has converted to absolute ones. */
+  /** Relative dates in the statement that the model has resolved to absolute ones. */
   readonly dates: readonly RelativeDate[];
   readonly evidence: string;
-  /** Index of the message that we found the evidence in. */
   readonly index: number;
 }
 
 export interface Grounding {
   readonly refusal: GroundingRefusal | null;
-  /** The evidence to store. If it's a short answer, this includes the question. */
+  /** The evidence to store. A short answer is stored together with the question. */
   readonly evidence: string;
 }
 
@@ -46,15 +43,15 @@ const minEvidenceWeight = 6;
  * and only mention two turns later that she's called `Ana`.
  */
 const contextMessages = 4;
-/** If the messages contain no more than this share of a statement's words, it isn't supported. */
+/** A statement isn't supported if less than this share of its words occurs in the messages. */
 const minSaidShare = 1 / 3;
-/** We look inside compounds for parts with at least this many letters, e.g. `Laktose` in `laktoseintolerant`. */
+/** The minimum length of the words that are looked for inside compounds, e.g. `Laktose` in `laktoseintolerant`. */
 const minCompoundPart = 5;
 /** The maximum length of a question that we store in front of a short answer. If it's longer, we only store its end. */
 const maxQuestionLength = 500;
 /**
  * A relative date counts from the day of the message, or from any date that the message mentions, such as `2026-11-20`.
- * We try at most this many of them.
+ * Limits how many of these dates we try.
  */
 const maxOrigins = 10;
 
@@ -125,10 +122,9 @@ function previousMessage(messages: readonly GroupMessage[], index: number): Grou
 interface Context {
   readonly text: string;
   readonly words: ReadonlySet<string>;
-  /** The words, grouped by their first three letters. */
   readonly byStart: ReadonlyMap<string, readonly string[]>;
   readonly numbers: ReadonlySet<string>;
-  /** The message, preceded by the assistant's message that it's a reply to. */
+  /** The message and, if it's a reply, the assistant's message before it. */
   readonly near: string;
   readonly origins: readonly Date[];
 }
@@ -216,8 +212,8 @@ function isSameName(said: string, name: string): boolean {
 function isContentGrounded(text: string, evidence: string, context: Context): boolean {
   const all = splitWords(text);
   const numbers = all.some((word) => /^\p{N}/u.test(word)) ? 1 : 0;
-  // Skip pairs of letters, because they would count twice, and short words, because they're rarely what a statement is
-  // about.
+  // Skip pairs of letters, because they would count twice, and very short words, because they say little about the
+  // content.
   const words = all.filter((word) => !/^\p{N}/u.test(word) && (isCased(word) ? word.length > 2 : word.length !== 2));
   const said = words.filter((word) => wasWordSaid(word, context)).length + numbers;
   const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !wasWordSaid(word, context)).length;

@@ -8,12 +8,11 @@ import { maxMessageLength } from './plan-groups.ts';
 export interface GroupMessage {
   readonly conversationId: string;
   readonly role: 'user' | 'assistant';
-  /** The message and its tool calls. Credentials are masked, and long messages are truncated. */
+  /** The message and its tool calls, with credentials masked and truncated to `maxMessageLength`. */
   readonly text: string;
   readonly createdAt: Date;
 }
 
-/** Returns the messages in order. Conversations that were deleted in the meantime are left out. */
 export async function readGroupMessages(queries: Queries, { batchId, position }: GroupKey): Promise<GroupMessage[]> {
   const rows = await queries.query<Omit<GroupMessage, 'text'> & { readonly content: PartContent }>(
     `select slot.conversation_id as "conversationId", part.role, part.content, slot.created_at as "createdAt"
@@ -32,7 +31,7 @@ export async function readGroupMessages(queries: Queries, { batchId, position }:
   }));
 }
 
-/** The texts of memories that were recalled in each conversation, by the conversation's id. */
+/** The texts of memories that were recalled, keyed by the id of the conversation. */
 export type RecalledTexts = ReadonlyMap<string, readonly string[]>;
 
 export async function readRecalledTexts(queries: Queries, { batchId, position }: GroupKey): Promise<RecalledTexts> {

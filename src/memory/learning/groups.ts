@@ -45,23 +45,22 @@ export interface Group extends GroupKey {
  */
 export interface GroupFailure {
   readonly kind: 'vendor' | 'unusable' | 'blocked';
-  /** One of the gateway's error codes, or `unusable_answer`. */
+  /** Either an error code of the gateway, or `unusable_answer`. */
   readonly code: string;
   readonly message: string;
 }
 
 const maxErrorMessageLength = 500;
-/** The maximum duration of a call to the memory model, as an SQL interval. */
+/** The longest time that a call to the memory model can take, as an SQL interval. */
 const maxCall = `interval '6 minutes'`;
-/** How often we check whether another run's call to the model is done. */
+/** How often to check whether another run's call to the model has ended. */
 const callCheckMs = 10_000;
 /**
- * We retry blocked groups this often. It's cheap to check the settings, and if they change, the batch gets a signal
- * anyway.
+ * How often to retry groups that the project's settings block. Checking the settings is cheap, and if they change, the
+ * batch gets a signal anyway.
  */
 const blockedRetryMs = 10 * 60_000;
 
-/** The outcome of a step. */
 export interface GroupProgress {
   readonly state: 'learned' | 'done';
   readonly written?: number;
@@ -94,12 +93,12 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           [run.batchId, new Date(clock.now())],
         );
         const [running] = await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running'`, [run.batchId]);
-        // The batch has been closed, e.g. by an operator who stopped it, so this run has nothing left to do.
+        // The batch has been closed, e.g. because an operator stopped it, so this run has nothing left to do.
         if (!running) return { groups: [], total: groups.length };
         return { groups: groups.filter(({ isPending }) => isPending), total: groups.length };
       }),
 
-    /** Reads the group at the beginning of a step. Returns null if it has been erased. */
+    /** Returns null if the group has been erased. */
     find: ({ batchId, position, runId }: GroupKey & BatchRun): Promise<Group | null> =>
       database.transaction(async (tx) => {
         await reopenAfterReset(tx, { batchId, runId });
@@ -147,7 +146,6 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       return { kind: 'wait', waitMs, attempts: call.attempts, code: callUnderWay, blocked: false };
     },
 
-    /** Checks whether a newer call for the group has started. */
     async isReplaced({ batchId, position }: Group, callId: string): Promise<boolean> {
       const replaced = await database.query(
         `select 1 from memory_batch_groups
@@ -207,7 +205,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         );
         if (kind === 'unusable' && unusable === maxUnusableResponses) {
           logger.error({ batch: batchId, project: row.project, code }, 'learning batch failing');
-          // The next batch doesn't have to wait for a failing one, so it may be able to start now.
+          // A failing batch doesn't hold up the next one, which may be able to start now.
           await triggerLearning(tx, projectId);
         }
         const wait = { waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
@@ -249,7 +247,6 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         return { kind: 'settled', outcome: progress.state, code: null, written: progress.written ?? 0 };
       }),
 
-    /** Closes the batch, unless one of its groups is still pending. */
     finish: (run: BatchRun) =>
       database.transaction(async (tx): Promise<BatchFinish> => {
         const { batchId, runId } = run;

@@ -17,7 +17,6 @@ import type { BatchRun } from './replay.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 
-/** How often we check whether a newer call for the group has started. */
 const replacedCheckMs = 4_000;
 
 export type MemoryJob = 'extract' | 'consolidate';
@@ -35,11 +34,10 @@ export type MemoryResponse =
   | { readonly kind: 'failure'; readonly failure: GroupFailure };
 
 export interface MemoryModel {
-  /** Checks whether there's a model for any of the job's tiers. */
   hasRoute(projectId: string, job: MemoryJob): Promise<boolean>;
   /**
-   * Calls the memory model. If the vendor fails, this still resolves. It only rejects if the signal is aborted or
-   * something is wrong internally.
+   * Calls the memory model. A failure of the vendor is part of the response. Rejects only if the signal is aborted or
+   * after an internal error.
    */
   complete(call: MemoryCall): Promise<MemoryResponse>;
 }
@@ -96,7 +94,7 @@ interface Attempt<Parsed> {
   readonly job: MemoryJob;
   readonly signal: AbortSignal;
   readonly prompt: StructuredPrompt;
-  /** Parses the model's response. Returns null if we can't use it. */
+  /** Returns null if the response is unusable. */
   readonly parse: (response: string) => Parsed | null;
   readonly store: (tx: Queries, parsed: Parsed) => Promise<GroupProgress>;
 }

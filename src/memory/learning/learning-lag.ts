@@ -16,9 +16,8 @@ import type { Queries } from '../../db/database.ts';
 import { defaultMemorySettings } from '../records/settings.ts';
 
 export interface LearningLagOptions {
-  /** If this is null, we measure all projects. */
+  /** Null for all projects. */
   readonly projectId: string | null;
-  /** How long a conversation has to be idle before we close it. */
   readonly idleMs: number;
 }
 
@@ -29,12 +28,12 @@ export interface LearningLagOptions {
  */
 const maxWaitingConversations = 100;
 /**
- * We look at no more open conversations than this, and start with those whose last turn is the longest ago, so the most
+ * Limits how many open conversations we look at. We start with those whose last turn is the longest ago, so the most
  * overdue ones are always included.
  */
 const maxOpenConversations = 10_000;
 
-/** SQL that's true for a row `batch` if somebody has to change a model or a setting before it can make progress. */
+/** SQL condition on a row `batch` that can't make progress until somebody changes a model or a setting. */
 const isBlockedSql = `exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.error in ('no_route', 'memory_off'))`;

@@ -9,10 +9,10 @@ import { hasSameScope } from '../text/subject-scope.ts';
 import type { ConsolidationContext, ContextFact, ContextItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
-/** Limits the search query, which we make from the texts of the new memories. */
+/** Limits the length of the search query, which consists of the texts of the new memories. */
 const maxQueryLength = 8_000;
 const maxRelated = 40;
-/** When the model writes the page, we give it this many important memories on top of the related ones. */
+/** When the model writes the page, it gets this many important memories in addition to the related ones. */
 const maxImportant = 40;
 const maxFacts = 60;
 

@@ -8,11 +8,9 @@ import { countWaiting, maxFailingBatches } from './begin-batch.ts';
 import { isFailingSql } from './replay.ts';
 
 export type NextBatch =
-  /** No messages are waiting. */
   | { readonly kind: 'none' }
-  /** Messages are waiting, but somebody has to turn on the project's memory first. */
   | { readonly kind: 'off'; readonly messages: number }
-  /** The batch has to wait for the running one to end, or for fewer batches to be failing. */
+  /** The batch can't start until the running batch ends, or until fewer batches are failing. */
   | { readonly kind: 'after_running'; readonly messages: number }
   /**
    * The batch starts after `waitMs`, or earlier if `batchOf` messages are waiting. It can start now if `waitMs` is 0.

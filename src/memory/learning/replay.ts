@@ -14,13 +14,11 @@ export interface BatchRun {
   readonly runId: string;
 }
 
-/** A batch whose row is locked by the current transaction. */
 export interface LockedBatch {
   readonly id: string;
   readonly projectId: string;
 }
 
-/** Reopens the batch. Groups that aren't done become due right away. */
 async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
   await tx.query(
     `update memory_batch_groups
@@ -54,21 +52,17 @@ export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun
   return closed !== undefined;
 }
 
-/** The states from which only a replay can restart a batch. */
 export const endedStates = ['failed', 'stopped'] as const;
 export type EndedState = (typeof endedStates)[number];
 
-/**
- * SQL that's true for a row `batch` if it's still running, but one of its groups keeps getting responses that we can't
- * use.
- */
+/** SQL condition on a row `batch` that's still running although one of its groups keeps getting unusable responses. */
 export const isFailingSql = `(batch.state = 'running' and exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.unusable >= ${maxUnusableResponses}))`;
 
 /**
- * Replays the project's batches in this state and returns their ids. `failed` also includes batches that are failing
- * but still running.
+ * Replays all batches of the project that are in `state` and returns their ids. `failed` also includes batches that are
+ * failing but still running.
  */
 export function replayProject(database: Database, projectId: string, state: EndedState): Promise<string[]> {
   return database.transaction(async (tx) => {
@@ -83,8 +77,8 @@ export function replayProject(database: Database, projectId: string, state: Ende
 }
 
 /**
- * Returns those of the runs whose batch is still open. If a run has closed its batch before, we leave it out, because
- * somebody must have reopened the batch since. A `runId` of null matches any run.
+ * Returns the runs whose batch is still open. A run that has already closed its batch is left out, because the batch
+ * can only be open if somebody reopened it. A `runId` of null matches any run.
  */
 export function findOpenBatches(
   database: Database,
@@ -99,9 +93,9 @@ export function findOpenBatches(
   );
 }
 
-/** The last run of a batch, after it has ended in Temporal. No other run continues it. */
+/** A Temporal run of a batch that has ended without continuing as a new run. */
 export interface EndedRun extends BatchRun {
-  /** `stopped` if an operator terminated or cancelled the run, and `failed` in all other cases. */
+  /** `stopped` if an operator terminated or cancelled the run, otherwise `failed`. */
   readonly state: EndedState;
 }
 
@@ -117,7 +111,7 @@ export function closeEndedBatch(
   { batchId, runId, state }: EndedRun,
 ): Promise<{ readonly project: string } | null> {
   return database.transaction(async (tx) => {
-    // Lock the batch with a separate statement, so that the next one sees the changes of a concurrent replay.
+    // Lock the batch in a separate statement, so that the next statement sees what a concurrent replay has changed.
     await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running' for update`, [batchId]);
     const [closed] = await tx.query<{ projectId: string; project: string }>(
       `update memory_batches batch set state = $3::text, run_id = $2::text, finished_at = $4::timestamptz

@@ -37,8 +37,8 @@ export async function storeConsolidation(
 }
 
 /**
- * Locks the memories that the model was given. Returns false if a memory or fact is no longer valid, because the page
- * that the model wrote might mention it.
+ * Locks the memories that were in the prompt. Returns false if one of these memories or facts is no longer valid,
+ * because the page that the model wrote might mention it.
  */
 async function lockAndCompare(tx: Queries, { projectId, subject }: Group, { added, known, facts }: ConsolidationContext): Promise<boolean> {
   const ids = [...added, ...known].map(({ id }) => id);
@@ -70,7 +70,8 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
      returning id`,
     [live.map(({ id }) => id).filter((id) => id !== keep), keep, now, learningAuthor],
   );
-  // The memory that we keep gets the `useful` ratings of those that were merged into it, and the highest importance.
+  // The memory that stays gets the highest importance of the merged memories, and their `useful` ratings are added to
+  // its own.
   await tx.query(
     `update memory_items kept
         set ratings_useful = kept.ratings_useful + merged.useful, importance = greatest(kept.importance, merged.importance), updated_at = $3::timestamptz
@@ -86,7 +87,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
   );
   for (const { id } of closed) {
     await deleteItemPassage(tx, id);
-    // The memory that we keep also becomes the source of the facts that the merged memory had.
+    // Facts of merged memories are now based on the memory that stays.
     await tx.query(
       `insert into memory_fact_items (fact_id, item_id) select fact_id, $2::uuid from memory_fact_items where item_id = $1::uuid
        on conflict do nothing`,
@@ -152,8 +153,8 @@ async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, nam
 }
 
 /**
- * After a fact has ended, closes the learned memories that it was based on, unless they have other facts that are still
- * valid. They are superseded by `itemId`.
+ * After a fact has ended, closes the memories it was learned from, unless another valid fact is based on them. `itemId`
+ * becomes their successor.
  */
 async function closeOutdatedItems(
   tx: Queries,

@@ -18,9 +18,7 @@ import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import type { Statement } from './extraction.ts';
 import type { Group } from './groups.ts';
 
-/**
- * Stores statements, except those that repeat a live memory, and returns how many were new and how many were repeats.
- */
+/** Stores statements that don't repeat a memory. Returns how many were new and how many were repeats. */
 export async function storeStatements(
   tx: Queries,
   { group, statements, clock }: { readonly group: Group; readonly statements: readonly Statement[]; readonly clock: Clock },

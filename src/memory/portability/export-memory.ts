@@ -18,7 +18,6 @@ import { readVotes } from './votes.ts';
 
 export interface ExportRequest {
   readonly projectId: string;
-  /** The slug of the project. */
   readonly project: string;
   /** Null for the whole project. */
   readonly subject: string | null;
@@ -92,7 +91,9 @@ async function takeCut(database: Database, projectId: string): Promise<string> {
   });
 }
 
-/** Yields records in an order that an import can process, i.e. every record comes after those that it refers to. */
+/**
+ * Yields records in an order in which an import can process them: every record comes after the ones that it refers to.
+ */
 async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   yield* readConversations(scope);
   yield* readById(scope, itemsSql);
@@ -105,7 +106,7 @@ async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   if (scope.subject !== null) yield* readPrompts(scope, scope.subject);
 }
 
-/** Reads page by page. One of the parameters is the last id of the previous page. */
+/** Reads page by page. Each query gets the last id of the previous page as a parameter. */
 async function* readById<Row extends ExportedRecord & { readonly key: string }>(
   { queries, projectId, subject, exportedAt }: Scope,
   text: string,
@@ -130,8 +131,8 @@ async function* readVotePages({ queries, projectId, subject, exportedAt }: Scope
 }
 
 /**
- * SQL that's true if a row belongs to the export. If its time is in the future, the row was imported and we don't know
- * when it was written, so we always include it.
+ * SQL condition on a row that belongs to the export. A row with a time in the future was imported, so we don't know
+ * when it was written and always include it.
  */
 const isIncluded = (row: string): string => `(${row}.created_at <= $3::timestamptz or ${row}.created_at > statement_timestamp())`;
 
@@ -187,7 +188,6 @@ const factSuccessionsSql = `
    where ${ofScope('fact')} and ${isSuperseded}
    order by fact.id limit $5::integer`;
 
-/** Yields all pages, the knowledge page first. */
 async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
   for (let after: string | null = null; ; ) {
     const rows: readonly (ExportedRecord & { readonly subject: string | null })[] = await queries.query(
@@ -206,7 +206,7 @@ async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerato
 
 interface ConversationRow extends ExportedRecord {
   readonly id: string;
-  /** The number of messages in the conversation, which isn't exported. */
+  /** The number of messages in the conversation. Not part of the export. */
   readonly messages: number;
 }
 
@@ -216,7 +216,6 @@ interface MessageRow extends ExportedRecord {
   readonly text: FormattedJson | null;
 }
 
-/** Yields conversations, each followed by its messages. */
 async function* readConversations(scope: Scope): AsyncGenerator<Page, void> {
   for (let after = firstId; ; ) {
     const conversations = await scope.queries.query<ConversationRow>(
@@ -263,7 +262,7 @@ async function* interleave(
   yield conversations.slice(next);
 }
 
-/** We end a page of messages when it has about this many bytes. Even a single message can have 4 Mi characters. */
+/** A page of messages ends once it has about this many bytes. Even a single message can have 4 Mi characters. */
 const maxPageBytes = 4 * 1024 * 1024;
 /**
  * PostgreSQL compresses messages that are larger than this. Most of them shrink to half of their size, but repetitive
@@ -272,7 +271,6 @@ const maxPageBytes = 4 * 1024 * 1024;
 const minCompressedBytes = 2_000;
 const assumedCompression = 20;
 
-/** Yields messages, ordered by conversation and position. */
 async function* readMessagePages({ queries, projectId }: Scope, ids: readonly string[]): AsyncGenerator<readonly MessageRow[], void> {
   for (let [conversation, position] = [firstId, -1]; ; ) {
     const rows = await queries.query<Omit<MessageRow, 'text'> & { readonly text: string | null }>(

@@ -20,7 +20,6 @@ export type ForeignFormat = 'mem0' | 'list';
 
 export interface ForeignItem {
   readonly line: number;
-  /** How many characters the entry takes up in the file. */
   readonly length: number;
   readonly text: string;
   readonly subject: string | null;
@@ -32,7 +31,7 @@ export interface ForeignItem {
   readonly updatedAt: string | null;
 }
 
-/** Accepts a time or a date. Times without an offset are in UTC, and a date means midnight in UTC. */
+/** Accepts a time or a date. Times without an offset are taken as UTC, and a date as midnight in UTC. */
 const time = z
   .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()], {
     error: 'must be a date, or a time in RFC 3339, for example 2027-01-01T00:00:00Z',
@@ -65,7 +64,7 @@ const mem0Entry = z.object({ memory: itemText, user_id: subject, created_at: tim
  */
 const resultsArray = /^\{(?:\s*"\w+"\s*:\s*(?:null|\d+|"[^"\\]*")\s*,)*\s*"results"\s*:\s*\[/;
 
-/** Yields the entries. Throws `bad_request` with the number of the line or element if one of them is invalid. */
+/** Yields the memories in the file. Throws `bad_request` with the number of the line or element if one is invalid. */
 export async function* readForeignItems(format: ForeignFormat, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ForeignItem, void> {
   const { start, chunks } = await peekStart(bytes);
   const isArray = /^\[\s*["{\]]/.test(start) || resultsArray.test(start);

@@ -11,7 +11,7 @@ import { storedItemText } from '../items/item-schemas.ts';
 import { itemKinds } from '../records/item-record.ts';
 
 export const formatName = 'model-gateway-memory';
-/** Increase this if an older gateway couldn't import the file correctly any more. */
+/** Increase this when a change to the format would make older gateways import the file incorrectly. */
 export const formatVersion = 2;
 
 /**
@@ -142,7 +142,7 @@ const fact = z.object({
 const page = z.object({ type: z.literal('page'), subject, text: storedText.pipe(z.string().max(100_000)), updated_at: time });
 
 /**
- * A stored prompt. These records are only part of a subject's export, and we don't import them (docs/memory-export.md).
+ * A stored prompt. Only exports of a single subject contain prompts, and an import skips them (docs/memory-export.md).
  */
 const prompt = z.looseObject({ type: z.literal('prompt'), call: id });
 

@@ -1,6 +1,5 @@
 /**
- * What all parts of an import have in common: the transaction of a batch, the counts, and the rules for ids and erased
- * subjects.
+ * Shared by all parts of an import: the transaction of a batch, the counts, and the rules for ids and erased subjects.
  */
 import { v7 } from 'uuid';
 import { gatewayError } from '../../core/errors.ts';
@@ -29,7 +28,7 @@ export interface Refusal {
  */
 const maxFutureMs = 86_400_000;
 
-/** We report this many refusals in detail, and only count the rest. */
+/** How many refused records an import lists in detail. It only counts the rest. */
 const maxRefusals = 1_000;
 
 export type Tally = ReturnType<typeof createTally>;
@@ -62,22 +61,21 @@ export interface ImportBatch {
   readonly projectId: string;
   readonly clock: Clock;
   readonly tally: Tally;
-  /** If this is false, it's a dry run and we only count. */
+  /** False for a dry run, which only counts. */
   readonly writes: boolean;
-  /** True if this project exported the file, so that we can keep the ids in it. */
+  /** True if the file was exported from this project, so that the import can keep its ids. */
   readonly keepsIds: boolean;
   /**
-   * Returns the reason why a record with this subject and time is refused, or null if we can import it. The time is in
-   * RFC 3339, or null for the current time.
+   * Returns why a record with this subject and time is refused, or null if it can be imported. The time is in RFC 3339,
+   * or null for the current time.
    */
   readonly refusalOf: (subject: string | null, createdAt: string | null) => string | null;
 }
 
 export interface BatchOptions extends Omit<ImportBatch, 'refusalOf'> {
-  /** All subjects that occur in this batch. */
   readonly subjects: Iterable<string | null>;
   readonly startedAt: Date;
-  /** When the file was created. If it's null, we go by the time of each record. */
+  /** When the export was created, or null if the file doesn't say. In that case, the time of each record counts. */
   readonly exportedAt: Date | null;
   readonly restoreErased: boolean;
 }
@@ -88,9 +86,9 @@ export async function requireMemory(queries: Queries, projectId: string): Promis
 }
 
 /**
- * Runs `work` under the project's shared lock. We refuse a record if its subject was erased after the record was
- * written, unless the caller wants to restore it. If the subject is erased during the import, we refuse it in any case.
- * Throws `memory_off`.
+ * Runs `work` under the project's shared lock. Records of a subject that was erased after they were written are
+ * refused, unless the caller wants to restore them. If the subject is erased during the import, they're refused in any
+ * case. Throws `memory_off`.
  */
 export async function runBatch(options: BatchOptions, work: (batch: ImportBatch) => Promise<void>): Promise<void> {
   const { tx, projectId, subjects, startedAt, exportedAt, restoreErased, writes } = options;
@@ -118,7 +116,7 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
   if (writes && restored.size > 0) await markRestored(tx, projectId, [...restored]);
 }
 
-/** Returns the reason why memory can't store this text, or null if it can. */
+/** Returns why the injection detector rejects this text, or null if it doesn't. */
 export function injectionIn(text: string): string | null {
   const kind = findInjection(text);
   return kind === null ? null : `prompt_injection (${kind})`;
@@ -135,7 +133,9 @@ function deriveId(projectId: string, id: string): string {
 type IdTable = 'conversations' | 'memory_items' | 'memory_facts' | 'memory_entities';
 
 export interface IdMap {
-  /** Returns the id that the row has in this project, given its id in the file. Null if we don't have that row. */
+  /**
+   * Maps the id that a row has in the file to its id in this project. Returns null if the project doesn't have the row.
+   */
   find(id: string): string | null;
   newIdFor(id: string): string;
 }

@@ -21,10 +21,10 @@ import type { ConversationRecord, MessageRecord } from './format.ts';
 import { type ImportBatch, mapIds } from './import-batch.ts';
 import type { Lined } from './import-items.ts';
 
-/** A conversation whose messages we haven't read completely. */
+/** A conversation whose last message hasn't been read yet. */
 export interface OpenConversation {
   readonly record: Lined<ConversationRecord>;
-  /** Null until its first batch. */
+  /** Null until the first batch of the conversation is imported. */
   state: ConversationState | null;
 }
 
@@ -33,11 +33,9 @@ type ConversationState =
   | { readonly kind: 'present' }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** A conversation and its messages in this batch. */
 export interface ConversationPart {
   readonly open: OpenConversation;
   readonly messages: readonly Lined<MessageRecord>[];
-  /** True if the last messages of the conversation are in this batch. */
   readonly isLast: boolean;
 }
 
@@ -57,7 +55,7 @@ export async function importConversations(batch: ImportBatch, parts: readonly Co
     const { open, messages } = part;
     const row = stored.get(ids.find(open.record.id) ?? '');
     const id = row?.id ?? ids.newIdFor(open.record.id);
-    // If the file contains two conversations with the same id, ignore the messages of the second one.
+    // The file contains a second conversation with the same id. Ignore the messages of the second one.
     const state: ConversationState = appended.has(id) ? { kind: 'present' } : nextState(batch, open, row, id);
     if (open.state === null && state.kind === 'refused') tally.refuse('conversation', open.record.line, state.reason);
     else if (open.state === null) tally.count('conversation', row || state.kind === 'present' ? 'present' : 'added');
@@ -85,7 +83,9 @@ interface StoredRow {
   readonly tipHash: Sha256 | null;
 }
 
-/** Locks the rows in the order of their ids, just like the code that records calls. */
+/**
+ * Locks the rows in the order of their ids, like the code that records calls does. Otherwise the two could deadlock.
+ */
 async function lockStored(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRow>> {
   const rows = await tx.query<StoredRow>(
     `select conversation.id, conversation.state = 'read' and conversation.read_at is null as "isUnfinished", conversation.messages as count,
@@ -198,7 +198,7 @@ async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Pro
   await storeTexts(tx, texts, conversationIds);
 }
 
-/** Closes the imported conversations, just like `conversations/episodes.ts` does. */
+/** Closes the imported conversations, like `conversations/episodes.ts` does once a conversation is idle. */
 async function finish(tx: Queries, projectId: string, appended: readonly AppendedPart[]): Promise<void> {
   if (appended.length === 0) return;
   const rows: Record<string, unknown>[] = [];

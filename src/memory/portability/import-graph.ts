@@ -11,7 +11,10 @@ import type { EntityRecord, FactRecord, PageRecord, SuccessionRecord } from './f
 import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
 import type { Lined } from './import-items.ts';
 
-/** Links closed rows to their successors, unless they have one already, or the successor wasn't imported. */
+/**
+ * Links closed memories and facts to their successors. Skips rows that already have a successor, or whose successor
+ * wasn't imported.
+ */
 export async function importSuccessions(batch: ImportBatch, records: readonly Lined<SuccessionRecord>[]): Promise<void> {
   const { tx, tally, writes } = batch;
   const ofFacts = `set superseded_by = new.superseded_by from new
@@ -47,7 +50,7 @@ export async function importSuccessions(batch: ImportBatch, records: readonly Li
   }
 }
 
-/** Imports entities. An entity is already present if the project has one with the same name and subject. */
+/** Imports entities. An entity with the same name and subject as one in the project counts as already present. */
 export async function importEntities(batch: ImportBatch, records: readonly Lined<EntityRecord>[]): Promise<void> {
   const { tx, projectId, tally, writes } = batch;
   const ids = await mapIds(

@@ -11,7 +11,7 @@ import type { ForeignFormat, ForeignItem } from './foreign-formats.ts';
 import type { ItemRecord } from './format.ts';
 import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
 
-/** A row to insert. Times are in RFC 3339, with null for the current time. */
+/** A row to insert. Times are in RFC 3339, and null means the current time. */
 interface NewRow extends Omit<ItemRecord, 'type' | 'created_at' | 'updated_at'> {
   readonly created_at: string | null;
   readonly updated_at: string | null;

@@ -19,19 +19,18 @@ export const importFormats = ['gateway', 'mem0', 'list'] as const;
 
 export interface ImportRequest {
   readonly projectId: string;
-  /** The slug of the project. */
   readonly project: string;
   readonly format: (typeof importFormats)[number];
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** If true, we only count what an import would do, without importing anything. */
+  /** True for a dry run, which counts what an import would do but doesn't write anything. */
   readonly dryRun: boolean;
-  /** If true, we also import records whose subject was erased after the record was written or exported. */
+  /** True to import records even if their subject was erased after they were written or exported. */
   readonly restoreErased: boolean;
-  /** If you pass a tally, you can see what was imported even if the import fails halfway. */
+  /** Filled in as the import proceeds, so the caller can tell what was imported even if the import fails halfway. */
   readonly tally?: Tally;
 }
 
-/** The result of an import. Only the first thousand refusals are listed in detail. */
+/** The result of an import. Only the first thousand refused records are listed in detail. */
 export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
   readonly dryRun: boolean;
 }
@@ -51,7 +50,7 @@ export function createImportMemory({ database, clock }: { readonly database: Dat
     const { format, projectId, chunks, dryRun, restoreErased, tally = createTally() } = request;
     const startedAt = await begin(database, projectId);
     const store = async ({ work, ...options }: StoreOptions): Promise<void> => {
-      // Each batch has a tally of its own, which we throw away if its transaction fails.
+      // Each batch counts in a tally of its own, which is thrown away if its transaction fails.
       const ofBatch = createTally();
       const ofImport = { projectId, clock, writes: !dryRun, startedAt, restoreErased, tally: ofBatch };
       await database.transaction((tx) => runBatch({ ...ofImport, ...options, tx }, work));
@@ -78,7 +77,7 @@ interface StoreOptions extends Pick<BatchOptions, 'keepsIds' | 'exportedAt' | 's
   readonly work: (batch: ImportBatch) => Promise<void>;
 }
 
-/** Starts an import and returns the database's time. Throws if memory is off. */
+/** Throws if memory is off. Returns the database's time. */
 async function begin(database: Database, projectId: string): Promise<Date> {
   await requireMemory(database, projectId);
   const [row] = await database.query<{ now: Date }>('select clock_timestamp() as now');
@@ -86,7 +85,7 @@ async function begin(database: Database, projectId: string): Promise<Date> {
   return row.now;
 }
 
-/** If a record can't be read, we still store everything before it. */
+/** Groups records into batches. If one record can't be read, the records before it are still stored. */
 async function inBatches<Value extends { readonly length: number }>(
   values: AsyncIterable<Value>,
   store: (batch: readonly Value[]) => Promise<void>,

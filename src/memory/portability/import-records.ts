@@ -1,4 +1,6 @@
-/** Imports the records of an export in batches. Within each batch, we import a record after those that it refers to. */
+/**
+ * Imports the records of an export in batches. A record is imported after the records of its batch that it refers to.
+ */
 import type { MessageRecord } from './format.ts';
 import type { ImportBatch } from './import-batch.ts';
 import { importConversations, type OpenConversation } from './import-conversations.ts';
@@ -7,12 +9,11 @@ import { importItems, type Lined } from './import-items.ts';
 import type { ExportedLine } from './read-export.ts';
 import { importVotes } from './votes.ts';
 
-/** Returns the subject of a record. A message has the subject of its conversation. */
 export function subjectOf({ record, open }: ExportedLine): string | null {
   return open?.record.subject ?? ('subject' in record && typeof record.subject === 'string' ? record.subject : null);
 }
 
-/** Creates a function that imports a file. Call it with one batch after another, in order. */
+/** Creates a function that imports a file. Call it for each batch, in the order of the file. */
 export function createRecordImport() {
   /** The last conversation of the previous batch, because the next batch may contain more of its messages. */
   let open: OpenConversation | null = null;
@@ -34,7 +35,7 @@ export function createRecordImport() {
     await importAll(lines, 'fact', (facts) => importFacts(batch, facts));
     await importAll(lines, 'succession', (successions) => importSuccessions(batch, successions));
     await importAll(lines, 'page', (pages) => importPages(batch, pages));
-    // We don't import calls, and prompts are useless without their calls.
+    // An import doesn't restore calls, and prompts are useless without their calls.
     await importAll(lines, 'prompt', async (prompts) => batch.tally.count('prompt', 'refused', prompts.length));
   };
 }

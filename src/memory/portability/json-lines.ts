@@ -20,9 +20,7 @@ export class FormattedJson {
   }
 }
 
-/**
- * Yields lines in pieces. After each full piece, other work gets a chance to run. Fields that are null are left out.
- */
+/** Yields lines in pieces, and lets other work run after each full piece. Fields that are null are left out. */
 export async function* toLinePieces(records: readonly object[]): AsyncGenerator<string, void> {
   let piece = '';
   for (const record of records) {
@@ -84,7 +82,6 @@ function* cut(text: string): Generator<string, void> {
   }
 }
 
-/** Checks whether the value contains a string that's too long for a single piece. */
 function isLong(value: unknown): boolean {
   if (typeof value === 'string') return value.length > pieceLength;
   return typeof value === 'object' && value !== null && Object.values(value).some(isLong);

@@ -6,7 +6,7 @@
 import { gatewayError } from '../../core/errors.ts';
 
 export interface Entry {
-  /** The number of the line, or the position in the array, starting at 1. */
+  /** The line number or the position in the array, starting at 1. */
   readonly line: number;
   readonly text: string;
 }
@@ -19,7 +19,6 @@ export const maxEntryBytes = 32 * 1024 * 1024;
 
 const lineFeed = 0x0a;
 
-/** Yields the lines of a stream. Blank lines are skipped. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
   let line = 1;
   let held: Uint8Array[] = [];
@@ -125,7 +124,7 @@ export async function peekStart(
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
   }
   const text = Buffer.concat(read).toString('latin1', 0, peekedBytes);
-  // A UTF-8 byte-order mark looks like this in Latin-1. Remove it.
+  // A UTF-8 byte-order mark looks like this in Latin-1.
   return { start: text.replace(/^\u00ef\u00bb\u00bf/, '').trimStart(), chunks: again() };
 }
 

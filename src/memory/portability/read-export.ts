@@ -9,23 +9,19 @@ import { type Entry, lineError, readLines } from './read-entries.ts';
 
 export interface ExportedLine {
   readonly line: number;
-  /** The number of characters that the line has in the file. */
   readonly length: number;
   readonly record: z.output<typeof line>;
-  /** The conversation that a conversation or message record belongs to. Null for all other records. */
+  /** The conversation of a conversation or message record, and null for all other records. */
   readonly open: OpenConversation | null;
 }
 
 export interface ExportFile {
   readonly header: z.output<typeof header>;
-  /**
-   * Throws `bad_request` if the file is truncated or a line is invalid. In the latter case, the message contains the
-   * line number.
-   */
+  /** Throws `bad_request` if the file is truncated or a line is invalid. The message names the invalid line. */
   readonly records: () => AsyncGenerator<ExportedLine, void>;
 }
 
-/** Reads the header. Throws `bad_request`. */
+/** Throws `bad_request` if the header is missing or invalid. */
 export async function openExport(chunks: AsyncIterable<Uint8Array>): Promise<ExportFile> {
   const entries = readLines(chunks);
   const first = await entries.next();

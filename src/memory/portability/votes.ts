@@ -17,12 +17,10 @@ export interface VotePage {
   readonly projectId: string;
   /** Null for the votes of all subjects. */
   readonly subject: string | null;
-  /** The last vote of the previous page. */
   readonly after: Pick<VoteRow, 'item' | 'voter'>;
   readonly limit: number;
 }
 
-/** Reads votes, ordered by the id of the memory. */
 export function readVotes(queries: Queries, exportedAt: string, { projectId, subject, after, limit }: VotePage): Promise<VoteRow[]> {
   return queries.query<VoteRow>(
     `select 'vote' as type, vote.item_id as item, vote.voter, vote.subject, case when vote.useful then 'useful' else 'wrong' end as rating,
@@ -37,7 +35,7 @@ export function readVotes(queries: Queries, exportedAt: string, { projectId, sub
   );
 }
 
-/** Adds votes. Votes that the project already has don't change. */
+/** Imports votes. A vote that the project already has stays as it is. */
 export async function importVotes(batch: ImportBatch, records: readonly Lined<VoteRecord>[]): Promise<void> {
   const { tx, projectId, tally, writes } = batch;
   const ids = await mapIds(
@@ -47,7 +45,7 @@ export async function importVotes(batch: ImportBatch, records: readonly Lined<Vo
   );
   const rows = records.flatMap(({ line, item, voter, subject, rating, voted_at }) => {
     const itemId = ids.find(item);
-    // In a dry run, the memory hasn't been inserted, so it's normal that we can't find it.
+    // A dry run doesn't insert memories, so a vote may refer to a memory that doesn't exist yet.
     const refusal =
       batch.refusalOf(subject, voted_at) ?? (itemId === null && writes ? 'its memory is missing, e.g. because it was erased' : null);
     if (refusal !== null) tally.refuse('vote', line, refusal);

@@ -11,9 +11,8 @@ import { optionalSubject } from '../items/item-schemas.ts';
  */
 export const dryRunRequestSchema = z
   .object({
-    /** We search for this text as if it were the call's only user message. */
+    /** The text to recall memories for. It's treated like the only user message of a call. */
     text: z.string().optional(),
-    /** The messages of a chat or messages request. */
     messages: z.array(z.unknown()).optional(),
     subject: optionalSubject,
     dry_run: z.literal(
@@ -26,7 +25,7 @@ export const dryRunRequestSchema = z
     try {
       return { subject, text: readUserText(messages ?? [{ role: 'user', content: text }]) };
     } catch (error) {
-      // If the messages are nested too deeply, JSON.stringify overflows the stack.
+      // JSON.stringify overflows the stack if the messages are nested too deeply.
       if (!(error instanceof RangeError)) throw error;
       context.addIssue({ code: 'custom', path: ['messages'], message: 'is nested too deeply' });
       return z.NEVER;

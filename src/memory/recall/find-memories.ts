@@ -17,24 +17,21 @@ import type { TextVector } from '../text/vectors.ts';
 
 export interface FoundMemory {
   readonly item: Item;
-  /** Between 0 and 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
-  /** The factors that make up the rank, by name. A factor is null if we don't know it. */
+  /** The factors of the score, by name. A factor is null if it's unknown. */
   readonly parts: Readonly<Record<string, number | null>>;
 }
 
 export interface MemoryQuery {
   readonly projectId: string;
-  /** If this is null, we search the whole project. */
+  /** Null for the whole project. */
   readonly subject: string | null;
   readonly text: string;
-  /** The vector to search with. Null for a plain text search. */
   readonly vector: TextVector | null;
   readonly limit: number;
-  /** True if we should also search for memories that recall skips because of their ratings. */
+  /** True to include memories that recall would skip because of their ratings. */
   readonly includesRatedWrong: boolean;
-  /** Used as the statement timeout. */
   readonly timeoutMs: number;
 }
 
@@ -42,7 +39,7 @@ export interface MemoryQuery {
 export interface CallOptions {
   readonly caller: Caller;
   readonly timeoutMs: number;
-  /** True if this is part of another call by the same caller, which already occupies a slot of its key. */
+  /** True for a model call within another call by the same caller, which already occupies a slot of its key. */
   readonly isPartOfCall: boolean;
 }
 
@@ -61,18 +58,14 @@ export interface FinderDeps {
    * of an exceeded ceiling, or a promise that never settles.
    */
   readonly embed: (text: string, options: CallOptions) => Promise<TextVector | null>;
-  /** Null if the project hasn't configured a reranking model. */
   readonly findReranker: (projectId: string) => Promise<Rerank | null>;
-  /** Best match first. */
   readonly findMemories: (query: MemoryQuery) => Promise<readonly FoundMemory[]>;
   readonly deadlineMs: () => number;
 }
 
 export interface FindRequest {
   readonly caller: Caller;
-  /** Null for the whole project. */
   readonly subject: string | null;
-  /** The text of the last user message. */
   readonly text: string;
   readonly isPartOfCall: boolean;
   /** Time left until the call's deadline, of which recall takes at most half. Null if the call has no deadline. */
@@ -82,26 +75,28 @@ export interface FindRequest {
 }
 
 export interface Found {
-  /** The memories, best match first. */
   readonly memories: readonly FoundMemory[];
-  /** The vector that we searched with. Null if the memories were found by text alone. */
+  /** The query's vector. Null if the memories were found by text alone. */
   readonly vector: TextVector | null;
   readonly isReranked: boolean;
-  /** False if memory is turned off, so that we didn't search at all. */
+  /** False if the project has turned off memory. In that case nothing was searched. */
   readonly isEnabled: boolean;
-  /** The project's token budget for the block. Null if it hasn't set one. */
+  /** The project's token budget for recalled memories. Null if it hasn't set one. */
   readonly budgetTokens: number | null;
-  /** True if the deadline has passed. We then return what we've found so far. */
+  /** True if the deadline passed before the search was finished, so that results may be missing. */
   readonly isLate: boolean;
 }
 
-/** If a message is longer than this, we search for its end, because that's where people usually put their question. */
+/** Longer user messages are cut to their end for the search, because that's where people usually put their question. */
 const maxQueryLength = 2_000;
-/** This is twice what we insert without a budget, because some will turn out to be near-duplicates. */
+/**
+ * The minimum number of memories to search for. It's twice what recall inserts without a budget, because some will turn
+ * out to be near-duplicates.
+ */
 const minCandidates = 20;
 /**
- * With a budget, we insert as many memories as fit. We don't know how many that is before we've found them, so we
- * assume that each has at least this many tokens.
+ * With a token budget, recall inserts as many memories as fit. To know how many to search for, we assume that each has
+ * at least this many tokens.
  */
 const shortMemoryTokens = 25;
 const maxCandidates = 150;
@@ -116,8 +111,8 @@ export const maxRerankedCandidates = 30;
  */
 const textSearchDelay = { withoutVector: 0.25, withVector: 0.5 };
 /**
- * We only start reranking if at least this fraction of the deadline is left. Otherwise we'd pay for a result that comes
- * too late, and the timeout would count against the vendor.
+ * Only rerank if at least this share of the deadline is left. Otherwise we'd pay for a result that comes too late, and
+ * the timeout would count against the vendor.
  */
 const minRerankTime = 0.1;
 
@@ -126,12 +121,11 @@ export const nothing: Found = {
   ...{ isEnabled: true, budgetTokens: null, isLate: false },
 };
 
-/** Returns those parts of a query that only depend on the request. */
 export function toMemoryQuery({ caller, subject, text }: FindRequest): Pick<MemoryQuery, 'projectId' | 'subject' | 'text'> {
   return { projectId: caller.projectId, subject, text: text.slice(-maxQueryLength).toWellFormed() };
 }
 
-/** Rejects if the database fails, unless we've already found something. */
+/** Rejects if the database fails, unless some memories were already found. */
 export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest): Promise<Found> {
   const timeoutMs = Math.min(deps.deadlineMs(), (request.remainingMs ?? Number.POSITIVE_INFINITY) / 2);
   const endsAt = performance.now() + timeoutMs;
@@ -180,7 +174,7 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
     if (found.memories.length < 2 || endsAt - performance.now() < timeoutMs * minRerankTime) return found;
     const ranked = found.memories.slice(0, maxRerankedCandidates);
     const texts = ranked.map(({ item }) => item.text);
-    // `rerank` records its own errors. If it fails, we keep the order of the search.
+    // `rerank` records its own errors, so just keep the order of the search.
     const relevances = await rerank(query.text, texts, callOptions()).catch(() => null);
     if (relevances === null) return found;
     const rank = ({ parts }: FoundMemory): number => parts.relevance ?? Number.NEGATIVE_INFINITY;

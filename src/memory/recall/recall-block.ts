@@ -11,16 +11,15 @@ export type RecalledMemory = Pick<Item, 'id' | 'text' | 'origin' | 'subject' | '
 
 export interface RecallLimits {
   readonly maxMemories: number;
-  /** The maximum size of all lines together, as measured by `sizeOf`. */
   readonly maxSize: number;
   readonly sizeOf: (line: string) => number;
 }
 
 /** An estimate of how many bytes a token has. We use the same estimate everywhere. */
 const bytesPerToken = 4;
-/** The limits if there's no budget. Here, `maxSize` is in characters. */
+/** The limits for projects without a token budget. `maxSize` is in characters here. */
 const defaultLimits: RecallLimits = { maxMemories: 10, maxSize: 4_000, sizeOf: (line) => line.length };
-/** A limit that only matters for large budgets. */
+/** Even a large budget can't insert more memories than this. */
 const maxMemoriesInBudget = 100;
 
 /**
@@ -30,7 +29,7 @@ const maxMemoriesInBudget = 100;
 export function toRecallLimits(budgetTokens: number | null): RecallLimits {
   if (budgetTokens === null) return defaultLimits;
   const maxSize = budgetTokens * bytesPerToken - Buffer.byteLength(wrapRecalled('recall', []));
-  // 1 byte more for the line break
+  // plus 1 byte for the line break
   return { maxMemories: maxMemoriesInBudget, maxSize, sizeOf: (line) => Buffer.byteLength(line) + 1 };
 }
 
@@ -54,9 +53,7 @@ export type OmissionReason = 'unsafe' | 'near_duplicate' | 'limit' | 'weak_match
 
 export interface RecallBlock {
   readonly block: string;
-  /** The memories in the block, best first. */
   readonly used: readonly RecalledMemory[];
-  /** The reasons why other memories were left out, by id. */
   readonly omitted: ReadonlyMap<string, OmissionReason>;
 }
 
@@ -67,8 +64,8 @@ interface Line {
 }
 
 /**
- * Formats the block that recall inserts into a prompt. Pass the memories in order, best first. If one of them doesn't
- * fit, we skip it and see whether a shorter one still does.
+ * Formats the block that recall inserts into a prompt. `memories` are in order, best first. If one of them doesn't fit
+ * into the block, we skip it and try the next, which may be shorter.
  */
 export function formatRecallBlock(memories: readonly RecalledMemory[], { maxMemories, maxSize, sizeOf }: RecallLimits): RecallBlock {
   const lines: Line[] = [];
@@ -145,7 +142,7 @@ const roundingError = 1e-9;
  * pairs, so we stop as soon as too many words differ, which for most pairs is after the second word.
  */
 function isNearDuplicate(terms: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  // If the texts have a and b words and share s of them, this means s >= 0.9 * (a + b - s).
+  // Texts with a and b words that share s of them are near-duplicates if s / (a + b - s) >= 0.9. Solved for s.
   const minShared = (0.9 * (terms.size + other.size)) / 1.9 - roundingError;
   let missesLeft = Math.floor(terms.size - minShared);
   if (missesLeft < 0 || other.size < minShared) return false;

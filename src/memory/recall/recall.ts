@@ -28,7 +28,6 @@ export interface RecallRequest extends Omit<FindRequest, 'isPartOfCall'> {
 export interface Recalled {
   readonly block: string;
   readonly itemIds: readonly string[];
-  /** The subjects of the recalled items, without duplicates. */
   readonly subjects: readonly string[];
 }
 
@@ -37,21 +36,16 @@ export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
 /** What recall would insert for a text, and why. */
 export interface RecallExplanation extends Omit<Found, 'memories'> {
-  /** The search query. Null if the user hasn't written any text. */
   readonly query: string | null;
   readonly durationMs: number;
-  /** The text that recall would insert. Null if it wouldn't insert any. */
   readonly block: string | null;
-  /** The memories in the block, in the order in which they appear there. */
   readonly used: readonly FoundMemory[];
   readonly omitted: readonly OmittedMemory[];
 }
 
-/** The reason is `rated_wrong` if recall skips the memory because of its ratings. */
 export type OmittedMemory = FoundMemory & { readonly reason: OmissionReason | 'rated_wrong' };
 
 interface ExplainRequest extends Pick<FindRequest, 'caller' | 'subject'> {
-  /** The last user message, or null if there is none. */
   readonly text: string | null;
 }
 

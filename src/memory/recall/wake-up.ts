@@ -41,11 +41,9 @@ export interface WakeUp {
   readonly episodes: readonly EpisodeTitle[];
   readonly knowledge: Page | null;
   readonly profile: Page | null;
-  /** The context, formatted for a prompt. */
   readonly text: string;
 }
 
-/** Creates a function that reads the context of a project or, if a subject is given, of that subject. */
 export function createWakeUp({ database }: { readonly database: Database }) {
   return async (projectId: string, subject: string | null): Promise<WakeUp> => {
     const queries = databaseOf(database, projectId);
@@ -100,8 +98,8 @@ export function createWakeUp({ database }: { readonly database: Database }) {
 }
 
 /**
- * Formats the context for a prompt. Each memory appears only once, on a single line that says where it comes from.
- * Returns an empty string if there's nothing to show.
+ * Formats the context for a prompt. Each memory appears once, on a single line that says where it comes from. Returns
+ * an empty string if there's no context.
  */
 function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, profile }: Omit<WakeUp, 'text'>): string {
   const items = [...new Map([...pinned, ...trusted, ...subjectMemories].map((item) => [item.id, item])).values()];
@@ -120,7 +118,7 @@ function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, pr
   return sections.length === 0 ? '' : wrapRecalled('wakeUp', truncateLines(sections));
 }
 
-/** Formats a section. Texts that aren't allowed in a prompt have become empty lines, which we leave out. */
+/** Formats a section. An unsafe text was replaced by an empty line, which we leave out. */
 function formatSection(title: string, lines: readonly string[]): string[] {
   const kept = lines.filter((line) => line !== '');
   return kept.length === 0 ? [] : [`${title}:`, ...kept];

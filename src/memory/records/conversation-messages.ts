@@ -17,7 +17,7 @@ export async function readMessages(queries: Queries, conversationId: string, cou
   return (await readMessagesOf(queries, [{ id: conversationId, messages: count }])).get(conversationId) ?? [];
 }
 
-/** Like `readMessages`, but for several conversations. Those without messages are missing from the result. */
+/** Like `readMessages`, but for several conversations. A conversation without messages is missing from the result. */
 export async function readMessagesOf(
   queries: Queries,
   conversations: readonly { readonly id: string; readonly messages: number }[],
@@ -55,7 +55,6 @@ export function formatTranscript(messages: readonly NormalMessage[]): string {
   return messages.map((message) => `${message.role}: ${formatMessage(message)}`).join('\n');
 }
 
-/** Formats a message as its text, followed by one line per tool call. */
 export function formatMessage({ text, toolCalls }: Pick<NormalMessage, 'text' | 'toolCalls'>): string {
   if (toolCalls.length === 0) return text.trim();
   const calls = toolCalls.map((call) => `[calls ${call.name}(${call.arguments.trim()})]`);
@@ -73,7 +72,7 @@ export function deriveTitle(messages: readonly NormalMessage[]): string | null {
 
 const maxTitleLength = 200;
 
-/** The type of `parts.content`, which `conversations/store-parts.ts` writes. */
+/** The JSON in the column `parts.content`, which `conversations/store-parts.ts` writes. */
 export interface PartContent {
   readonly text: string;
   readonly tool_calls: NormalMessage['toolCalls'];

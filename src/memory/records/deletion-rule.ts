@@ -6,22 +6,22 @@ import { type Clock, dayMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 
 export interface DeletionRule {
-  /** If this is null, we keep everything. */
+  /** Null to keep everything. */
   readonly delete_conversations_after_days: number | null;
-  /** If true, we also delete conversations that memory hasn't learned from yet. */
+  /** True to delete conversations even if memory hasn't learned from them yet. */
   readonly delete_unlearned: boolean;
 }
 
-/** Checks whether the rule `next` can delete a conversation that the current rule keeps. */
+/** Checks whether the rule `next` can delete a conversation that the current `rule` keeps. */
 export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
   const [days, before] = [next.delete_conversations_after_days, rule.delete_conversations_after_days];
   return days !== null && (before === null || days < before || (next.delete_unlearned && !rule.delete_unlearned));
 }
 
 /**
- * SQL that's true for a row `conversation` once memory has finished with it, i.e. if no message is waiting for a batch
- * or belongs to a batch that's still running. This doesn't depend on whether memory is on. `unlearned` is a boolean SQL
- * expression, and if it's true, every conversation matches.
+ * SQL condition on a row `conversation` that memory has finished with, i.e. none of its messages is waiting for a batch
+ * or belongs to a batch that's still running. It doesn't matter whether memory is on. `unlearned` is a boolean SQL
+ * expression that makes the condition true for every conversation.
  */
 export function isDueSql(unlearned: string): string {
   return `(
@@ -40,8 +40,7 @@ export interface RetentionPreview {
   /** How many closed memories the next daily cleanup would delete, up to `maxPreviewed`. */
   readonly closedItems: number;
   /**
-   * When the oldest conversation had its last turn, so it would be deleted `days` after that. Null if there are no
-   * conversations.
+   * Time of the oldest last turn. That conversation would be deleted `days` later. Null if there are no conversations.
    */
   readonly oldestTurn: Date | null;
 }
@@ -70,8 +69,8 @@ export async function previewRetention(
 }
 
 /**
- * Checks whether the project has data from before `before` that a deletion period applies to, now or once memory has
- * learned from it.
+ * Checks whether the project has data older than `before` that a deletion period would delete, either now or after
+ * memory has learned from it.
  */
 export async function holdsDataBefore(queries: Queries, projectId: string, before: Date): Promise<boolean> {
   const [row] = await queries.query<{ holds: boolean }>(
@@ -85,13 +84,13 @@ export async function holdsDataBefore(queries: Queries, projectId: string, befor
 }
 
 /**
- * A conversation may stay this many days after its deletion period before we report it. It can take up to a day until
- * the daily cleanup runs.
+ * How many days a conversation may outlive its deletion period before we report it. The daily cleanup can be up to a
+ * day late.
  */
 const graceDays = 1;
 
 /**
- * Counts conversations that we'd have deleted already if memory had learned from them, up to `maxPreviewed`. If
+ * Counts conversations that are only kept because memory hasn't learned from them yet, up to `maxPreviewed`. If
  * `projectId` is null, this covers all projects.
  */
 export async function countKeptUnlearned(

@@ -1,6 +1,3 @@
-/** A memory item as a database row. */
-
-/** The author of memories that learning writes or closes. */
 export const learningAuthor = 'gateway-memory';
 
 export const itemKinds = ['fact', 'preference', 'decision', 'event', 'procedure'] as const;
@@ -29,8 +26,8 @@ export interface Item {
   readonly updatedAt: Date;
   readonly closedAt: Date | null;
   /**
-   * Who closed the memory, in the format of `author`. Null if it's still live, and also for some closed memories,
-   * because imports and older versions didn't record this.
+   * Who closed the memory, in the same form as `author`. Null if it's live, and also for some closed memories, because
+   * imports and older versions didn't record it.
    */
   readonly closedBy: string | null;
 }

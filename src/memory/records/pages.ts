@@ -1,8 +1,6 @@
-/** Reads knowledge and profile pages for the console. */
 import type { Queries } from '../../db/database.ts';
 
 export interface StoredPage {
-  /** Null for the project's knowledge page. */
   readonly subject: string | null;
   readonly text: string;
   readonly batchId: string | null;

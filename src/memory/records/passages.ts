@@ -1,7 +1,7 @@
 /**
- * A passage is what a search looks through. A live item has one, and a conversation has several. We write passages in
- * the same transaction as the item or the messages, so a text search finds them immediately. Their embeddings are
- * computed later (`indexing/embed-passages.ts`).
+ * Passages are the unit of search. A live memory has one, and a conversation has several. They're written in the same
+ * transaction as the memory or the messages, so a text search finds them immediately. Their embeddings are computed
+ * later (`indexing/embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
@@ -15,11 +15,9 @@ import type { Item } from './item-record.ts';
  * vector would be vague and its snippets poor.
  */
 const maxPassageLength = 1_200;
-/**
- * We only index this much of a message's text. A longer message is usually a file or a log, so its beginning is enough.
- */
+/** Only the beginning of a longer message is indexed, because it's usually a file or a log. */
 const maxMessageLength = 24_000;
-/** We store this many passages per conversation and batch. If there are more, we keep the newest. */
+/** Limits how many passages of a conversation a batch stores. If there are more, only the newest are kept. */
 const maxPassages = 400;
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
@@ -33,7 +31,6 @@ export async function addItemPassages(tx: Queries, projectId: string, items: rea
   );
 }
 
-/** Removes a closed item from the search index. */
 export async function deleteItemPassage(tx: Queries, itemId: string): Promise<void> {
   await tx.query(`delete from memory_passages where item_id = $1::uuid`, [itemId]);
 }
@@ -79,7 +76,6 @@ const passageColumns: readonly Column<ConversationPassage>[] = [
   ['is_plain', 'boolean', ({ isPlain }) => isPlain],
 ];
 
-/** Packs consecutive messages into passages, and splits long messages at spaces. */
 function splitIntoPassages(messages: readonly NormalMessage[]): string[] {
   const passages: string[] = [];
   let passage = '';
@@ -103,7 +99,7 @@ function splitMessage(text: string): string[] {
     const next = start + maxPassageLength;
     const space = next < end ? text.lastIndexOf(' ', next) : end;
     const cut = space > start + maxPassageLength / 2 ? space : Math.min(next, end);
-    // We may have cut a surrogate pair in half, so replace lone surrogates.
+    // The cut may have split a surrogate pair, so replace lone surrogates.
     chunks.push(text.slice(start, cut).toWellFormed());
     start = cut;
   }

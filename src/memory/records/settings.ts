@@ -31,10 +31,10 @@ const minutesPerDay = 24 * 60;
 /** A call waits this long for settings that aren't cached. If they don't arrive in time, it goes on without them. */
 const readTimeoutMs = 1_000;
 
-/** With the flag `u`, the expression counts code points. */
+/** With the flag `u`, the length limit counts code points. */
 const senderSchema = z.string().regex(/^[^\0\p{Cs}]{1,256}$/u, 'must be the name of an application, 1 to 256 characters');
 
-/** The schema of each setting, for interfaces that describe their input. */
+/** Schemas of the settings, exported for interfaces that describe their input. */
 export const memorySettingsFields = {
   enabled: z.boolean().describe('whether the project has memory'),
   only_senders: z.array(senderSchema).max(1_000).describe('applications from which memory learns; an empty list stands for all'),
@@ -65,11 +65,11 @@ export const memorySettingsFields = {
     ),
 };
 
-/** The body of `PUT /provision/teams/{project}/memory`. */
 export const memorySettingsInput = z
   .strictObject({
     ...memorySettingsFields,
-    // Only null has a meaning here. We accept and ignore other values, so that clients can send back what they've read.
+    // Null cancels the pending deletion. Other values are accepted but ignored, so that clients can send back what
+    // they've read.
     pending_deletion: z
       .looseObject({})
       .nullable()
@@ -94,7 +94,9 @@ const pendingSchema = z.object({
   delete_unlearned: z.boolean(),
   /** In RFC 3339. The first daily cleanup after this time puts the rule into force. */
   effective_at: z.string(),
-  /** How many conversations the cleanup was going to delete when the change was requested, up to `maxPreviewed`. */
+  /**
+   * How many conversations the cleanup would have deleted when the change was requested, counted up to `maxPreviewed`.
+   */
   conversations: z.int(),
 });
 
@@ -102,7 +104,10 @@ export type PendingDeletion = Readonly<z.output<typeof pendingSchema>>;
 
 export type ShownMemorySettings = MemorySettings & { readonly pending_deletion: PendingDeletion | null };
 
-/** If a change deletes more than before, members of the project have this long to cancel it. */
+/**
+ * The notice period of a change that deletes more than before. Members of the project can cancel the change until it
+ * ends.
+ */
 export const deletionNoticeMs = dayMs;
 
 export const defaultMemorySettings: MemorySettings = Object.freeze(storedSchema.parse({}));
@@ -132,8 +137,8 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
   /**
-   * Like `update`, but also returns the settings from before the change. They are passed to `check` within the
-   * transaction, and if it throws, nothing changes.
+   * Like `update`, but also returns the previous settings. `check` runs within the transaction and can reject the
+   * change by throwing.
    */
   const change = async (
     projectId: string,
@@ -172,8 +177,8 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   };
 
   /**
-   * Returns null if the rule can take effect immediately, because there's nothing that it would delete before the
-   * notice period ends.
+   * Returns null if the rule can take effect immediately, because it wouldn't delete anything before the notice period
+   * ends.
    */
   const toPending = async (
     tx: Queries,
@@ -182,7 +187,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     current: PendingDeletion | null,
   ): Promise<PendingDeletion | null> => {
     const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
-    // Requesting the same rule again doesn't restart the notice period.
+    // Repeating a request for the same rule doesn't restart the notice period.
     if (current && isSameRule(current, rule)) return current;
     const effectiveAt = clock.now() + deletionNoticeMs;
     if (!(await holdsDataBefore(tx, projectId, new Date(effectiveAt - days * dayMs)))) return null;
@@ -198,22 +203,18 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
       if (!(row instanceof Promise)) return withDefaults(row);
       return withTimeout(row.then(withDefaults), readTimeoutMs, () => null).catch(() => null);
     },
-    /** Loads settings into the cache, so that `get` doesn't have to wait later. */
+    /** Loads settings into the cache ahead of time, so that `get` answers without a query. */
     warm: (projectIds: readonly string[]): Promise<void> => cache.warm(projectIds, readMany),
-    /** Reads the settings from the database, bypassing the cache. */
     read,
     change,
-    /**
-     * Changes the given settings and returns all of them. If any field is invalid, throws a `bad_request` that lists
-     * them all.
-     */
+    /** Changes some settings and returns all of them. Throws a `bad_request` that lists every invalid field. */
     update: async (projectId: string, input: unknown): Promise<ShownMemorySettings> => (await change(projectId, input)).settings,
     start: cache.start,
     stop: cache.stop,
   };
 }
 
-/** Returns settings by project id. Projects without a row are missing. */
+/** Returns settings by project id. A project without a settings row is missing from the result. */
 export async function readMemorySettings(queries: Queries, projectIds: readonly string[]): Promise<ReadonlyMap<string, MemorySettings>> {
   const rows = await queries.query<{ projectId: string; settings: unknown }>(
     `select project_id as "projectId", settings from memory_settings where project_id = any($1::uuid[])`,
@@ -222,7 +223,7 @@ export async function readMemorySettings(queries: Queries, projectIds: readonly 
   return new Map(rows.map(({ projectId, settings }) => [projectId, storedSchema.parse(settings)]));
 }
 
-/** Returns the settings of a project, with defaults for those that aren't set. */
+/** Returns the settings of a project, with defaults filled in. */
 export async function readProjectMemorySettings(queries: Queries, projectId: string): Promise<MemorySettings> {
   return (await readMemorySettings(queries, [projectId])).get(projectId) ?? defaultMemorySettings;
 }
@@ -236,9 +237,8 @@ async function readShownSettings(queries: Queries, projectId: string): Promise<S
 }
 
 export interface ParsedSettingsChange {
-  /** Settings that take effect immediately. */
   readonly settings: MemorySettings;
-  /** The requested deletion rule if it deletes more than the current one, and null otherwise. */
+  /** The requested deletion rule if it would delete more than the current one, otherwise null. */
   readonly stricter: (DeletionRule & { readonly delete_conversations_after_days: number }) | null;
 }
 
@@ -248,8 +248,8 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
   return (current) => {
     const next = storedSchema.parse({ ...current, ...change });
     const isRead = pendingGiven !== undefined && pendingGiven !== null && isSameRule(next, current);
-    // A field that's missing keeps its pending value. If nothing is pending, or if the pending change is being
-    // cancelled, it keeps its current value.
+    // If the change doesn't set a field, keep its pending value. If there's no pending change, or this one cancels it,
+    // keep the current value.
     const base = toRule(pendingGiven === null ? current : (current.pending_deletion ?? current));
     const { delete_conversations_after_days: daysGiven = base.delete_conversations_after_days, delete_unlearned: unlearnedGiven } = change;
     const days = isRead ? base.delete_conversations_after_days : daysGiven;
@@ -257,7 +257,7 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
     const wanted = { delete_conversations_after_days: days, delete_unlearned: unlearned };
     const stricter = days !== null && deletesMore(wanted, current) ? { ...wanted, delete_conversations_after_days: days } : null;
     const settings = { ...next, ...(stricter ? toRule(current) : wanted) };
-    // Make sure that a batch can read a conversation before retention deletes it.
+    // A conversation has to live long enough for a batch to learn from it.
     for (const period of [days, settings.delete_conversations_after_days])
       if (period !== null && next.at_least_every_minutes >= period * minutesPerDay)
         throw gatewayError('bad_request', {

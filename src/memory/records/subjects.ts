@@ -6,10 +6,9 @@
 import type { Queries } from '../../db/database.ts';
 import { type Item, itemColumns } from './item-record.ts';
 
-/** A count that stops at some maximum. */
+/** A count with an upper bound. Beyond it, `isMore` is true and we stop counting. */
 export interface BoundedCount {
   readonly count: number;
-  /** True if we stopped before the end. */
   readonly isMore: boolean;
 }
 
@@ -39,16 +38,14 @@ const maxOthers = 200;
 const lastTexts = ['\u{ffff}', '\u{10ffff}', '\u9fa0', 'zzzz'];
 
 export interface SubjectPage {
-  /** Only list subjects that begin with this text. */
   readonly prefix: string;
-  /** The last subject of the previous page. */
   readonly after: string | null;
   readonly limit: number;
 }
 
 export interface SubjectList {
   readonly subjects: readonly string[];
-  /** Where we gave up looking for matches. Null if we've reached the end of the list or the limit. */
+  /** Last subject that we compared before giving up. Null if the page is full or the list has ended. */
   readonly stoppedAt: string | null;
 }
 
@@ -81,20 +78,16 @@ export interface SubjectCounts {
   readonly live: BoundedCount;
   /** Live memories that are part of every wake-up. */
   readonly pinned: BoundedCount;
-  /** Corrected, merged or removed memories. */
   readonly closed: BoundedCount;
   readonly conversations: BoundedCount;
-  /** Facts of the graph that are valid now. */
   readonly facts: BoundedCount;
-  /** Facts that are no longer valid. */
   readonly endedFacts: BoundedCount;
-  /** Calls with a stored prompt and response. */
   readonly prompts: BoundedCount;
 }
 
 /**
- * Only live memories have an index of their own. To count closed and pinned memories or valid facts, we have to read
- * other rows too, but at most this many.
+ * Counts of closed and pinned memories and of valid facts read at most this many rows, because none of them has an
+ * index of its own.
  */
 const maxRead = 10_000;
 const maxCounted = 1_000;
@@ -136,14 +129,13 @@ export async function countSubject(queries: Queries, projectId: string, subject:
   };
 }
 
-/** Converts the count of a query that stops at `max + 1`. */
+/** Converts the result of a query that stops counting at `max + 1`. */
 function toBoundedCount(found: number, max: number): BoundedCount {
   return { count: Math.min(found, max), isMore: found > max };
 }
 
 /**
- * Returns the newest live memories about the subject. If only pinned ones are wanted, we look for them among the newest
- * 10,000.
+ * Returns the newest live memories about the subject. With `pinned`, returns the pinned ones among the newest 10,000.
  */
 export function listNewestItems(
   queries: Queries,
@@ -185,13 +177,12 @@ export interface SubjectSummary {
   readonly subject: string;
   readonly memories: BoundedCount;
   readonly conversations: BoundedCount;
-  /** The latest turn in any of the subject's conversations. Null if there are none. */
   readonly lastTurnAt: Date | null;
 }
 
 const maxListed = 100;
 
-/** Summarizes these subjects in the given order. */
+/** Summarizes the given subjects and keeps their order. */
 export async function summarizeSubjects(queries: Queries, projectId: string, subjects: readonly string[]): Promise<SubjectSummary[]> {
   const rows = await queries.query<{ subject: string; memories: number; conversations: number; lastTurnAt: Date | null }>(
     `select given.subject, memories.count as memories, conversations.count as conversations, conversations.last as "lastTurnAt"

@@ -1,15 +1,15 @@
 /**
- * Collects the words that occur in at least one percent of a sample. We store them per project in `memory_words`, and
- * estimate how many passages and how many memories contain each word.
+ * Collects the words that occur in at least one percent of a sample of passages. `memory_words` stores them per
+ * project, with an estimate of how many passages and how many memories contain each word.
  */
 import type { Queries } from '../../db/database.ts';
 
 const sampleSize = 5_000;
 
 /**
- * Collects the words again after an erasure, so that none from the erased texts are left. We can't just delete them
- * all. Until the next refresh, searches would then take every word for a rare one, and read far too many passages of a
- * large project.
+ * Collects the words again after an erasure, so that no word of an erased text is left. Deleting all words instead
+ * would make searches treat every word as rare until the next refresh, and read far too many passages of a large
+ * project.
  */
 export async function resampleWords(tx: Queries, projectId: string): Promise<void> {
   const [state] = await tx.query<Counts>(`select passages, memories from memory_embeddings where project_id = $1::uuid`, [projectId]);

@@ -17,27 +17,28 @@
 const maxTerms = 8;
 const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
-/**
- * When we look for passages that contain two words of the query, we only form pairs of this many of the rarest words.
- */
+/** Limits how many of the rarest words in the query are combined into pairs. */
 const maxPairedTerms = 3;
 /**
  * A word counts as frequent if more passages than this contain it. PostgreSQL reads all of them before it returns the
  * first hundred, which takes about 0.2 ms per thousand.
  */
 const maxPassagesOfRareTerm = 10_000;
-/** We look for frequent words only in this many of the newest passages. */
+/** Frequent words are only searched in this many of the newest passages. */
 const recentPassages = 1_000;
 export const maxVectorCandidates = 100;
-/** We only count passages in the scope up to this number. For larger scopes, we use the project's daily statistics. */
+/**
+ * Limits how many passages are counted to estimate the rarity of a word. Beyond this, the project's daily statistics
+ * are used.
+ */
 const maxCounted = 1_000;
 
 export interface CandidateVariant {
   readonly of: 'memories' | 'episodes';
   readonly dims: number | null;
   /**
-   * True if $2 is a subject. We then search the memories of that subject and those without any. Otherwise we search the
-   * whole project.
+   * True if $2 is a subject. The search then covers the memories of that subject and the project-wide ones, instead of
+   * the whole project.
    */
   readonly hasSubject: boolean;
 }
@@ -60,14 +61,14 @@ function ownerSql({ of }: CandidateVariant): string {
   return `passage.project_id = $1::uuid and passage.${of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
 }
 
-/** Splits the scope into parts that don't overlap. The subject's own passages come first. */
+/** Splits the scope into parts that don't overlap, starting with the subject's own passages. */
 function scopeParts({ hasSubject }: CandidateVariant): readonly string[] {
   return hasSubject ? ['passage.subject = $2::text', 'passage.subject is null'] : ['$2::text is null'];
 }
 
 /**
- * Selects the words of the query, and how many passages contain each according to the daily statistics. That's 0 if a
- * word is rare or hasn't been counted yet.
+ * Selects the words of the query together with the number of passages that contain them. It comes from the daily
+ * statistics and is 0 for words that are rare or haven't been counted yet.
  */
 function tokensSql(variant: CandidateVariant): string {
   const of = countedAs(variant);
@@ -107,7 +108,6 @@ function tokensSql(variant: CandidateVariant): string {
   )`;
 }
 
-/** Returns the column of the statistics that applies to this search. */
 function countedAs({ of }: CandidateVariant): 'memories' | 'passages' {
   return of === 'memories' ? 'memories' : 'passages';
 }
@@ -131,7 +131,7 @@ function countSql(variant: CandidateVariant): string {
               from memory_embeddings where project_id = $1::uuid) state`;
 }
 
-/** Returns a column of `memory_embeddings` that's a lower bound for `countSql`. */
+/** Returns a column of `memory_embeddings` that's a lower bound for the count of `countSql`. */
 function knownSql({ of, hasSubject }: CandidateVariant): string {
   if (hasSubject) return of === 'memories' ? 'shared_memories' : 'shared_passages';
   return of === 'memories' ? 'memories' : 'passages';
@@ -144,7 +144,7 @@ function knownSql({ of, hasSubject }: CandidateVariant): string {
  */
 function recentSql(variant: CandidateVariant): string {
   const isOwner = `passage.${variant.of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
-  // Only passages of memories have an index on the subject.
+  // Passages of conversations don't have an index on the subject.
   const scanned = variant.of === 'memories' ? ownerSql(variant) : 'passage.project_id = $1::uuid';
   const newest = scopeParts(variant).map(
     (scope, index) => `(select passage.id, passage.lexemes

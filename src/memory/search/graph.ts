@@ -1,4 +1,3 @@
-/** Queries the facts of the knowledge graph that are currently valid. */
 import { z } from 'zod';
 import type { Database, Queries } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
@@ -56,7 +55,7 @@ const joinEntities = (facts: string): string => `
 
 const fromFacts = joinEntities('memory_facts');
 
-/** Selects entities with the name $3. Their subject doesn't matter. */
+/** Selects entities with the name $3, whatever their subject is. */
 const entityIds = `array(select id from memory_entities where project_id = $1::uuid and folded_name = $3::text)`;
 
 /** Takes the result of `toParameters` as $1 to $5. */
@@ -91,10 +90,9 @@ export async function countFacts(queries: Queries, projectId: string, query: Gra
   return row?.count ?? 0;
 }
 
-/** Valid facts don't have an index, so we look for them among this many of the newest facts. */
+/** Limits how many of the newest facts we read to find valid ones, which don't have an index of their own. */
 const maxRead = 10_000;
 
-/** Lists the newest facts about a subject that are valid now. */
 export function listFactsOfSubject(queries: Queries, projectId: string, subject: string, limit: number): Promise<Fact[]> {
   const newest = `(select * from memory_facts where project_id = $1::uuid and subject = $2::text order by created_at desc limit $4::integer)`;
   return queries.query<Fact>(

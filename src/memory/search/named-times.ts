@@ -5,7 +5,7 @@
  * wants. All times are in UTC.
  */
 
-/** From `since` up to, but not including, `until`. */
+/** A time span. `since` is inclusive and `until` is exclusive. */
 export interface TimeSpan {
   readonly since: Date;
   readonly until: Date;
@@ -15,7 +15,7 @@ export interface TimeSpan {
 const reportedWithinDays = 7;
 /** A query with more dates than this isn't really asking about a time. */
 const maxTimes = 3;
-/** If a date has no year, it can be from this year or any of the nine before it. */
+/** A date without a year can be from this year or any of the nine before it. */
 const yearsBack = 10;
 
 const monthNames = 'january february march april may june july august september october november december'.split(' ');
@@ -26,15 +26,14 @@ const day = '(?<day>[0-3]?\\d)(?:st|nd|rd|th)?';
 const before = '(?:in|of|since|until|before|after|during|early|late)';
 
 /**
- * We try these in order. Each expression removes its matches from the text, so that the next ones can't match a part of
- * them.
+ * Tried in order. Each expression removes its matches from the text, so that the next ones can't match a part of them.
  */
 const forms = [
   `${year}-(?<month>\\d\\d)(?:-${day})?`,
   `${day}(?: of)? ${month},?(?: ${year})?`,
   `${month} ${day}(?:,? ${year})?`,
   `${month},?(?: of)? ${year}`,
-  // `may` and `march` are also verbs, so we don't match `this may` and `winter may`.
+  // `may` and `march` are also verbs, so `this may` and `winter may` don't count as months.
   `(?:${before}|last|this(?! (?:may|march))) ${month}`,
   `(?:${before}|spring|summer|autumn|fall|winter) ${year}`,
   '(?<recent>yesterday|last (?:week|month|year)|today(?<=(?<!\\p{L})(?:did|happened|earlier) (?:[^.!?]{0,100} )?today))',
@@ -89,7 +88,7 @@ function toCount(name: string): number {
   return lower === 'a' || lower === 'an' ? 1 : /^\d/.test(lower) ? Number(lower) : numerals.indexOf(lower);
 }
 
-/** Returns the month as a number from 0 to 11. If it isn't a month, the number is outside of this range. */
+/** Returns the number of the month, starting at 0. A name that isn't a month results in a number outside of 0 to 11. */
 function toMonth(name: string): number {
   return /^\d/.test(name) ? Number(name) - 1 : monthNames.findIndex((month) => month.startsWith(name.toLowerCase().slice(0, 3)));
 }

@@ -16,9 +16,9 @@
  */
 import { maxVectorCandidates } from './candidates.ts';
 
-/** The weight of a match of the rarest possible word. The highest possible similarity has a weight of 1. */
+/** The weight of a text match, relative to a similarity of 1. */
 const textWeight = 0.2;
-/** Without an embedding, we take this share of the text score as the similarity. */
+/** Passages that don't have an embedding yet get this share of their text score as similarity. */
 const unembeddedTextWeight = 0.5;
 const stemWeight = 0.85;
 const commonVectorWeight = 0.5;
@@ -31,8 +31,8 @@ const lengthWeight = 0.15;
 const timeWeight = 0.3;
 const neighbourWeight = 0.2;
 /**
- * Votes can change a score by at most this much. A single vote has half of this effect, and the more votes there are,
- * the closer they get to it.
+ * The largest share by which votes can change a score. A single vote has half of this effect, and further votes
+ * approach the limit.
  */
 const voteWeight = 0.1;
 
@@ -52,7 +52,10 @@ export function relevanceSql(of: 'memories' | 'episodes', dims: number | null): 
 
 const lengthSql = `(1 + ${lengthWeight} * ln(greatest(1, char_length(text)::float8 / ${shortText})))`;
 
-/** Scores each candidate by its words. Also selects its vector if that's from the query's model. */
+/**
+ * Scores each candidate by the words it shares with the query. Also selects its vector, if that was computed with the
+ * query's model.
+ */
 function scoredSql(dims: number | null): string {
   const vector =
     dims === null
@@ -103,7 +106,7 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
 /** `<#>` is the negative inner product, so we negate it. */
 const commonSql = `${commonVectorWeight} * common.certainty * -(scored.vector <#> common.vector)`;
 
-/** Returns SQL for the bonus of a text from between `start` and `last`, for queries that mention that time. */
+/** SQL for the bonus of a text that was written between `start` and `last`, if the query mentions that time. */
 export function whenNamedSql(start: string, last: string): string {
   return `case when exists (select from unnest($7::timestamptz[], $8::timestamptz[]) as named (since, until)
                              where ${start} < named.until and ${last} >= named.since) then ${timeWeight} else 0 end`;
@@ -115,10 +118,9 @@ export const neighbourScoreSql = `case
     else ${neighbourWeight} * coalesce(case when row_number() over others = 1 then lead(found.relevance) over others
                                             else first_value(found.relevance) over others end, 0)
   end`;
-/** The window over which `neighbourScoreSql` is computed. */
 export const neighboursSql = `others as (partition by found.conversation_id order by found.relevance desc)`;
 
-/** Returns SQL that scales the relevance so that it's at most 1, before any bonus for time or neighbours. */
+/** Scales the relevance to at most 1, before bonuses for time and neighbours are added. */
 export function toScoreSql(relevance: string, maximum: string): string {
   return `(${relevance}) / ${maximum}`;
 }

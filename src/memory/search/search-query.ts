@@ -16,9 +16,8 @@ export interface SearchVariant {
    * insert this number into the statement. It must never come from a client.
    */
   readonly dims: number | null;
-  /** True if we search about a subject, i.e. in the subject's own passages and in the project-wide ones. */
+  /** True if the search is about a subject. It then covers the subject's own passages and the project-wide ones. */
   readonly hasSubject: boolean;
-  /** True for recall, which ignores some memories because of their ratings. */
   readonly recalledOnly: boolean;
 }
 
@@ -55,7 +54,7 @@ function memoriesSql(recalledOnly: boolean): string {
    order by best.score desc, best.is_own desc, item.created_at desc, item.id desc`;
 }
 
-/** The best passage of a conversation decides its rank, and is the one that we show. */
+/** A conversation is ranked by its best passage, which is also the one that the result shows. */
 const episodesSql = `
   , best as (select distinct on (conversation_id) * from relevant where relevance > 0 order by conversation_id, relevance desc),
   ranked as (

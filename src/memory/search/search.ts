@@ -41,13 +41,12 @@ export interface SearchOptions {
   /** How long we wait for a vector before we continue without one. */
   readonly embedTimeoutMs: number;
   readonly queryTimeoutMs: number;
-  /** Leaves out memories with two `wrong` ratings, like recall does. */
+  /** True to leave out memories with two `wrong` ratings, like recall does. */
   readonly recalledOnly?: boolean;
 }
 
 export interface MemoryMatch {
   readonly item: Item;
-  /** From 0 to 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
   readonly parts: {
@@ -56,12 +55,12 @@ export interface MemoryMatch {
     /** How much of the query occurs in the text. Rare words count more. */
     readonly terms: number;
     /**
-     * The bonus for being from a time that the query mentions. `neighbours` is the bonus for other matches in the same
+     * The bonus for a text from a time that the query mentions. `neighbours` is the bonus for other matches in the same
      * conversation.
      */
     readonly time: number;
     readonly neighbours: number;
-    /** By how much votes have changed the score. */
+    /** How much votes have raised or lowered the score. */
     readonly ratings: number;
   };
 }
@@ -83,7 +82,10 @@ export interface SearchResult {
 }
 
 export function createSearch({ database }: { readonly database: Database }) {
-  /** The model for which a search has recently checked that a project's vectors are up to date, by project. */
+  /**
+   * For each project, the embedding model for which a search has recently checked that the project's vectors are up to
+   * date.
+   */
   const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
   const checkModel = async (projectId: string, { model }: TextVector, timeoutMs: number): Promise<void> => {
     if (checkedModels.get(projectId) === model) return;
@@ -94,7 +96,7 @@ export function createSearch({ database }: { readonly database: Database }) {
     const { query, subject, limit, kinds, include, min_score: minScore } = request;
     const times = findNamedTimes(query, new Date());
     const isIncluded = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
-    // `embed` records its own errors.
+    // `embed` has already recorded the error, so just search by text.
     const embedding = options.embed(query).catch(() => null);
     const vector = await withTimeout(embedding, options.embedTimeoutMs, () => null);
     const variant = { dims: vector?.values.length ?? null, hasSubject: subject !== null, recalledOnly: options.recalledOnly ?? false };
@@ -106,7 +108,7 @@ export function createSearch({ database }: { readonly database: Database }) {
         tokenizeForQuery(query),
         limit,
         minScore,
-        // not for conversations, which have no kind
+        // conversations don't have a kind
         of === 'memories' && kinds.length > 0 ? kinds : null,
         times.map(({ since }) => since),
         times.map(({ until }) => until),
@@ -135,8 +137,8 @@ export function createSearch({ database }: { readonly database: Database }) {
 const efSearch = { memories: 200, episodes: 400 };
 
 /**
- * We turn off JIT, because compiling the query takes longer than running it. `iterative_scan` scans the vector index
- * until enough rows match.
+ * JIT is off, because compiling the query takes longer than running it. `iterative_scan` scans the vector index until
+ * enough rows match.
  */
 function sessionSettings(of: 'memories' | 'episodes', timeoutMs: number): string {
   return `set local jit = off; ${limitTime(timeoutMs)};

@@ -12,7 +12,7 @@ import { maskCredentials } from '../../guardrails/credentials.ts';
 
 export type CredentialMasker = ReturnType<typeof createCredentialMasker>;
 
-/** It isn't worth caching shorter texts, because searching them for credentials is faster than hashing them. */
+/** Don't cache shorter texts, because searching them for credentials is faster than hashing them. */
 const minHashedLength = 4_096;
 const maxCleanTexts = 20_000;
 

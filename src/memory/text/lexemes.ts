@@ -12,7 +12,6 @@ import { hasForms, toForms } from './word-forms.ts';
  */
 export const tokenizerVersion = 3;
 
-/** Normalizes the name of an entity, so that names can be compared. */
 export function foldName(text: string): string {
   return limitMarks(text).normalize('NFC').toLowerCase();
 }
@@ -35,7 +34,6 @@ export function tokenizeForIndex(text: string): string {
   return [tokens, ...forms].join(' ');
 }
 
-/** Tokenizes a text, without adding word forms. */
 export function splitIntoTokens(text: string): string {
   return tokenize(text, (run) => {
     const letters = toLetters(run);
@@ -60,7 +58,7 @@ export function tokenizeForQuery(text: string): string {
     .join('\n');
 }
 
-/** Joins the tokens of a term until we've split the terms. It can't be part of a token. */
+/** Joins the tokens of a term while we split the query into terms. No token contains it. */
 const joiner = '+';
 const words = new Intl.Segmenter('en', { granularity: 'word' });
 
@@ -88,7 +86,6 @@ function toTerms(run: string): readonly string[] {
   return terms.length > 0 ? terms : toBigrams(letters);
 }
 
-/** Splits text into letters, and keeps combining marks with their letter. */
 function toLetters(run: string): readonly string[] {
   return run.match(/\P{M}\p{M}*/gu) ?? [];
 }
@@ -169,17 +166,17 @@ export function isUnspaced(token: string): boolean {
 }
 
 /**
- * Returns SQL for the lexemes of a token list. Stems have the weight A. The unchanged tokens, by which names and other
- * languages match, have the weight B.
+ * Returns SQL for the lexemes of a token list. Stems get the weight A. The tokens themselves, which match names and
+ * words of other languages, get the weight B.
  */
 export function lexemesSql(tokens: string): string {
   return `setweight(to_tsvector('english', ${tokens}), 'A') || setweight(to_tsvector('simple', ${tokens}), 'B')`;
 }
 
 /**
- * Returns SQL for the same lexemes without weights and positions, because these need space and no search of
- * conversations uses them. `isPlain` is the result of `hasPlainTokens`. If it's true, PostgreSQL parses and stems each
- * distinct token only once, which takes a third of the time.
+ * Like `lexemesSql`, but without weights and positions, which take up space and aren't used to search conversations.
+ * Pass the result of `hasPlainTokens` as `isPlain`. If it's true, PostgreSQL parses and stems each distinct token only
+ * once, which takes a third of the time.
  */
 export function lexemeSetSql(tokens: string, isPlain: string): string {
   const distinct = `array_to_tsvector(string_to_array(${tokens}, ' '))`;

@@ -1,4 +1,4 @@
-/** The normalized form in which memories are compared (column `words_sha256`). */
+/** Normalizes texts so that memories can be compared (column `words_sha256`). */
 import { limitMarks } from '../../core/combining-marks.ts';
 import { sha256 } from '../../core/sha256.ts';
 

@@ -1,4 +1,3 @@
-/** Cuts out the part of a text that we show in search results. */
 const maxSnippetLength = 280;
 const leadLength = 60;
 
@@ -12,8 +11,8 @@ export function cutSnippet(text: string, query: string): string {
 }
 
 /**
- * Returns where the snippet should start. Longer words are more specific, so we look for the longest words of the query
- * first.
+ * Returns where the snippet should start. Looks for the longest words of the query first, because they're the most
+ * specific.
  */
 function findStart(flat: string, query: string): number {
   const lower = flat.toLowerCase();

@@ -29,7 +29,6 @@ export function toUnitVector(values: readonly unknown[]): number[] | null {
   return values.map((value) => Number(value) / length);
 }
 
-/** Formats a vector as a statement parameter for `$1::halfvec`. */
 export function toVectorParameter(values: readonly number[] | null): string | null {
   return toSql(values && [...values]);
 }

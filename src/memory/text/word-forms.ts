@@ -8,20 +8,20 @@
  */
 
 const formLength = 5;
-/** The minimum length of a form. If it were shorter, unrelated words would often have the same one. */
+/** Forms shorter than this would often be shared by unrelated words. */
 const shortestForm = 4;
-/** We append this to a token that is a form, because words rarely end with a digit. */
+/** Marks a token as a form. Real words rarely end with a digit. */
 const formMark = '0';
 const isPrefixed = /^[\p{Script=Arabic}\p{Script=Hebrew}]/u;
-/** Matches tokens that consist of letters and marks only. We don't create forms of other tokens, such as numbers. */
+/** Matches tokens that consist of letters and marks. Others, such as numbers, don't get forms. */
 const word = /^[\p{L}\p{M}]+$/u;
 
 export function hasForms(text: string): boolean {
-  // Comparing the lengths is much faster than the regular expression, and enough for most texts, because they're ASCII.
+  // In ASCII texts, the number of bytes equals the length. Most texts are ASCII, and this check is much faster than the
+  // regular expression.
   return Buffer.byteLength(text) !== text.length && /(?!\p{ASCII})\p{L}/u.test(text);
 }
 
-/** Returns the forms of a token. Short words and numbers don't have any. */
 export function toForms(token: string): readonly string[] {
   if (!word.test(token)) return [];
   const letters = token.match(/\P{M}\p{M}*/gu) ?? [];

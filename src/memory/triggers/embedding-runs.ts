@@ -31,9 +31,7 @@ export async function requestEmbedding(tx: Queries, projectId: string, { force =
   }
 }
 
-/**
- * The run number is part of the workflow id. So if the run is already in progress, enqueueing it again has no effect.
- */
+/** The workflow id contains the run number, so enqueueing a run that's already in progress does nothing. */
 function toRunEntry(projectId: string, run: number): OutboxEntry {
   return { workflow: 'embedMemory', workflowId: `embedding/${projectId}/${run}`, input: { project_id: projectId, run }, projectId };
 }

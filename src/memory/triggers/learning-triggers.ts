@@ -24,7 +24,6 @@ interface BatchKey {
   readonly projectId: string;
 }
 
-/** Starts the workflow of a new batch, or wakes up a running one. */
 export function signalBatch(tx: Queries, batch: BatchKey, name: 'look' | 'replay' = wakeSignal): Promise<void> {
   return enqueueUnlessPending(tx, { ...toBatchEntry(batch), signal: { name, input: {} } });
 }
@@ -60,7 +59,7 @@ export async function signalAllBatches(database: Database): Promise<void> {
 }
 
 /**
- * Starts the workflow of a batch, unless there's already an outbox row for it. If the workflow is running, this has no
+ * Starts the workflow of a batch, unless its start is already in the outbox. If the workflow is running, this has no
  * effect.
  */
 export async function ensureBatchStarted(tx: Queries, batch: BatchKey): Promise<void> {
@@ -69,7 +68,6 @@ export async function ensureBatchStarted(tx: Queries, batch: BatchKey): Promise<
   if (!pending) await enqueue(tx, [entry]);
 }
 
-/** Returns the workflow id of a batch, which operators get to see. */
 export function batchWorkflowId({ id, projectId }: BatchKey): string {
   return `learning/${projectId}/batch/${id}`;
 }
