@@ -14,20 +14,19 @@ import type { StartOptions, Temporal } from './client/temporal.ts';
 export interface ClosedRun {
   readonly workflowId: string;
   readonly runId: string;
-  /** True if an operator has ended the run, and false if it failed. */
+  /** True if an operator terminated or cancelled the run, false if it failed. */
   readonly byOperator: boolean;
 }
 
-/** Looks up in the database whether the work of a run is still open, and closes it. */
+/** Finds and closes work in the database whose Temporal run has ended. */
 export interface WorkOfRuns {
   /**
-   * Returns the runs whose work is still open. If a run had already closed its work, somebody must have reopened it
-   * since, so we leave out that run.
+   * Returns the runs whose work is still open. A run that had already closed its work is left out, because the work can
+   * only be open if somebody reopened it.
    */
   filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
-  /** Closes the work of a run, which has to be the latest one of its workflow id. Idempotent. */
+  /** Closes the work of a run, which has to be the latest run of its workflow id. Idempotent. */
   close(run: ClosedRun): Promise<void>;
-  /** Checks whether there's open work for this workflow id. */
   isOpen(workflowId: string): Promise<boolean>;
 }
 
@@ -49,8 +48,8 @@ const requestTimeoutMs = 10_000;
  */
 const overlapMs = 5 * 60_000;
 /**
- * The first check looks back this far. In namespaces that the gateway has created, closed runs are kept for just as
- * long.
+ * How far back the first check looks, which is as long as closed runs are kept in namespaces that the gateway has
+ * created.
  */
 const initialRangeMs = 3 * 24 * 3_600_000;
 

@@ -1,6 +1,6 @@
 /**
- * Implements `Durable` for `GATEWAY_TEMPORAL=off`. It's in a file of its own so that we don't have to load Temporal's
- * SDK.
+ * Implements `Durable` for `GATEWAY_TEMPORAL=off`. It has its own file so that Temporal's SDK doesn't have to be
+ * loaded.
  */
 export const durableOff = {
   state: () => 'off' as const,

@@ -56,46 +56,39 @@ export interface DurableOptions {
    * and once a day.
    */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Looks up and closes the work of `learningBatch` runs. */
   readonly batches: WorkOfRuns;
   readonly clock: Clock;
   /**
-   * For workflows that have nothing to do at first, returns how long to delay their start. The delay begins when the
-   * outbox row is written.
+   * Returns by how many milliseconds to delay the start of workflows that have nothing to do at first. The delay counts
+   * from when the outbox row was written.
    */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
   /** How long running activities may take to finish after a stop was requested. */
   readonly graceMs: number;
-  /** Called once, when durable work is ready for the first time. */
+  /** Called once, as soon as durable work is ready for the first time. */
   readonly onReady?: (durable: Durable) => void;
 }
 
 export interface Durable {
   state(): DurableState;
-  /**
-   * Returns the reasons why some or all durable work has to wait. Empty if nothing is waiting, or if durable work is
-   * off.
-   */
+  /** Returns why some or all durable work has to wait. Empty if nothing is waiting, or if durable work is off. */
   waitReasons(): readonly string[];
-  /** Checks whether the worker is polling Temporal. Null if this process has no worker. */
+  /** Null if this process has no worker. */
   isPolling(): boolean | null;
   /** Age of the oldest undelivered outbox row in milliseconds. 0 if everything has been delivered. */
   lagMs(): number;
-  /** Returns the state of Temporal's task queue, which can be a few seconds old. Null if we couldn't read it. */
+  /** The state of Temporal's task queue, which can be a few seconds old. Null if it couldn't be read. */
   taskQueue(): TaskQueueState | null;
   /** A histogram of how long activities waited in the queue before this process's worker started them. */
   readonly activityWaits: Pick<Histogram, 'samples'>;
-  /** Returns the URL of the dev server's web UI. Null if there's no dev server. */
   uiUrl(): string | null;
-  /** Deletes all runs of a workflow. Rejects if Temporal is unavailable. */
   readonly deleteRuns: Temporal['deleteRuns'];
   /**
-   * Call this when the payload keys have changed, to encrypt the schedules with the new first key and enqueue
+   * Call this after the payload keys have changed. It encrypts the schedules with the new first key and enqueues
    * unfinished work again.
    */
   reconnect(): void;
-  /** Drains the worker, and then stops our own dev server if there is one. */
   stop(): Promise<void>;
 }
 
@@ -164,7 +157,7 @@ export function startDurable(options: DurableOptions): Durable {
         phase = 'down';
         logger.error({ err: error, backoffMs }, 'durable work failed to start; retrying');
       },
-      // This only rejects if we're stopping, in which case there's nothing to do.
+      // This only rejects when the service is stopping, so ignore it.
     }).catch(() => undefined);
   }
 
@@ -214,7 +207,7 @@ export function startDurable(options: DurableOptions): Durable {
     });
   }
 
-  /** If the namespace is missing, logs an error, because only an operator can fix that. */
+  /** Logs an error if the namespace is missing, because only an operator can fix that. */
   async function probe(connected: Temporal): Promise<void> {
     try {
       await connected.probe();
@@ -229,7 +222,6 @@ export function startDurable(options: DurableOptions): Durable {
     }
   }
 
-  /** Describes why we aren't connected. Returns null if we are. */
   function describeConnection(state: DurableState): string | null {
     if (state === 'ready') return null;
     if (missingNamespace) return missingNamespace.message;
@@ -239,7 +231,7 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function onChange(reachable: boolean): void {
-    // If we haven't been connected before, it's just a slow start and not an outage.
+    // Before the first connection, this is just a slow start and not an outage.
     if (!reachable && phase === 'connecting' && !hasBeenReady) return;
     phase = reachable ? 'ready' : 'down';
     if (!reachable || hasBeenReady) return;

@@ -1,10 +1,8 @@
-/** Builds URLs of Temporal's web UI. */
 import { readRecord } from './dev-server/dev-server-files.ts';
 
 interface UiSettings {
   readonly mode: 'off' | 'external' | 'dev';
   readonly namespace: string | null;
-  /** The URL of an external server's web UI. */
   readonly uiUrl: string | null;
 }
 

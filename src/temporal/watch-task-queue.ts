@@ -14,7 +14,7 @@ export interface TaskQueueWatchOptions {
 }
 
 export interface TaskQueueWatch {
-  /** The last reading. Null if there hasn't been one yet, or if the last attempt failed. */
+  /** The latest reading. Null before the first one, or if the last attempt failed. */
   current(): TaskQueueState | null;
   stop(): Promise<void>;
 }

@@ -33,7 +33,7 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
   const kind = workflowId.split('/', 1)[0] ?? '';
   return {
     staticSummary: summary,
-    // You have to scroll to see the end of long details. So we put the project last, because it's in the summary as
+    // In long details, operators have to scroll to see the end. The project goes last, because it's in the summary as
     // well.
     staticDetails: toMarkdown([about, ...ids, ...project]),
     memo: { summary },
@@ -52,7 +52,7 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
 interface WorkDescription {
   readonly summary: string;
   readonly about: string;
-  /** Lines with ids to paste into the API or the CLI. */
+  /** Lines with ids that operators can paste into the API or the CLI. */
   readonly ids?: readonly string[];
   readonly batchId?: string;
 }

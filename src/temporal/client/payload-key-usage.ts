@@ -17,14 +17,13 @@ import { encryptionKeyIdOf } from '../payloads/encryption.ts';
 export interface PayloadKeyUsage {
   readonly runs: number;
   readonly schedules: number;
-  /** The number of runs and schedules that need each key, by key id. */
+  /** Maps the id of each key to what still needs it. */
   readonly keys: ReadonlyMap<string, KeyUsage>;
 }
 
 export interface KeyUsage {
   readonly runs: number;
   readonly schedules: number;
-  /** The ids of some workflows or schedules that need the key, at most five. */
   readonly examples: readonly string[];
 }
 
@@ -34,8 +33,8 @@ type Execution = NonNullable<NonNullable<Awaited<ReturnType<Service['listOpenWor
 
 const runsPerPage = 500;
 /**
- * We read this many histories at the same time. On a small server, a higher number would starve the gateway's other
- * requests.
+ * Limits how many histories are read at the same time. On a small server, a higher number would starve the gateway's
+ * other requests.
  */
 const historiesAtOnce = 8;
 const maxExamples = 5;
@@ -107,7 +106,7 @@ export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKe
     } while (nextPageToken.length > 0);
   }
 
-  /** Null if somebody has deleted the run in the meantime. */
+  /** Returns null if the run has been deleted in the meantime. */
   async function readKeyIds(execution: Execution): Promise<ReadonlySet<string> | null> {
     const keyIds = new Set<string>();
     let nextPageToken: Uint8Array = new Uint8Array();
@@ -126,7 +125,6 @@ export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKe
   }
 }
 
-/** Collects the key ids of all payloads in a response, no matter how deeply they're nested. */
 function keyIdsIn(response: unknown): Set<string> {
   const keyIds = new Set<string>();
   const pending: unknown[] = [response];

@@ -25,7 +25,9 @@ type ScheduleClient = Pick<Temporal, 'writeOnlyClient' | 'filterAttributes'>;
 export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleClient, logger: Logger): Schedules {
   const countAttributes = (): number => describeDailyCleanup(filterAttributes).action.typedSearchAttributes.length;
   let isLogged = false;
-  /** How many search attributes the schedule had after our last update. Infinite if we haven't updated it yet. */
+  /**
+   * The number of search attributes in the last successful update of the schedule. Infinite if there hasn't been one.
+   */
   let attributeCount = Number.POSITIVE_INFINITY;
   return {
     async put() {
@@ -37,8 +39,7 @@ export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleC
         isLogged = false;
         return true;
       } catch (error) {
-        // If a schedule request times out, the server may still answer other requests, so don't treat that as an
-        // outage.
+        // A timeout of a schedule request isn't an outage, because the server may still answer other requests.
         if (isUnavailable(error) && !signal.aborted) throw error;
         if (!isLogged) logger.warn({ err: error, schedule: scheduleId }, 'schedule rejected; retrying');
         isLogged = true;

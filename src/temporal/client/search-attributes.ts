@@ -7,9 +7,7 @@ import type { SearchAttributePair } from '@temporalio/common';
 import type { Logger } from '../../observability/logger.ts';
 import { isUnavailable, type SearchAttributeRegistration } from '../connection/temporal-connection.ts';
 
-/**
- * We wait this long before we try again. It can take a while until a server knows about a new namespace or attribute.
- */
+/** The delay before another attempt. It can take a while until a server knows about a new namespace or attribute. */
 const retryIntervalMs = 5_000;
 
 export type SearchAttributes = ReturnType<typeof createSearchAttributes>;
@@ -42,15 +40,14 @@ export function createSearchAttributes(names: readonly string[], register: () =>
       }
     },
     /**
-     * Forgets what we've registered, because the server may have lost it. After that, `ensureRegistered` starts from
-     * scratch.
+     * Call this if the server may have lost the attributes. The next `ensureRegistered` then checks all of them again.
      */
     reset(): void {
       usable = [];
       nextTryAt = Number.NEGATIVE_INFINITY;
     },
     /**
-     * Call this if the server has rejected a start because of its attributes. We then start workflows without them
+     * Call this if the server has rejected a start because of its search attributes. Workflows then start without them
      * until `ensureRegistered` succeeds again.
      */
     disable(): void {

@@ -9,7 +9,7 @@ import type { connect } from '../connection/temporal-connection.ts';
 
 export interface TaskQueueState {
   readonly serverVersion: string;
-  /** True if this version of the server supports fairness keys. Null if we don't understand its version. */
+  /** True if this version of the server supports fairness keys. Null if its version number can't be parsed. */
   readonly knowsFairness: boolean | null;
   readonly backlogs: readonly Backlog[];
 }
@@ -17,12 +17,10 @@ export interface TaskQueueState {
 /** The backlog of one type of task. Some Temporal servers don't report it. */
 export interface Backlog {
   readonly type: 'workflow' | 'activity';
-  /** Approximate number of tasks that are waiting for a worker. */
   readonly tasks: number;
   readonly ageMs: number;
 }
 
-/** The types of tasks, with their numbers from the `TaskQueueType` enum. */
 const taskTypes = [
   ['workflow', 1],
   ['activity', 2],

@@ -30,14 +30,11 @@ import { createSearchAttributes, type SearchAttributes } from './search-attribut
 import { readTaskQueue, type TaskQueueState } from './task-queue.ts';
 
 export interface Temporal {
-  /**
-   * The SDK's own client, in case you need something that this interface doesn't offer. It uses the gateway's payload
-   * codecs.
-   */
+  /** The SDK's own client, with the gateway's payload codecs. Use it for requests that this interface doesn't offer. */
   readonly client: Client;
   /**
-   * A client that decodes every payload as undefined. Even without the payload key, it can list, describe and update
-   * things.
+   * A client that decodes every payload as undefined, so it can list, describe and update runs and schedules even
+   * without the payload key.
    */
   readonly writeOnlyClient: Client;
   /** Removes search attributes that aren't registered, because the server would reject them. */
@@ -63,21 +60,21 @@ export interface Temporal {
    */
   deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
   startWorker(spec: WorkerSpec): RunningWorker;
-  /** Closes the connection to Temporal. All workers have to be stopped before this. */
+  /** Closes the connection. Stop all workers first. */
   close(): Promise<void>;
 }
 
 export interface StartOptions {
   readonly delayMs?: number;
-  /** Start the learning batch even if an earlier run of it has ended. */
+  /** True to start the learning batch even if an earlier run of it has ended. */
   readonly again?: boolean;
 }
 
 const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
 
 /**
- * If the server responds with one of these codes, there's something wrong with the request itself. For all other
- * errors, we assume that Temporal is down.
+ * With these status codes, the server rejects the request itself. After any other error, we assume that Temporal is
+ * down.
  */
 const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
 
@@ -163,7 +160,7 @@ async function startEntry(
     } catch (error) {
       if (!withAttributes || !permanentCodes.includes(grpcCodeOf(error))) throw error;
       await retryWhileClosing(() => start(false));
-      // It worked without the search attributes, so they were the reason for the rejection.
+      // Without the search attributes the start succeeded, so they were the reason for the rejection.
       attributes.disable();
     }
     return true;
@@ -189,7 +186,7 @@ function isWorkflowName(name: string): name is WorkflowName {
 }
 
 async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
-  // We're about to insert this into a query, so make sure that it's an id.
+  // The id becomes a part of a query, so make sure that it doesn't contain anything else.
   checkPayload(workflowId);
   const { namespace } = client.options;
   const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));
@@ -198,7 +195,7 @@ async function deleteRuns(client: Client, workflowId: string, recordRuns: Parame
     try {
       await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
     } catch (error) {
-      // It's fine if somebody else has deleted the run in the meantime.
+      // Ignore this if somebody else has deleted the run in the meantime.
       if (grpcCodeOf(error) !== grpcStatus.notFound) throw error;
     }
   }

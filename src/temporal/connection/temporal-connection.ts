@@ -12,9 +12,12 @@ export interface TemporalOptions {
   readonly namespace: string;
   readonly tls?: ConnectionOptions['tls'];
   readonly apiKey?: string;
-  /** Keys of 32 bytes, the first of which encrypts payloads. If the keys can change, pass a function. */
+  /**
+   * Keys of 32 bytes. The first one encrypts payloads, and all of them can decrypt. Pass a function if the keys can
+   * change.
+   */
   readonly payloadKeys?: readonly Uint8Array[] | (() => readonly Uint8Array[]);
-  /** Called if we can't decrypt a payload. The workflow id is only set if the SDK knows it. */
+  /** Called when a payload can't be decrypted. The workflow id is only set if the SDK knows it. */
   readonly onMissingKey?: (keyId: string, workflowId?: string) => void;
   readonly createNamespace?: boolean;
   readonly logger: Logger;
@@ -23,7 +26,7 @@ export interface TemporalOptions {
 type ConnectionTarget = Pick<TemporalOptions, 'address' | 'tls' | 'apiKey'>;
 
 const requestTimeoutMs = 5_000;
-// We can't erase parts of a history, so we don't keep histories for long.
+// Data in histories can't be erased, so don't keep them for long.
 const retentionMs = 3 * 24 * 3_600_000;
 
 /** gRPC status codes (https://grpc.io/docs/guides/status-codes). */
@@ -44,7 +47,7 @@ const unavailableCodes: readonly unknown[] = [
   grpcStatus.resourceExhausted,
   grpcStatus.unavailable,
 ];
-/** The number of `Keyword` in Temporal's enum of search attribute types. */
+/** The value of `Keyword` in Temporal's enum of search attribute types. */
 const keywordType = 2;
 
 /**
@@ -57,8 +60,8 @@ export async function servesNamespace(address: string, namespace: string): Promi
     await withRequestTimeout(connection, () => connection.workflowService.describeNamespace({ namespace }));
     return true;
   } catch {
-    // The server may not be up yet, or something else may be listening here. It's up to the caller whether to try again
-    // or to terminate it.
+    // The server may not be up yet, or another program may be listening here. The caller decides whether to retry or to
+    // terminate it.
     return false;
   } finally {
     await connection.close();
@@ -76,7 +79,10 @@ export function connect(options: ConnectionTarget): Connection {
   });
 }
 
-/** Returns the options that both connection classes accept. The SDK rejects undefined values, so we leave them out. */
+/**
+ * Returns options for both `Connection` and `NativeConnection`. The SDK rejects undefined values, so unset options are
+ * left out.
+ */
 export function connectionOptions({ address, tls, apiKey }: ConnectionTarget): {
   address: string;
   tls?: Exclude<ConnectionTarget['tls'], undefined>;
@@ -124,9 +130,8 @@ export async function ensureNamespace(
 }
 
 export interface SearchAttributeRegistration {
-  /** Those of our attributes that exist in the namespace. */
+  /** The gateway's attributes that exist in the namespace. */
   readonly registered: readonly string[];
-  /** The first error, if any attribute couldn't be registered. */
   readonly rejection?: unknown;
 }
 
@@ -160,12 +165,12 @@ function isMissingNamespace(error: unknown): boolean {
   return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpcStatus.notFound;
 }
 
-/** Returns true if the error means that the server is unavailable, and false if the server has rejected the request. */
+/** True if the server can't be reached, false if it rejected the request. */
 export function isUnavailable(error: unknown): boolean {
   return unavailableCodes.includes(grpcCodeOf(error));
 }
 
-/** Returns the gRPC status code of an error or, if it has none, of its nearest cause that does. */
+/** Returns the gRPC status code of an error or of its nearest cause that has one. */
 export function grpcCodeOf(error: unknown): unknown {
   if (isGrpcServiceError(error)) return error.code;
   return isObject(error) && error['cause'] !== undefined ? grpcCodeOf(error['cause']) : undefined;

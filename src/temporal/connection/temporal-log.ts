@@ -10,7 +10,7 @@ import type { LogFields } from '../../observability/log-fields.ts';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
-/** We remember this many messages. If there are more, we may repeat some of them too soon. */
+/** Limits how many kinds of messages are remembered. Beyond that, some may be logged more often than once a minute. */
 const maxMessages = 200;
 
 export function createSdkLogger(logger: GatewayLogger): Logger {
@@ -23,7 +23,7 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   };
 
   const wasLoggedRecently = (message: string): boolean => {
-    // Two messages count as the same if they only differ in ids and numbers.
+    // Messages that only differ in ids and numbers are repeats of each other.
     const kind = message.replaceAll(/[0-9a-f-]{36}|\d+/g, '');
     if (loggedMessages.has(kind)) return true;
     loggedMessages.set(kind, true);
@@ -40,7 +40,7 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   };
 }
 
-/** We only forward warnings and errors. At INFO level the SDK just logs its own lifecycle. */
+/** Only warnings and errors are forwarded. At INFO level, the SDK just logs its own lifecycle. */
 function isReported(level: LogLevel): boolean {
   return level === 'WARN' || level === 'ERROR';
 }
@@ -55,7 +55,7 @@ function isNoise(message: string, metadata: LogMetadata | undefined): boolean {
   );
 }
 
-/** Picks ids and names, which are the log fields that we know to be safe. */
+/** Picks ids and names, which are the only log fields that are known to be safe. */
 function pickFields(metadata: LogMetadata | undefined): LogFields {
   const fields: { -readonly [Name in keyof LogFields]: unknown } = {};
   for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue'] as const) {

@@ -18,10 +18,9 @@ const recordSchema = z.object({
   namespace: z.string(),
 });
 
-/** The server's process, its addresses and its namespace. */
 export type DevServerRecord = Readonly<z.output<typeof recordSchema>>;
 
-/** Returns the id of the data directory, and creates it if necessary. It has 12 hexadecimal digits. */
+/** Returns the id of the data directory, which has 12 hexadecimal digits. Creates it on the first call. */
 export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
   const file = join(dataDir, 'id');
   for (;;) {
@@ -35,7 +34,7 @@ export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
     try {
       await writeFile(file, `${randomBytes(6).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
     } catch (error) {
-      // Somebody else was faster, so we use their id.
+      // Another process created the file first, so use its id.
       if (errorCode(error) !== 'EEXIST') throw error;
     }
   }
@@ -52,7 +51,7 @@ export async function readRecord(dataDir: string): Promise<DevServerRecord | nul
 export async function writeRecord(dataDir: string, record: DevServerRecord): Promise<void> {
   const file = recordFile(dataDir);
   await writeFile(`${file}.new`, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
-  // Renaming is atomic. If we're killed before this, the old record is still intact.
+  // Renaming is atomic. If this process is killed before, the old record is still intact.
   await rename(`${file}.new`, file);
 }
 

@@ -29,7 +29,6 @@ export interface DevServerOptions {
    * only the client files may import the SDK.
    */
   readonly servesNamespace: (address: string, namespace: string) => Promise<boolean>;
-  /** Called when the server has crashed and we've started it again. */
   readonly onRestart?: () => void;
   readonly signal?: AbortSignal;
 }
@@ -38,11 +37,9 @@ export interface DevServer {
   readonly address: string;
   readonly uiUrl: string;
   readonly namespace: string;
-  /** True if this server was started by an earlier process of the gateway. */
   readonly reattached: boolean;
-  /** The process id. It changes if the server is restarted. */
   pid(): number;
-  /** True if somebody else has stopped the server. We don't restart it then. */
+  /** True if somebody else has stopped the server, in which case it isn't restarted. */
   isStopped(): boolean;
   /** Sends SIGTERM to the server, and SIGKILL after ten seconds. */
   stop(): Promise<void>;
@@ -51,8 +48,8 @@ export interface DevServer {
 interface RunningServer {
   readonly record: DevServerRecord;
   /**
-   * Resolves when the process exits, with true if it was stopped by a signal. If an earlier process of the gateway
-   * started the server, we can't know that. In that case this resolves to false right away.
+   * Resolves when the process exits, with true if it was stopped by a signal. For a server that an earlier process of
+   * the gateway started, there's no way to know that, so this resolves to false right away.
    */
   readonly wasStopped: Promise<boolean>;
 }
@@ -77,7 +74,7 @@ const sqlitePragmas = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma',
 /** Makes projects take turns in the task queue. Older servers ignore this setting. */
 const fairQueues = ['--dynamic-config-value', 'matching.enableFairness=true'];
 /**
- * How often we check whether the server is alive. If we've reattached to it, it isn't our child process, so there's no
+ * How often to check whether the server is alive. After reattaching, the server isn't our child process, so there's no
  * exit event and we have to poll.
  */
 const checkIntervalMs = 1_500;
@@ -154,7 +151,7 @@ function superviseServer(
   }
 }
 
-/** Returns the server of an earlier start if it still serves the namespace. If it doesn't, we terminate it. */
+/** Returns the server of an earlier start if it still serves the namespace, and terminates it otherwise. */
 async function reattach(options: DevServerOptions, namespace: string): Promise<RunningServer | null> {
   const record = await readRecord(options.dataDir);
   if (!record || !(await isRunning(record))) return null;
@@ -171,7 +168,7 @@ async function startOnFreePorts(options: DevServerOptions, namespace: string): P
     try {
       return await launch(options, namespace, ports);
     } catch (error) {
-      // Somebody else has probably taken one of the ports in the meantime, so try others.
+      // Another program has probably taken one of the ports in the meantime, so try other ports.
       options.signal?.throwIfAborted();
       if (attempt === 3) throw error;
       options.logger.warn({ err: error, attempt }, 'Temporal dev server failed to start; retrying on other ports');
@@ -183,7 +180,8 @@ async function launch(options: DevServerOptions, namespace: string, ports: Ports
   const { dataDir } = options;
   const { identity, wasStopped } = await spawnServer(options, namespace, ports);
   const record = { ...identity, address: `127.0.0.1:${ports.address}`, uiUrl: `http://127.0.0.1:${ports.ui}`, namespace };
-  // Do this before the server is ready. If the gateway is killed now, the next start can still find the server.
+  // Write the record before the server is ready. If the gateway is killed now, the next start can still find the
+  // server.
   await writeRecord(dataDir, record);
   try {
     if (await waitUntilReady(options, record, readyTimeoutMs)) return { record, wasStopped };
@@ -257,7 +255,7 @@ async function waitUntilReady({ servesNamespace, signal }: DevServerOptions, rec
   return false;
 }
 
-/** Finds two free ports on the loopback address. We open both at the same time so that they can't be the same. */
+/** Finds two free ports on the loopback address. Opens both at the same time so that they're different. */
 async function findFreePorts(): Promise<Ports> {
   const servers = [createServer(), createServer()];
   const [address = 0, ui = 0] = await Promise.all(

@@ -16,17 +16,16 @@ import type { Logger } from '../../observability/logger.ts';
 
 const run = promisify(execFile);
 
-/** What the installation needs to know about our environment. */
 export interface TemporalEnvironment {
   readonly path: string;
   /** `$XDG_CACHE_HOME/model-gateway` or `~/.cache/model-gateway`. All clones on this machine share it. */
   readonly cacheDir: string;
   /**
-   * Our environment variables. We only pass on what the Go toolchain needs, i.e. those for the proxy, the cache and the
-   * home directory.
+   * The gateway's environment variables. Only those for the proxy, the cache and the home directory are passed on to
+   * the Go toolchain.
    */
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Where the archives are. Defaults to Temporal's own site. */
+  /** The address of the archives. Defaults to Temporal's own site. */
   readonly downloadOrigin?: string;
 }
 
@@ -48,7 +47,6 @@ const withoutDebugInformation = ['-gcflags=all=-dwarf=false', '-ldflags=-s -w'];
 const downloadTimeoutMs = 10 * 60_000;
 const buildTimeoutMs = 30 * 60_000;
 
-/** Downloads the archive that Temporal publishes for this platform, and unpacks it. */
 export async function downloadTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
   const address = `${environment.downloadOrigin ?? 'https://temporal.download'}/cli/archive/latest?platform=${platform()}&arch=${architecture()}`;
   logger.info({ url: address }, 'downloading Temporal');
@@ -105,26 +103,26 @@ async function runGo(args: readonly string[], variables: Record<string, string>,
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
-    // We delete the folder of these processes anyway, so it's fine to use SIGKILL.
+    // The caller deletes the folder of these processes anyway, so it's fine to use SIGKILL.
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // All processes of the group have exited already.
+    // All processes of the group have already exited.
   }
 }
 
 /**
- * Lowers the priority, because we have to serve calls during the build. Compilers that `go` starts after this inherit
- * it.
+ * Lowers the priority of the build, because the gateway has to serve calls meanwhile. Compilers that `go` starts later
+ * inherit the priority.
  */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // The process has exited, or we lack the permission. In the latter case, the build continues at normal priority.
+    // The process has exited, or we lack the permission, in which case the build continues at normal priority.
   }
 }
 
-/** Returns the variables that Go needs. We leave out everything else, e.g. the vendors' keys. */
+/** Returns the variables that Go needs. Leaves out everything else, in particular the vendors' keys. */
 function goEnvironment({ path, variables }: TemporalEnvironment): Record<string, string> {
   const neededNames =
     /^(?:GO[A-Z0-9_]*|CGO_[A-Z_]+|CC|CXX|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|XDG_CACHE_HOME|XDG_CONFIG_HOME|(?:HTTPS?|NO|ALL)_PROXY|GIT_[A-Z_]+)$/i;

@@ -41,7 +41,7 @@ export async function terminateProcess(identity: ProcessIdentity, graceMs: numbe
     try {
       process.kill(identity.pid, signal);
     } catch {
-      // already gone
+      // already exited
       return;
     }
     const deadline = performance.now() + waitMs;

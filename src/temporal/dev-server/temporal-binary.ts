@@ -19,7 +19,7 @@ const run = promisify(execFile);
 export interface ResolveTemporalOptions {
   readonly environment: TemporalEnvironment;
   readonly logger: Logger;
-  /** If this signal is aborted, the search ends and all child processes that it has started are killed. */
+  /** Aborting the signal ends the search and kills all child processes that it has started. */
   readonly signal?: AbortSignal;
 }
 
@@ -40,7 +40,7 @@ export async function resolveTemporalBinary({
   const onWait = (): void => logger.info({}, 'waiting for another process to install Temporal');
   const lock = await waitForFileLock(join(cacheDir, 'temporal.lock'), { onWait, signal });
   try {
-    // While we were waiting for the lock, another process may have installed it.
+    // Another process may have installed the CLI while this one was waiting for the lock.
     return (await findInCache(cacheDir, signal)) ?? (await install(environment, logger, signal));
   } finally {
     lock.release();
@@ -63,7 +63,7 @@ async function install(environment: TemporalEnvironment, logger: Logger, signal:
       const version = await installInto({ folder, environment, logger, signal });
       if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the installed program does not run on this machine');
       const target = join(cacheDir, `temporal-${version}`);
-      // We would have found the CLI in the cache if the one in this folder worked, so it's safe to replace it.
+      // A working CLI in this folder would have been found in the cache, so it's safe to replace the folder.
       await rm(target, { recursive: true, force: true });
       await rename(folder, target);
       logger.info({ source, version, seconds: Math.round((performance.now() - startedAt) / 1000) }, 'installed Temporal');
@@ -88,7 +88,6 @@ async function findOnPath(path: string, signal: AbortSignal): Promise<string | n
   return null;
 }
 
-/** Finds the newest version that works, in folders named `temporal-<version>`. */
 async function findInCache(cacheDir: string, signal: AbortSignal): Promise<string | null> {
   // no cache directory yet
   const names = await readdir(cacheDir).catch(() => []);
@@ -113,14 +112,13 @@ async function isRunnable(program: string, signal: AbortSignal): Promise<boolean
     return stdout.startsWith('temporal version');
   } catch {
     signal.throwIfAborted();
-    // There's no CLI here or we can't execute it, so the caller tries the next candidate.
+    // There's no CLI here or it isn't executable, so the caller tries the next candidate.
     return false;
   }
 }
 
 /**
- * Removes what installers have left behind if their process died. We hold the lock, so none of them can still be
- * running.
+ * Deletes partial downloads and builds of processes that died. We hold the lock, so no installer can still be running.
  */
 async function removeLeftovers(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {

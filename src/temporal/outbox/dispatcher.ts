@@ -19,22 +19,21 @@ export interface DispatcherOptions {
   readonly database: Database;
   /**
    * Starts the row's workflow unless it's running, and sends the row's signal if it has one. Throws
-   * `PermanentStartError` if the row is rejected, and any other error if Temporal is unavailable.
+   * `PermanentStartError` if the server rejects the row. Any other error means that Temporal is unavailable.
    */
   readonly start: (row: OutboxRow) => Promise<void>;
-  /** Checks that Temporal responds, and rejects if not. */
+  /** Rejects if Temporal doesn't respond. */
   readonly probe: () => Promise<void>;
   /** Writes outbox rows for all work that is unfinished according to the tables. */
   readonly reenqueueUnfinished: () => Promise<void>;
   /**
-   * We create or update the schedules whenever we (re)connect, and once a day. If the server rejects that or still
-   * lacks some search attributes, we try again soon.
+   * Schedules to create or update after each (re)connect and once a day. If the server rejects them or still lacks some
+   * search attributes, the dispatcher tries again soon.
    */
   readonly schedules?: Schedules;
   readonly logger: Logger;
-  /** Called whenever Temporal becomes reachable or unreachable. */
   readonly onChange?: (reachable: boolean) => void;
-  /** How often we read the table even if nothing has notified us. */
+  /** How often to read the table when no notification arrives. */
   readonly pollIntervalMs?: number;
 }
 
@@ -44,7 +43,7 @@ export interface Schedules {
    * unavailable.
    */
   put(): Promise<boolean>;
-  /** Checks whether the server has gained search attributes since we last updated the schedules. */
+  /** Checks whether the server has gained search attributes since the schedules were last updated. */
   lackAttributes(): boolean;
 }
 
@@ -52,11 +51,11 @@ export interface Dispatcher {
   /** Call this after Temporal was restarted. Enqueues unfinished work again and dispatches immediately. */
   reconnect(): void;
   /**
-   * Age of the oldest undelivered row in milliseconds. We extrapolate this from the last time that we read the table,
-   * so it also grows while the database is down.
+   * Age of the oldest undelivered row in milliseconds. It's extrapolated from the last read of the table, so it also
+   * grows while the database is down.
    */
   lagMs(): number;
-  /** Stops the dispatcher. Resolves once every row that it has claimed has been delivered or released. */
+  /** Resolves once every row that the dispatcher has claimed is delivered or released. */
   stop(): Promise<void>;
 }
 
@@ -74,7 +73,7 @@ class DependencyUnavailableError extends Error {
 }
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** After a successful request, we assume for this long that Temporal is still available. */
+/** How long Temporal counts as available after a successful request, without another probe. */
 const probeTtlMs = 15_000;
 const reenqueueIntervalMs = 24 * 3_600_000;
 const scheduleRetryMs = 60_000;
@@ -86,9 +85,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   let reenqueuedAt = never;
   let schedulesDueAt = never;
   let reachable: boolean | null = null;
-  /** The dependency whose outage we've logged. Null if there is none, or once it's over. */
+  /** The dependency whose outage has been logged, or null if there's no outage. */
   let outage: Dependency | null = null;
-  /** When the oldest row was created, by this process's clock. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const loop = createBackgroundLoop({
@@ -112,7 +110,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     },
   };
 
-  /** Claims a batch of rows and delivers them. Returns false if no row was due. */
+  /** Returns false if no row was due. */
   async function dispatchOnce(): Promise<boolean> {
     listening ??= await withDependency('database', () => database.listen('gateway_outbox', wakeUnlessOutage, wakeUnlessOutage));
     const waitedMs = await withDependency('database', () => measureLag(database));
@@ -149,7 +147,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     if (outage !== dependency) logger.warn({ dependency, err: error }, 'outbox dispatch paused');
     outage = dependency;
     if (dependency !== 'Temporal') return;
-    // Temporal may lose its state during an outage, so check everything again when it's back.
+    // Temporal may have lost its state in the outage, so check everything again.
     probedAt = reenqueuedAt = schedulesDueAt = never;
     setReachable(false);
   }

@@ -13,7 +13,7 @@ import type { Logger } from '../../observability/logger.ts';
 import { attributes, spanNames } from '../../observability/trace-names.ts';
 import { continueTrace } from '../../observability/tracing.ts';
 
-/** Thrown by `start` if it's no use trying this row again. Other rows aren't affected. */
+/** Thrown by `start` if retrying this row won't help. Other rows aren't affected. */
 export class PermanentStartError extends Error {
   override readonly name = 'PermanentStartError';
 }
@@ -22,7 +22,6 @@ export interface OutboxRow extends OutboxEntry {
   readonly id: number;
   /** Null if the project was deleted, or if the work doesn't belong to a project. */
   readonly projectSlug: string | null;
-  /** Delivery attempts, including this one. */
   readonly attempts: number;
   readonly waitedMs: number;
 }
@@ -33,7 +32,7 @@ const batchSize = 100;
  * starve.
  */
 const maxConcurrentStarts = 5;
-/** We retry rejected rows after 2, 4, 8 … seconds, and once an hour after this many attempts. */
+/** Rejected rows are retried after 2, 4, 8 … seconds, and hourly after this many attempts. */
 const hourlyAfterAttempts = 11;
 const maxLoggedIds = 20;
 
@@ -76,7 +75,7 @@ function toOutboxRow({ projectId, signal, signalInput, trace, ...row }: StoredRo
   };
 }
 
-/** Returns how old the oldest due row is, in milliseconds, or 0 if there is none. Postponed rows aren't due. */
+/** Returns the age of the oldest due row in milliseconds, or 0 if no row is due. Postponed rows aren't due. */
 export async function measureLag(database: Queries): Promise<number> {
   const [oldest] = await database.query<{ waitedMs: number }>(
     `select (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"
@@ -86,8 +85,8 @@ export async function measureLag(database: Queries): Promise<number> {
 }
 
 /**
- * Starts the workflows of claimed rows, and then deletes, postpones or releases each row. If Temporal is unavailable,
- * returns the error.
+ * Starts the workflows of claimed rows, then deletes, postpones or releases each row. Returns the error if Temporal is
+ * unavailable.
  */
 export async function deliverRows(
   rows: readonly OutboxRow[],
@@ -131,10 +130,7 @@ function toSpan({ workflow, workflowId, attempts }: OutboxRow) {
   return { name: `${spanNames.outbox} ${workflow}`, kind: SpanKind.PRODUCER, attributes: given };
 }
 
-/**
- * Logs the first rejection, and those that come hourly. We don't log the ones in between, because they're only seconds
- * apart.
- */
+/** Logs the first rejection of a row and then one per hour. The rejections in between are only seconds apart. */
 function logRejection(logger: Logger, { id, workflow, workflowId, projectSlug, attempts }: OutboxRow, error: unknown): void {
   if (attempts > 1 && attempts <= hourlyAfterAttempts) return;
   const project = projectSlug === null ? {} : { project: projectSlug };
@@ -157,8 +153,8 @@ export async function deleteUndeliverableRows({ database, logger }: { database: 
 }
 
 /**
- * A newer version of the gateway may be able to start rejected rows, so we retry them. The delay grows from seconds to
- * an hour.
+ * Postpones rejected rows with a delay that grows from seconds to an hour. They're worth retrying, because a newer
+ * version of the gateway may be able to start them.
  */
 const postponeRejected = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
   where id = any($1::bigint[])`;
@@ -176,5 +172,5 @@ export async function countRows(queries: Queries): Promise<{ readonly due: numbe
   return row ?? { due: 0, rejected: 0 };
 }
 
-/** Where we stop counting. After weeks without Temporal, counting all rows of the outbox would be slow. */
+/** Counting stops here. After weeks without Temporal, counting all rows of the outbox would be slow. */
 const outboxCountLimit = 100_000;

@@ -7,7 +7,7 @@ import type { DataConverter } from '@temporalio/common';
 import { createEncryptionCodec, type OnMissingKey, type PayloadKeys } from './encryption.ts';
 import { createPayloadCodec } from './payloads.ts';
 
-/** Creates a converter that checks payloads and, if there's a key, encrypts them with the first one. */
+/** Creates a converter that checks payloads and encrypts them with the first key, if there is one. */
 export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?: OnMissingKey): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(), createEncryptionCodec(payloadKeys, onMissingKey)],

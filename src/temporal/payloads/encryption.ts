@@ -15,14 +15,10 @@ import { isPublic } from './payloads.ts';
 
 const cipherName = 'aes-256-gcm';
 const encodingName = 'binary/encrypted';
-/**
- * The nonce length that's recommended for GCM. With random nonces, it's safe to encrypt 2^32 payloads with the same
- * key.
- */
+/** The recommended nonce length for GCM. With random nonces, one key can safely encrypt 2^32 payloads. */
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Thrown if we don't have the key to decrypt a payload. */
 class MissingPayloadKeyError extends Error {
   override readonly name = 'MissingPayloadKeyError';
 
@@ -98,12 +94,11 @@ function parsePayload(bytes: Buffer): Payload {
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };
 }
 
-/** Returns the id of the key that a payload was encrypted with, or null if it isn't encrypted. */
 export function encryptionKeyIdOf({ metadata }: Payload): string | null {
   return toUtf8(metadata?.['encoding']) === encodingName ? toUtf8(metadata?.['encryption-key-id']) : null;
 }
 
-/** Returns an id for a key. It has 16 hexadecimal digits, and doesn't reveal the key. */
+/** Returns 16 hexadecimal digits that identify a key without revealing it. */
 export function keyFingerprint(key: Uint8Array): string {
   return createHash('sha256').update('gateway payload key ').update(key).digest('hex').slice(0, 16);
 }

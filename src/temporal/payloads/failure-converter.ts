@@ -9,7 +9,6 @@
 import { DefaultFailureConverter, type FailureConverter } from '@temporalio/common';
 import { isNote } from '../../../workflows/notes.ts';
 
-/** Set on payloads that contain the message and stack of a failure. */
 export const failureMark = 'gateway-failure';
 
 const converter = new DefaultFailureConverter({ encodeCommonAttributes: true });

@@ -8,15 +8,14 @@ import type { OnMissingKey } from './encryption.ts';
 
 export interface MissingKeys {
   readonly report: OnMissingKey;
-  /** Returns the ids of missing keys that we needed recently. */
   ids(): readonly string[];
-  /** Forgets all missing keys. Call this when the keys of this process have changed. */
+  /** Forgets all missing keys. Call this after the process has received new keys. */
   clear(): void;
 }
 
 /**
- * We report a key as missing for this long after we last needed it. Temporal may wait ten minutes before it retries a
- * failing workflow task, so it has to be longer than that.
+ * How long a key is reported as missing after it was last needed. Temporal may wait ten minutes before it retries a
+ * failing workflow task, so this has to be longer.
  */
 const expiryMs = 15 * 60_000;
 const logIntervalMs = 60_000;
@@ -25,7 +24,7 @@ const maxWorkflowIds = 20;
 interface MissingKey {
   neededAt: number;
   loggedAt: number;
-  /** Workflows that have needed the key since our last log line about it. */
+  /** The workflows that have needed the key since it was last logged. */
   readonly workflowIds: Set<string>;
 }
 

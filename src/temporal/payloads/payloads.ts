@@ -36,8 +36,8 @@ export class PayloadRejectedError extends Error {
 }
 
 /**
- * Throws `PayloadRejectedError` if a value breaks the rule. If you check a value before a start or signal, it's the
- * caller that fails rather than the workflow.
+ * Throws `PayloadRejectedError` if a value breaks the rule. Checking a value before a start or signal makes the caller
+ * fail rather than the workflow.
  */
 export function checkPayload(value: unknown): void {
   if (value === undefined) return;
@@ -46,8 +46,8 @@ export function checkPayload(value: unknown): void {
 }
 
 /**
- * Creates the codec for all clients and workers. It doesn't change payloads, but rejects those that could contain
- * private text.
+ * Creates the codec for all clients and workers. It rejects payloads that could contain private text, and doesn't
+ * change any others.
  */
 export function createPayloadCodec(): PayloadCodec {
   return {
@@ -79,7 +79,7 @@ export function isPublic({ metadata, data }: Payload): boolean {
   return typeof value === 'string' ? isNote(value) : isWorkflowMetadata(value);
 }
 
-/** Makes sure that the payload of a failure is an object with a message, a stack, or both, and nothing else. */
+/** Requires that a failure's payload is an object with a message, a stack, or both, and nothing else. */
 function checkFailure(text: string): void {
   const value = parse(text);
   const isFailure =
@@ -96,7 +96,7 @@ function checkText(text: string, { systemQueries = false } = {}): void {
   checkStrings(value);
 }
 
-/** Checks every string and key. It doesn't use recursion, because the sender decides how deep the nesting is. */
+/** Checks every string and key. Avoids recursion, because the sender decides how deep the nesting is. */
 function checkStrings(root: unknown): void {
   const pending: { path: string; value: unknown }[] = [{ path: 'value', value: root }];
   for (let item = pending.pop(); item; item = pending.pop()) {

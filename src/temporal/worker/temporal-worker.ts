@@ -17,14 +17,13 @@ import { createDataConverter, failureConverterPath } from '../payloads/data-conv
 import { type WorkerSpec, workerOptions } from './worker-options.ts';
 
 export interface RunningWorker {
-  /** Checks whether the worker is polling. While Temporal is unavailable, it keeps polling. */
+  /** Checks whether the worker is polling. It keeps polling even while Temporal is unavailable. */
   isPolling(): boolean;
   stop(): Promise<void>;
 }
 
 /**
- * Stopping may take this much longer than the grace period. The SDK alone waits 5 s for activities that it has
- * cancelled.
+ * How much longer than the grace period a stop may take. The SDK alone waits 5 s for activities that it has cancelled.
  */
 const stopTimeoutMs = 10_000;
 
@@ -52,7 +51,6 @@ export async function writeWorkflowBundle(entry: string, target: string): Promis
   await rename(temporaryFile, target);
 }
 
-/** Returns the path of the workflow interceptors, which are in the folder of the entry point. */
 function tracingPath(entry: string): string {
   return join(dirname(entry), `tracing${extname(entry)}`);
 }
@@ -70,7 +68,7 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
     async stop() {
       stopping.abort();
       if (worker?.getState() === 'RUNNING') worker.shutdown();
-      // Don't wait forever. The SDK can't cancel an attempt to connect to an address that drops packets.
+      // Don't wait forever, because the SDK can't cancel an attempt to connect to an address that drops packets.
       await Promise.race([running, sleep(spec.graceMs + stopTimeoutMs, undefined, { ref: false })]);
     },
   };
@@ -111,18 +109,18 @@ export async function installRuntime(logger: Logger): Promise<void> {
     logger: createSdkLogger(logger),
     telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
     workerHeartbeatInterval: 0,
-    // The application has to stop its parts in the right order, so it handles signals itself.
+    // The application stops its parts in a certain order, so it handles signals itself.
     shutdownSignals: [],
   });
 }
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** If a run lasted at least this long, we start counting failures from zero. */
+/** After a run of at least this length, failures are counted from zero again. */
 const healthyAfterMs = 60_000;
 
 /**
- * Runs a task, and restarts it with backoff if it fails. Resolves once the signal is aborted and `run` has ended. If
- * `run` fails several times in a row, we call `onFailure` only the first time.
+ * Runs a task and restarts it with backoff if it fails. Resolves once the signal is aborted and `run` has ended.
+ * `onFailure` is only called for the first of several failures in a row.
  */
 async function supervise(
   run: () => Promise<void>,

@@ -8,13 +8,11 @@ import { wrapActivities } from './wrap-activities.ts';
 
 export interface WorkerSpec {
   readonly activities: object;
-  /** Returns the path of the workflow bundle. We call this whenever the worker (re)starts. */
+  /** Returns the path of the workflow bundle. Called whenever the worker (re)starts. */
   readonly bundle: (signal: AbortSignal) => Promise<string>;
-  /** If this is set, the worker uses worker versioning with this build id. */
   readonly buildId?: string | undefined;
   /** Called when an activity starts. `ms` is how long its task has waited for a worker. */
   readonly onActivityWait?: (ms: number) => void;
-  /** How long running activities and workflow tasks may continue after a stop was requested. */
   readonly graceMs: number;
 }
 

@@ -21,18 +21,18 @@ export interface WorkflowBundleOptions {
   readonly logger: Logger;
   readonly signal?: AbortSignal;
   /**
-   * The image build (Dockerfile) may have put a bundle into this directory. We use it if it was built from the same
-   * sources.
+   * A directory with a prebuilt bundle, e.g. from the image build (Dockerfile). The bundle is only used if it was built
+   * from the same sources.
    */
   readonly shippedDir?: string;
 }
 
-/** In a checkout, we build the bundle from the TypeScript sources. A published build contains JavaScript instead. */
+/** A checkout has TypeScript sources, and a published build has JavaScript. */
 const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 const workflowsDir = fileURLToPath(new URL('../../../workflows/', import.meta.url));
 const defaultShippedDir = fileURLToPath(new URL('../../../workflow-bundle/', import.meta.url));
 
-/** Returns the path of the bundle for this version's workflows. Builds the bundle if necessary. */
+/** Returns the path of the bundle for this version's workflows, and builds the bundle if necessary. */
 export async function prepareWorkflowBundle({
   dataDir,
   logger,
@@ -46,8 +46,8 @@ export async function prepareWorkflowBundle({
   const file = join(dataDir, name);
   if (await exists(file)) return file;
   const startedAt = performance.now();
-  // A path can contain any character, so pass the module's URL as an argument rather than inserting it into the
-  // program.
+  // Pass the module's URL as an argument rather than inserting it into the program, because a path can contain any
+  // character.
   const program = 'const [, module, entry, target] = process.argv; await (await import(module)).writeWorkflowBundle(entry, target);';
   const workerModule = new URL(`./temporal-worker${extension}`, import.meta.url).href;
   const args = ['--input-type=module', '--eval', program, workerModule, join(workflowsDir, `index${extension}`), file];
@@ -69,8 +69,7 @@ async function hashSources(): Promise<string> {
 }
 
 /**
- * Deletes the bundles of other versions. If workers of another version are still running, they have already loaded
- * theirs.
+ * Deletes the bundles of other versions. Workers of another version that are still running have already loaded theirs.
  */
 async function deleteOtherBundles(dataDir: string, name: string): Promise<void> {
   for (const other of await readdir(dataDir)) {

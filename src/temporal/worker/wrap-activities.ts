@@ -36,7 +36,6 @@ function toSafeFailure(activity: string, error: unknown, logger: Logger): Error 
   return withoutStack(ApplicationFailure.create({ message: errorSpecs[code].message, type: code }));
 }
 
-/** Removes the stack. It contains file paths of this machine, which don't belong in the history. */
 function withoutStack<Failure extends Error>(failure: Failure): Failure {
   failure.stack = `${failure.name}: ${failure.message}`;
   return failure;
