@@ -9,7 +9,7 @@ import type { Queries } from './database.ts';
 export interface IndexDefinition {
   readonly name: string;
   readonly table: string;
-  /** The part of `create index` after the table: the method, the columns, and the condition of a partial index. */
+  /** The part of `create index` after the table name: the method, the columns, and the condition of a partial index. */
   readonly columns: string;
 }
 
@@ -29,8 +29,8 @@ export function parseIndexes(sql: string): readonly IndexDefinition[] | null {
 
 export interface IndexBuilder {
   /**
-   * Reads the catalog in the transaction that holds the migration lock. Don't pass any parameters. PostgreSQL would
-   * hold on to the last statement's snapshot, and the concurrent index build would wait for that forever.
+   * Holds the migration lock and reads the catalog. Don't pass any parameters, because PostgreSQL would hold on to the
+   * last statement's snapshot, and the concurrent index build would wait for that forever.
    */
   readonly tx: Queries;
   readonly run: (statement: string) => Promise<void>;

@@ -24,7 +24,7 @@ const socketCodes = new Set([
  */
 const connectionState = /^(?:08|28)[0-9A-Z]{3}$|^57P0[1-5]$|^53300$|^3D000$/;
 
-/** Matches errors that `pg` and PGlite throw without a code. */
+/** Matches connection errors that `pg` and PGlite throw without a code. */
 const connectionMessage =
   /^(?:Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client (?:was closed|has encountered)|Cannot use a pool after|PGlite is clos|The server does not support SSL)/;
 
@@ -38,7 +38,7 @@ export function isConnectionError(error: unknown): boolean {
     const { code, message, errors } = current;
     if (typeof code === 'string' && (socketCodes.has(code) || connectionState.test(code))) return true;
     if (typeof message === 'string' && connectionMessage.test(message)) return true;
-    // If a host name has several addresses, Node throws an AggregateError with an error for each address.
+    // For a host name with several addresses, Node throws an AggregateError with one error per address.
     if (Array.isArray(errors) && errors.some(isConnectionError)) return true;
   }
   return false;

@@ -16,12 +16,14 @@ export type DatabaseLogger = Pick<Logger, 'warn'>;
 
 export interface Connections extends Queries {
   transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
-  /** Runs `work` with a connection of its own. */
   withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
 
 export interface ConnectionHooks {
-  /** Called after each statement, both in `query` and inside transactions, which wait for it before they return. */
+  /**
+   * Called after each statement, both in `query` and inside transactions. The statement's result is only returned once
+   * this resolves.
+   */
   readonly onStatementDone?: () => Promise<void>;
   readonly outage?: Pick<OutageMonitor, 'failed' | 'responded'>;
 }
@@ -30,9 +32,9 @@ export function createConnections(pool: pg.Pool, { onStatementDone, outage }: Co
   const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     const result = await client.query(text, [...values]);
     await onStatementDone?.();
-    // If the text has several statements, as in migrations, `pg` returns an array of results, which has no `rows`.
+    // For a text with several statements, as in migrations, `pg` returns an array of results, which has no `rows`.
     const rows: unknown[] = result.rows ?? [];
-    // We trust the caller's row type here. How each value is parsed is defined in `value-types.ts`.
+    // The caller's row type isn't checked. `value-types.ts` defines how each value is parsed.
     return rows as Row[];
   };
   const withClient = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {

@@ -40,7 +40,7 @@ export interface Database extends Queries {
   /** Tells whether the server responds. Missing on the embedded database, which has no server. */
   readonly outage?: DatabaseOutage;
   /**
-   * Returns this database's connection pools, including those that `separate` has created. Missing on the embedded
+   * Returns all connection pools of this database, including those that `separate` has created. Missing on the embedded
    * database.
    */
   pools?(): readonly PoolUse[];

@@ -61,7 +61,6 @@ export class DataDirError extends Error {
 export interface EmbeddedDatabaseOptions {
   readonly dataDir: string;
   readonly logger?: DatabaseLogger;
-  /** Unpacks the shipped empty database on the first start. Tests replace this. */
   readonly unpackEmpty?: typeof unpackEmptyDatabase;
 }
 
@@ -96,8 +95,8 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
   const pool = new pg.Pool({
     ...createPgConfig(pglite),
     max: 1,
-    // PGlite is the only client, so don't close it when it's idle. Statements may also have to queue for longer than on
-    // a server.
+    // Keep the connection open when it's idle, because PGlite has no other client. Statements may also have to queue
+    // for longer than on a server.
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: 30_000,
     types: createValueTypes(),
@@ -194,7 +193,7 @@ async function open(folder: string): Promise<PGlite> {
 }
 
 async function checkMajorVersion(folder: string): Promise<void> {
-  // missing in a new directory
+  // a new directory doesn't have this file
   const version = await readFile(join(folder, 'PG_VERSION'), 'utf8').catch(() => null);
   const major = version?.trim() ?? embeddedMajorVersion;
   if (major === embeddedMajorVersion) return;

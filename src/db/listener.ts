@@ -28,12 +28,15 @@ export interface ListenerOptions {
   readonly connectTimeoutMs: number;
   readonly logger: DatabaseLogger | undefined;
   readonly outage: Pick<OutageMonitor, 'failed' | 'responded' | 'connectionLost'>;
-  /** Sends a notification on a different connection than the one that listens. */
+  /** Sends a notification over another connection than the one that listens. */
   readonly notify: (channel: string, payload: string) => Promise<unknown>;
 }
 
 const checkChannel = 'gateway_listening';
-/** One missing notification doesn't count, because a busy process may simply be late to receive it. */
+/**
+ * How many self-notifications in a row have to go missing. A single one doesn't count, because a busy process may just
+ * be late to receive it.
+ */
 const missedChecks = 2;
 
 export function createListener(options: ListenerOptions): { listen: Database['listen']; close(): Promise<void> } {
@@ -41,11 +44,11 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   const subscriptions = new Set<Subscription>();
   let client: pg.Client | null = null;
   let closed = false;
-  /** Subscriptions that may have missed notifications. We still owe them a call of `onReconnect`. */
+  /** Subscriptions that may have missed notifications and whose `onReconnect` hasn't been called yet. */
   const awaitingReconnect = new Set<Subscription>();
   let lastStatement: Promise<unknown> = Promise.resolve();
   const ownId = randomUUID();
-  /** Counts how many of the notifications to ourselves have gone missing in a row. */
+  /** How many of our self-notifications in a row haven't come back. */
   let missed = 0;
 
   /**
@@ -107,12 +110,12 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (missed === missedChecks) options.logger?.warn({}, 'database notifications do not arrive; polling instead');
       for (const { onReconnect } of [...subscriptions]) if (onReconnect) notifySafely(onReconnect, options.logger);
     }
-    // Increment this first, because the notification may be back before `notify` returns.
+    // Increment the count first, because the notification may be back before `notify` returns.
     missed += 1;
-    // Don't await this. The other connection may hang for a long time, and until then we wouldn't notice if we lose
-    // this one.
+    // Don't await the notification. The other connection may hang for a long time, and meanwhile we wouldn't notice if
+    // this one is lost.
     options.notify(checkChannel, ownId).catch(() => {
-      // The database is unavailable. Other statements will report that, and it says nothing about lost notifications.
+      // An unavailable database is reported elsewhere, and it says nothing about lost notifications.
       missed = 0;
     });
   };
@@ -134,14 +137,13 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (closed) throw new Error('Cannot use a pool after it was closed');
       const subscription: Subscription = { channel, onPayload, onReconnect };
       subscriptions.add(subscription);
-      // If we're connecting right now, the list of channels may already have been read without this one, so wait until
-      // that's done.
+      // A connection attempt that's in progress may already have read the list of channels, so wait until it's done.
       await loop.idle();
       if (client) {
         await execute(client, `listen ${pg.escapeIdentifier(channel)}`);
       } else if (!loop.isFailing) {
         loop.start();
-        // The background loop logs the error and tries again, so there's nothing left to do here.
+        // The background loop logs the error and retries, so ignore it here.
         await loop.runNow().catch(() => undefined);
       }
       if (!client) awaitingReconnect.add(subscription);
@@ -164,7 +166,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   };
 }
 
-/** This connection has already failed, so it doesn't matter if closing it fails too. */
+/** Closes a connection that has already failed. Errors don't matter. */
 function closeQuietly(client: pg.Client): void {
   client.end().catch(() => undefined);
 }

@@ -69,14 +69,15 @@ export async function lockGlobal(tx: Queries, lock: GlobalLock): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1::bigint)', [globalKeys[lock]]);
 }
 
-/** Tries to acquire a global lock. Returns false immediately if another transaction holds it. */
+/** Returns false immediately if another transaction holds the lock. */
 export async function tryLockGlobal(tx: Queries, lock: GlobalLock): Promise<boolean> {
   const [row] = await tx.query<{ acquired: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as acquired', [globalKeys[lock]]);
   return row?.acquired === true;
 }
 
 /**
- * Acquires the locks in the order of the ids. PostgreSQL only evaluates the lock function after it has sorted the rows.
+ * Acquires the locks in the order of the project ids. PostgreSQL only evaluates the lock function after it has sorted
+ * the rows.
  */
 async function lockEach(tx: Queries, projectIds: string | readonly string[], key: string, seed: 0 | 1, mode: LockMode): Promise<void> {
   const lock = mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock';

@@ -23,7 +23,7 @@ interface Migration {
   readonly sql: string;
   readonly oldestServer: number;
   readonly checksum: string;
-  /** The indexes to build concurrently, or null if the migration runs as a single transaction. */
+  /** The indexes to build concurrently. Null if the migration runs as a single transaction. */
   readonly indexes: readonly IndexDefinition[] | null;
 }
 
@@ -111,16 +111,15 @@ interface AppliedRow {
   readonly name: string;
   readonly checksum: string;
   readonly oldestServer: number;
-  /** The release that applied the migration. Null for old rows, because we didn't always store this. */
+  /** The release that applied the migration. Null for old rows, because releases weren't always stored. */
   readonly release: string | null;
 }
 
 /** Applies the next missing migration. It runs in a transaction, unless it has to build indexes concurrently. */
 async function applyNext(database: Database, tx: Queries, migrations: readonly Migration[]): Promise<'applied' | 'done' | 'locked'> {
-  // We poll for the lock, because a statement that waits for it would time out while another process builds a large
-  // index.
+  // Poll for the lock, because a statement that waits for it would time out while another process builds a large index.
   if (!(await tryLockGlobal(tx, 'migrate'))) return 'locked';
-  // This transaction sits idle while the indexes are built on another connection, so turn off its timeouts.
+  // Turn off the timeouts of this transaction, because it sits idle while the indexes are built on another connection.
   await tx.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
   await tx.query(
     `create table if not exists schema_migrations (
@@ -138,7 +137,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   const next = migrations.find((migration) => !applied.has(migration.version));
   if (!next) return 'done';
   try {
-    // Indexes are built on another connection. Meanwhile `tx` holds the lock.
+    // The indexes are built on another connection while `tx` holds the lock.
     if (next.indexes && database.kind === 'server') {
       const { signal } = new AbortController();
       await buildIndexes({ tx, run: (statement) => database.runWithoutTimeout(statement, signal) }, next.indexes);
@@ -146,7 +145,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   } catch (cause) {
     throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, { cause });
   }
-  // At this point the table may lack columns that a later migration adds, so only fill the ones that it has.
+  // The table may still lack columns that a later migration adds, so only fill those that exist.
   await tx.query(
     `insert into schema_migrations
      select * from jsonb_populate_record(null::schema_migrations, jsonb_build_object(
@@ -167,8 +166,8 @@ function rejectUnsupportedSchema(rows: readonly AppliedRow[], migrations: readon
   const version = migrations.at(-1)?.version ?? 0;
   const oldestSupported = Math.max(0, ...rows.map((row) => row.oldestServer));
   if (version >= oldestSupported) return;
-  // Recommend the first release whose schema is new enough. If we don't know its name, recommend the latest release
-  // that we do know.
+  // Recommend the first release whose schema is new enough, or the latest known release if the name of that one is
+  // unknown.
   const needed = rows.find((row) => row.version >= oldestSupported)?.release ?? rows.findLast((row) => row.release !== null)?.release;
   throw new SchemaError(
     `the database needs ${needed ? `gateway ${needed}, ` : ''}schema ${oldestSupported} or newer; this is gateway ${readVersion()}, schema ${version}: install a newer gateway, or restore a backup from before the upgrade`,

@@ -10,8 +10,8 @@ import { createRowCache, type RowCache } from './row-cache.ts';
 
 export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get' | 'peek' | 'warm' | 'countRows'> {
   /**
-   * Call this after you've changed a row. We'll get our own notification as well, but until it arrives this process
-   * might still use the old row.
+   * Call this after changing a row. The process also receives its own notification, but until that arrives it might
+   * still use the old row.
    */
   invalidate(key: string): void;
   start(): Promise<void>;
@@ -24,7 +24,7 @@ export interface NotifiedCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
-  /** Called for each notification, once the cached row is invalidated. */
+  /** Called for each notification, after the cached row was invalidated. */
   readonly onChange?: ((key: string) => void) | undefined;
 }
 

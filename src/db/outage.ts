@@ -12,7 +12,6 @@ import { isObject } from '../core/json/narrow.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface DatabaseOutage {
-  /** True from the first connection error until the server responds again. */
   readonly isDown: boolean;
   /**
    * Reports a connection error that didn't come from the database module, e.g. because the caller's own timeout
@@ -20,30 +19,29 @@ export interface DatabaseOutage {
    */
   failed(error: unknown): void;
   /**
-   * Returns a logger for other modules. If they log a warning or error about a lost database connection, we count it
-   * and log it at debug level.
+   * Returns a logger that downgrades warnings and errors about a lost database connection to debug level and counts
+   * them.
    */
   quieten(logger: Logger): Logger;
 }
 
 export interface OutageMonitor extends DatabaseOutage {
   responded(): void;
-  /** Reports that a connection was closed while no statement was using it. */
   connectionLost(error: unknown): void;
 }
 
 const defaultQuietMs = 5_000;
-/** We wait this long to see whether a lost connection is the start of an outage. */
+/** How long to wait after a lost connection before it counts as an outage. */
 const lostConnectionMs = 1_000;
-/** Limits the recursion, because an error can be its own (indirect) cause. */
+/** Limits how far a chain of causes is followed, because an error can be its own (indirect) cause. */
 const maxCauses = 8;
 
 export function createOutageMonitor(logger: Logger | undefined, quietMs = defaultQuietMs): OutageMonitor {
   const reported = new WeakSet();
   let isDown = false;
   /**
-   * Until the server has responded for the first time we don't report an outage, because the schema check already logs
-   * why the database can't be reached.
+   * An outage isn't reported until the server has responded once, because the schema check already logs why the
+   * database can't be reached.
    */
   let hasResponded = false;
   /** `startedAt` and `respondedAt` are monotonic (`performance.now()`). */

@@ -8,14 +8,13 @@ import type { Database, Queries } from './database.ts';
 import { batchSize } from './row-batches.ts';
 
 export interface OutboxEntry {
-  /** The name of the workflow, as in `workflows/contract.ts`. */
   readonly workflow: string;
   /** The Temporal workflow id. Starting a workflow that is already running has no effect. */
   readonly workflowId: string;
   /** The workflow's input. Temporal stores it, so it must not contain text, only ids, counts and hashes. */
   readonly input: OutboxInput;
   /**
-   * A search attribute that operators use to find a project's runs. Leave it out if the work doesn't belong to a
+   * Becomes a search attribute by which operators find a project's runs. Leave it out if the work doesn't belong to a
    * project.
    */
   readonly projectId?: string;
@@ -33,7 +32,7 @@ export interface OutboxEntry {
 
 export type OutboxInput = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Adds entries to the outbox, in order. NOTIFY tells the dispatcher when `tx` commits. */
+/** Adds entries to the outbox, in order. The dispatcher is notified when `tx` commits. */
 export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await tx.query(

@@ -20,7 +20,7 @@ export interface ServerDatabaseOptions {
    * the server doesn't respond at all, the client gives up five seconds later.
    */
   readonly statementTimeoutMs?: number;
-  /** How often we check the LISTEN connection. */
+  /** How often to check the LISTEN connection. */
   readonly heartbeatMs?: number;
   readonly logger?: Logger;
 }

@@ -50,7 +50,7 @@ export function createQuerySlots(limit: number): QuerySlots {
   };
 }
 
-/** Gives each key its own slots, and discards them once they're no longer in use. */
+/** Gives each key its own slots, and discards the slots of a key that's no longer in use. */
 export function createSlotsByKey(limit: number) {
   const byKey = new Map<string, { readonly slots: QuerySlots; users: number }>();
   return {
@@ -68,7 +68,7 @@ export function createSlotsByKey(limit: number) {
   };
 }
 
-/** Two very busy projects together still leave a fifth of the pool to the others. */
+/** With this limit, two very busy projects together still leave a fifth of the pool to other projects. */
 const connectionsPerProject = 4;
 const slotsOf = new WeakMap<Database, ReturnType<typeof createSlotsByKey>>();
 

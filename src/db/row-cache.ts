@@ -18,35 +18,33 @@ import type { Clock } from '../core/time.ts';
 
 export interface RowCache<Row> {
   /**
-   * Returns null if there's no such row. Returns a promise only if it has to query the database, which rejects if
-   * `load` fails.
+   * Returns null if there's no such row. The result is only a promise if the database has to be queried, and it rejects
+   * if `load` fails.
    */
   get(key: string): Row | null | Promise<Row | null>;
-  /** Returns the row if it's cached, and null otherwise. The row may be outdated. */
+  /** Returns the row if it's cached, even if it's outdated. */
   peek(key: string): Row | null;
   invalidate(key: string): void;
   invalidateAll(): void;
-  /**
-   * Loads all of these rows, except those that were loaded within the last five minutes. Rejects if `loadMany` fails.
-   */
+  /** Loads the rows, except those that were loaded within the last five minutes. Rejects if `loadMany` fails. */
   warm(keys: readonly string[], loadMany: LoadMany<Row>): Promise<void>;
-  /** How many rows we could still serve if the database went down now. */
+  /** Returns how many cached rows could still be served if the database went down now. */
   countRows(): number;
 }
 
-/** Loads several rows and returns them by key. The map has no entry for a row that doesn't exist. */
+/** Loads several rows and returns them by key. A row that doesn't exist is missing from the map. */
 export type LoadMany<Row> = (keys: readonly string[]) => Promise<ReadonlyMap<string, Row>>;
 
 export interface RowCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
-  /** Called when a reload fails. We keep serving the old row. */
+  /** Called when a reload fails and the cache keeps serving the old row. */
   readonly onLoadError?: (error: unknown) => void;
   readonly maxAgeMs?: number;
   readonly staleIfErrorMs?: number;
   /**
-   * The maximum number of cached rows, and also of keys that we know don't exist. When a cache is full, we evict the
-   * least recently used entry.
+   * Limits the number of cached rows, and also of keys that are known not to exist. The least recently used entry is
+   * evicted first.
    */
   readonly maxRows?: number;
 }
@@ -63,7 +61,7 @@ interface Load<Row> {
   isSuperseded: boolean;
 }
 
-/** How long we wait after a failed background reload. Without this, an outage would cause a query for every call. */
+/** The delay after a failed background reload. Without it, an outage would cause a query for every call. */
 const retryIntervalMs = 1_000;
 
 const warmMs = 300_000;
@@ -76,8 +74,8 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
   const missing = createLruCache<number>(maxRows);
   const loads = new Map<string, Load<Row>>();
   /**
-   * The keys that each running `warm` is loading. If a row changes in the meantime, we remove its key from the set, and
-   * `warm` ignores the row that it loaded.
+   * The keys that each running `warm` is still loading. When a row changes, its key is removed, and `warm` ignores the
+   * row that it loaded.
    */
   const warming = new Set<Set<string>>();
 
@@ -96,7 +94,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
   const loadOnce = async (key: string, isSuperseded: () => boolean): Promise<Row | null> => {
     const loadedAt = clock.now();
     const row = await load(key);
-    // Somebody changed the row while we were loading it, so our copy may be outdated. Load it again.
+    // The row changed during the load, so this copy may be outdated. Load it again.
     if (isSuperseded()) return loadShared(key);
     if (row === null) {
       entries.delete(key);
@@ -142,7 +140,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       const entry = entries.get(key);
       if (entry) {
         if (entry.mustRevalidate || now - entry.loadedAt >= staleIfErrorMs) return revalidate(key, entry);
-        // If the clock has jumped back to before the load, we can't tell how old the row is, so we reload it.
+        // If the clock has jumped back to before the load, the age of the row is unknown, so reload it.
         if (now < entry.revalidateAt && now >= entry.loadedAt) return entry.row;
         entry.revalidateAt = now + retryIntervalMs;
         revalidate(key, entry).catch((error: unknown) => onLoadError?.(error));
