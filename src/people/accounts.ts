@@ -10,14 +10,13 @@ import { assertPassword, hashPassword } from './password.ts';
 import type { Person } from './person.ts';
 import { type NewPerson, nameFromEmail, newPersonInput, parseName, personChange } from './person-input.ts';
 
-/** A person and the details that only administrators see. */
+/** A person together with details that only administrators see. */
 export interface PersonRecord extends Person {
   readonly hasPassword: boolean;
-  /** True if this person has signed in with OpenID Connect at least once. */
   readonly hasOidc: boolean;
   readonly disabledAt: number | null;
   readonly createdAt: number;
-  /** The slug of the only project that an unconfirmed account can access. Null for confirmed accounts. */
+  /** The slug of the project that an unconfirmed account is limited to. Null for confirmed accounts. */
   readonly onlyProject: string | null;
 }
 
@@ -29,11 +28,10 @@ export interface Accounts {
   create(input: unknown): Promise<PersonRecord>;
   /** Throws `not_found`. */
   get(personId: string): Promise<PersonRecord>;
-  /** Finds the confirmed account with this address. Unconfirmed accounts are ignored. */
   findByEmail(email: string): Promise<PersonRecord | null>;
   /** Returns one page of confirmed accounts, sorted by email. `after` is the last address of the previous page. */
   list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
-  /** Returns at most 1,000 accounts, newest first. */
+  /** Returns unconfirmed accounts, newest first, at most 1,000. */
   listUnconfirmed(): Promise<PersonRecord[]>;
   /**
    * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
@@ -183,8 +181,8 @@ export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRec
 const ofPersonSql = `(id = $1::uuid or claimed_email = (select email from people confirmed where id = $1::uuid and project_id is null))`;
 
 /**
- * Disables or enables an account, together with the unconfirmed accounts that have the same address. If an unconfirmed
- * account was disabled at another time, an admin must have done that separately, so enabling leaves it alone.
+ * Disables or enables an account, together with the unconfirmed accounts that have the same address. An unconfirmed
+ * account that was disabled at another time stays disabled, because an admin must have disabled it separately.
  */
 async function setDisabled(tx: Queries, personId: string, disabled: boolean, now: number): Promise<void> {
   const changed = await tx.query<{ id: string }>(

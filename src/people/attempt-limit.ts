@@ -10,21 +10,18 @@ import type { Database } from '../db/database.ts';
 
 const windowMs = 15 * 60_000;
 
-/** The account, network address or other value that we count attempts for. */
 export interface LimitKey {
   readonly hash: Buffer;
-  /** The number of attempts that are allowed per window. */
   readonly max: number;
 }
 
 export interface AttemptLimit {
   /**
-   * Counts an attempt for each of the keys. If any of them has had too many, returns when the next attempt is allowed,
-   * and otherwise null.
+   * Counts an attempt for each key. If a key has had too many, returns when the next attempt is allowed, otherwise
+   * null.
    */
   count(keys: readonly LimitKey[]): Promise<number | null>;
   clear(key: LimitKey): Promise<void>;
-  /** Takes back one attempt. */
   takeBack(key: LimitKey): Promise<void>;
 }
 
@@ -53,16 +50,14 @@ export function createAttemptLimit({ database, clock }: { readonly database: Dat
   };
 }
 
-/**
- * Returns the key of a value's counter, e.g. that of an email address. Values of different kinds never share a counter.
- */
+/** Returns the key of a counter, e.g. for an email address. Values of different kinds never share a counter. */
 export function limitKey(kind: string, value: string, max: number): LimitKey {
   return { hash: createHash('sha256').update(`${kind} ${value}`).digest(), max };
 }
 
 /**
- * Returns the network that an address belongs to, for which we count attempts. IPv6 clients usually control a whole
- * /64, so we don't distinguish its addresses.
+ * Returns the network of an address, by which attempts are counted. IPv6 clients usually control a whole /64, so
+ * addresses within one are treated as the same.
  */
 export function networkOf(address: string): string {
   if (!isIPv6(address) || address.startsWith('::ffff:')) return address;

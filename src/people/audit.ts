@@ -8,14 +8,12 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 
-/** How a change was authenticated. */
 export type AuditActor = 'person' | 'personal_token' | 'admin_token';
 
 export type AuditOutcome =
   | 'ok'
   /** The change was invalid or not allowed, or its target wasn't found. */
   | 'refused'
-  /** An unexpected error. */
   | 'failed';
 
 export type AuditDetail = Readonly<Record<string, unknown>>;
@@ -40,7 +38,6 @@ export interface AuditEntry {
   /** Null if the person has been deleted, or if the change was made with the admin token. */
   readonly person: { readonly email: string; readonly name: string } | null;
   readonly projectId: string | null;
-  /** The slug of the project. */
   readonly project: string | null;
   readonly action: string;
   readonly target: string | null;
@@ -53,21 +50,18 @@ export interface AuditFilter {
   readonly projectId?: string | undefined;
   readonly personId?: string | undefined;
   readonly action?: string | undefined;
-  /** Inclusive. */
   readonly from?: number | undefined;
-  /** Exclusive. */
   readonly to?: number | undefined;
-  /** Only return entries from before the one with this id. */
+  /** Only return entries older than the one with this id. */
   readonly before?: number | undefined;
   readonly limit: number;
 }
 
 export interface Audit {
-  /** Writes a row for a change that is about to be made. Returns the row's id. */
+  /** Records a change that's about to be made, and returns the id of the row. */
   begin(start: AuditStart): Promise<number>;
-  /** Adds the outcome to the row, and merges `detail` into the details that are already there. */
+  /** Records the outcome of a change, and merges `detail` into the details that were recorded at its beginning. */
   finish(id: number, outcome: AuditOutcome, detail?: AuditDetail): Promise<void>;
-  /** Lists entries, newest first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>;
 }
 

@@ -16,8 +16,8 @@ import type { Queries } from '../db/database.ts';
 export const shownEmailSql = 'coalesce(people.claimed_email, people.email)';
 
 /**
- * Moves the roles of unconfirmed accounts with this address to a confirmed account, and deletes them with their
- * sessions, links and tokens.
+ * Moves the roles of unconfirmed accounts with this address to a confirmed account. Then deletes those accounts,
+ * together with their sessions, links and tokens.
  */
 export async function takeOverAccounts(tx: Queries, personId: string, email: string): Promise<void> {
   await tx.query(
@@ -31,7 +31,6 @@ export async function takeOverAccounts(tx: Queries, personId: string, email: str
   await tx.query('delete from people where claimed_email = $1::text and id <> $2::uuid', [email, personId]);
 }
 
-/** Checks whether any project has an unconfirmed account with this address. */
 export async function isInvited(tx: Queries, email: string): Promise<boolean> {
   return (await tx.query('select 1 from people where claimed_email = $1::text limit 1', [email])).length > 0;
 }

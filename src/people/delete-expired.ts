@@ -1,11 +1,10 @@
-/** Deletes expired sessions, sign-in links and failure counts. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { sessionIdleMs } from './sessions.ts';
 
 /**
- * Deletes expired rows and returns how many there were. A single statement is enough, because there are never many of
- * them.
+ * Deletes expired sessions, sign-in links and failure counts, and returns how many there were. There are never many, so
+ * a single statement is enough.
  */
 export async function deleteExpiredSignIns(database: Database, clock: Clock): Promise<number> {
   const now = clock.now();

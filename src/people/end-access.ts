@@ -1,4 +1,3 @@
-/** Revokes all access to an account that might be in the wrong hands. */
 import type { Queries } from '../db/database.ts';
 import { endSessions } from './sessions.ts';
 
@@ -8,7 +7,7 @@ export async function endSignIns(tx: Queries, personId: string, exceptSession: s
   await tx.query('delete from sign_in_links where person_id = $1::uuid', [personId]);
 }
 
-/** Does the same as `endSignIns`, and also revokes the personal tokens. */
+/** Like `endSignIns`, but also revokes the personal tokens. */
 export async function endAccess(tx: Queries, personId: string, now: number, exceptSession: string | null = null): Promise<void> {
   await endSignIns(tx, personId, exceptSession);
   await tx.query('update personal_tokens set revoked_at = $2::timestamptz where person_id = $1::uuid and revoked_at is null', [

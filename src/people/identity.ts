@@ -1,4 +1,3 @@
-/** Finds out who has signed in with the identity provider. */
 import type { Queries } from '../db/database.ts';
 import type { Person } from './person.ts';
 import type { OidcIdentity } from './sign-in.ts';
@@ -6,8 +5,8 @@ import type { OidcIdentity } from './sign-in.ts';
 export type Identity = Pick<OidcIdentity, 'issuer' | 'subject' | 'verifiedEmail'>;
 
 /**
- * Returns the active person who is connected to this account. If there's none, returns the person with the account's
- * verified email, unless they're connected to a different account. Otherwise returns null.
+ * Returns the active person who is connected to this identity. If there's none, returns the person with the verified
+ * email address, unless they're connected to a different identity. Otherwise returns null.
  */
 export async function findPersonOf(queries: Queries, { issuer, subject, verifiedEmail }: Identity): Promise<Person | null> {
   const [row] = await queries.query<Person & { isDisabled: boolean }>(
@@ -16,8 +15,7 @@ export async function findPersonOf(queries: Queries, { issuer, subject, verified
       order by oidc_issuer nulls last limit 1`,
     [issuer, subject, verifiedEmail],
   );
-  // If we've found somebody who is disabled, they can't sign in, even if the provider now reports an address of another
-  // person's account.
+  // A disabled person can't sign in, even if the provider now reports the address of another person's account.
   if (!row || row.isDisabled) return null;
   const { isDisabled: _, ...person } = row;
   return person;

@@ -38,7 +38,6 @@ export interface Members {
   roleOf(personId: string, projectId: string): Promise<Role | null>;
   /** Returns the person's projects, sorted by slug. Deployment admins get all projects. */
   projectsOf(person: Person): Promise<ProjectMembership[]>;
-  /** Returns the members of a project, sorted by email. */
   list(projectId: string): Promise<Member[]>;
   /**
    * Adds somebody by e-mail address when an owner asks for it. Throws `bad_request`, or `conflict` if the address is
@@ -162,9 +161,7 @@ async function wasRemoved(tx: Queries, projectId: string, personId: string, sinc
   return removals.length > 0;
 }
 
-/**
- * Adds a member with an unconfirmed account. Reuses the project's unconfirmed account for this address if there is one.
- */
+/** Adds a member with an unconfirmed account, which is created unless the project already has one for this address. */
 async function addInvited(
   tx: Queries,
   projectId: string,

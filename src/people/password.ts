@@ -9,8 +9,8 @@ import type { deriveHash } from './password-job.ts';
 import { createTaskCounter } from './task-counter.ts';
 
 /**
- * OWASP's minimum for argon2id: 19 MiB, two passes, one lane. That takes tens of milliseconds, so we don't do it on the
- * event loop.
+ * OWASP's minimum for argon2id: 19 MiB, two passes, one lane. A hash takes tens of milliseconds, so it isn't computed
+ * on the event loop.
  */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;
@@ -23,7 +23,7 @@ const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts',
 /** Limits the number of waiting hashes. They're computed one at a time, so this many take a few seconds. */
 const hashes = createTaskCounter({ maxTasks: 50 });
 
-/** True if so many hashes are waiting that we should refuse further sign-ins. */
+/** True if so many hashes are waiting that further sign-ins should be refused. */
 export const isHashingBusy = hashes.isBusy;
 
 export async function hashPassword(password: string): Promise<string> {
@@ -33,8 +33,8 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /**
- * Checks a password against its stored hash. Pass null if the account doesn't exist. The result is then false, and
- * takes as long as it would for a wrong password.
+ * Checks a password against its stored hash. Pass null if the account doesn't exist: this takes just as long and
+ * returns false, so nobody can tell the difference.
  */
 export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
   const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/.exec(stored ?? unusableHash);
@@ -62,7 +62,7 @@ export function assertPassword(password: string, email: string): void {
 
 const unusableHash = `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${encode(Buffer.alloc(saltBytes))}$${encode(Buffer.alloc(hashBytes))}`;
 
-/** Hashes a password. Keyboards compose characters in different ways, so we normalize it to NFKC first. */
+/** Hashes a password after normalizing it to NFKC, because keyboards compose characters in different ways. */
 async function derive(password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> {
   const message = password.slice(0, 4 * maxLength).normalize('NFKC');
   const { hash } = await hashes.run(() => deriveInThread('passwords', { message, ...parameters }));

@@ -1,4 +1,3 @@
-/** Combines everything about people who sign in: accounts, sign-in, sessions, tokens and memberships. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type Accounts, createAccounts } from './accounts.ts';

@@ -1,8 +1,7 @@
-/** Validates input about people. The error lists all mistakes. */
 import { z } from 'zod';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 
-/** We convert addresses to lower case. In practice, addresses that only differ in case belong to the same person. */
+/** In lower case, because in practice, addresses that only differ in case belong to the same person. */
 const email = z
   .string()
   .trim()
@@ -17,7 +16,6 @@ const name = z
   .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters');
 const password = z.string().meta({ description: '12 to 256 characters', minLength: 12, maxLength: 256 });
 
-/** The request body for creating a person. */
 export const newPersonInput = z.strictObject({
   email,
   name: name.optional().describe('by default the part of the e-mail address before the @'),
@@ -25,14 +23,12 @@ export const newPersonInput = z.strictObject({
   admin: z.boolean().optional().describe('whether the person is a deployment admin'),
 });
 
-/** The request body for changing a person. */
 export const personChange = z.strictObject({
   name: name.optional(),
   admin: z.boolean().optional().describe('whether the person is a deployment admin'),
   disabled: z.boolean().optional().describe('a disabled person cannot sign in, and their sessions end'),
 });
 
-/** The request body for creating a sign-in link. */
 export const signInLinkInput = z.strictObject({
   email: email
     .optional()
@@ -42,10 +38,9 @@ export const signInLinkInput = z.strictObject({
   admin: z.boolean().optional().describe('whether to make the person a deployment admin'),
 });
 
-/** The request body for adding or changing a member. */
 export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) });
 
-/** The details of a removed member that the page with the undo button remembers. */
+/** The details of a removed member, which the page with the undo button keeps. */
 export const removedMember = z.strictObject({
   personId: z.uuid(),
   email: z.string().max(254),
@@ -55,10 +50,9 @@ export const removedMember = z.strictObject({
   createdAt: z.int().min(0),
 });
 
-/** The form for inviting somebody to a project. */
 export const invitation = newPersonInput.pick({ email: true, name: true });
 
-/** The form in which people enter the details of the account that their sign-in link is about to create. */
+/** The form for using a sign-in link that creates an account. */
 const newAccount = z.object({ email, name });
 
 const identity = z.object({ email, name: name.optional().catch(undefined) });
@@ -74,14 +68,14 @@ export function parseNewAccount(input: { email: string; name: string }): z.outpu
 }
 
 /**
- * Parses what an identity provider claims about a person. Returns null if the address is invalid. If only the name is
- * invalid, we leave that out.
+ * Parses what an identity provider claims about a person. Returns null if the address is invalid. An invalid name is
+ * just left out.
  */
 export function parseIdentity(address: string | null, givenName: string | null): z.output<typeof identity> | null {
   return identity.safeParse({ email: address, name: givenName }).data ?? null;
 }
 
-/** Returns a default name for a person who hasn't entered one. */
+/** Makes up a name for a person who hasn't entered one. */
 export function nameFromEmail(address: string): string {
   return address.slice(0, address.lastIndexOf('@'));
 }

@@ -1,10 +1,9 @@
-/** Finds out the names of people, e.g. of those who wrote a memory or started an erasure. */
 import type { Queries } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 
 /**
- * Returns the names of people by id, including disabled people. If somebody hasn't entered a name, we use the email
- * address. Deleted people are left out.
+ * Returns the names of people by id, including disabled people. Somebody without a name is listed with their email
+ * address. Deleted people are missing from the result.
  */
 export async function findPersonNames(queries: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (ids.length === 0) return new Map();

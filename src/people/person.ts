@@ -10,12 +10,12 @@ export interface Person {
   /** In lower case, and unique. */
   readonly email: string;
   readonly name: string;
-  /** True for deployment admins, who own every project, and who manage people, projects and prices. */
+  /** True for deployment admins, who own every project and manage people, projects and prices. */
   readonly isAdmin: boolean;
 }
 
 export interface Session {
-  /** Identifies the session in lists, and when it's revoked. Unlike the secret in the cookie, it's public. */
+  /** The public id of the session, used in lists and to revoke it. The secret is only in the cookie. */
   readonly id: string;
   readonly person: Person;
   readonly preferences: Preferences;

@@ -16,7 +16,7 @@ import { type Scope, scopes, toScopes } from './scopes.ts';
 import { createSecret, hashSecret } from './secret.ts';
 
 export const maxTokenDays = 90;
-/** A person can have this many tokens, not counting expired and revoked ones. */
+/** The maximum number of tokens per person, not counting expired and revoked ones. */
 const maxTokens = 50;
 const lastUsedIntervalMs = 60_000;
 const tokenPattern = /^gwp_([0-9a-f]{12})_[\w-]{43}$/;
@@ -32,7 +32,6 @@ const inputSchema = z.strictObject({
   days: z.int().min(1).max(maxTokenDays),
 });
 
-/** The request body for creating a personal token under `/provision`. */
 export const personalTokenInput = z.strictObject({
   name: inputSchema.shape.name,
   scopes: inputSchema.shape.scopes,
@@ -56,7 +55,6 @@ export interface PersonalTokens {
    * `bad_request`, or `conflict` if the person has too many tokens.
    */
   create(personId: string, input: unknown): Promise<{ token: string; record: PersonalToken }>;
-  /** Returns a person's usable tokens, newest first. */
   list(personId: string): Promise<PersonalToken[]>;
   /** Revokes and returns a token. Throws `not_found`. */
   revoke(personId: string, tokenId: string): Promise<PersonalToken>;
@@ -111,7 +109,8 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
       );
       if (!row || !timingSafeEqual(row.hash, hashSecret(token))) return null;
       const { personId, email, personName, isAdmin, hash: _, ...record } = row;
-      // An attempt with a wrong secret doesn't count as a use, so don't update the time before the check.
+      // Don't update the time before the secret is checked, because an attempt with a wrong secret doesn't count as a
+      // use.
       if (row.lastUsedAt === null || row.lastUsedAt.getTime() <= now - lastUsedIntervalMs)
         await database.query('update personal_tokens set last_used_at = $2::timestamptz where id = $1::uuid', [row.id, new Date(now)]);
       return { person: { id: personId, email, name: personName, isAdmin }, record: toRecord(record) };
@@ -122,7 +121,10 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
 const columns = `personal_tokens.id, prefix, personal_tokens.name, scopes, personal_tokens.created_at as "createdAt",
   expires_at as "expiresAt", last_used_at as "lastUsedAt"`;
 
-/** SQL that's true for tokens that can be used. `now` is the placeholder for the current time. */
+/**
+ * SQL condition for tokens that haven't been revoked and haven't expired. `now` is the placeholder for the current
+ * time.
+ */
 function isUsable(now: string): string {
   return `revoked_at is null and expires_at > ${now}::timestamptz`;
 }

@@ -7,9 +7,9 @@ import type { Queries } from '../db/database.ts';
 export const themes = ['light', 'dark'] as const;
 
 export interface Preferences {
-  /** If this is null, we use the browser's setting. */
+  /** The console's theme. Null to follow the browser's setting. */
   readonly theme: (typeof themes)[number] | null;
-  /** The IANA name of a time zone. If this is null, we use the project's report time zone. */
+  /** An IANA time zone. Null to use the project's report time zone. */
   readonly timeZone: string | null;
 }
 

@@ -20,9 +20,8 @@ export async function recordChange<Result>(
 ): Promise<Result> {
   const id = await audit.begin(start);
   const detail: Record<string, unknown> = {};
-  // Adds the outcome to the row. At this point, the change has already been made or refused. If this fails, we only log
-  // it, because an error would make the caller repeat the change. The row then looks as if the change had been
-  // interrupted.
+  // Adds the outcome once the change has been made or refused. If this fails, it's only logged, because an error would
+  // make the caller repeat the change. The row then looks as if the change had been interrupted.
   const finish = (outcome: AuditOutcome): Promise<void> =>
     audit.finish(id, outcome, detail).catch((err: unknown) => {
       logger.error({ err, action: start.action }, 'failed to add the outcome to the audit log');

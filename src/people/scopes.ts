@@ -1,6 +1,6 @@
 /**
- * What a person's token can do through MCP. Console sessions don't have scopes, because they're limited by the person's
- * role.
+ * Scopes limit what a personal token can do through MCP. Console sessions have no scopes, because the person's role
+ * limits them.
  */
 
 export const scopes = ['settings:read', 'settings:write', 'memory:read', 'usage:read'] as const;
@@ -14,7 +14,6 @@ export const scopeDescriptions: Readonly<Record<Scope, string>> = {
   'usage:read': 'read spend, calls and learning batches',
 };
 
-/** Returns the scopes whose names are in the list, and ignores unknown names. */
 export function toScopes(names: readonly string[]): Scope[] {
   return scopes.filter((scope) => names.includes(scope));
 }

@@ -16,7 +16,7 @@ export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-/** Checks whether a text looks like a secret, so that we don't have to query the database if it doesn't. */
+/** Checks the form of a secret, which saves a query for malformed ones. */
 export function isSecret(text: string): boolean {
   return /^[\w-]{43}$/.test(text);
 }

@@ -18,19 +18,19 @@ const lastSeenIntervalMs = 60_000;
 const maxUserAgentLength = 300;
 
 export interface SessionRecord extends Omit<Session, 'person' | 'preferences'> {
-  /** The `user-agent` header at sign-in. */
+  /** The `user-agent` header of the sign-in request. */
   readonly userAgent: string | null;
 }
 
 export interface Sessions {
   /**
-   * Starts a session. Only the result of this call contains the secret. `replaces` is the secret of an earlier session,
-   * which is ended.
+   * Starts a session. Only the result of this call contains the secret. The session with the secret `replaces` is
+   * ended.
    */
   start(personId: string, options: { userAgent: string | null; replaces?: string | null }): Promise<StartedSession>;
   /** Returns null if the secret is unknown, the session was revoked or has expired, or the person is disabled. */
   find(secret: string): Promise<Session | null>;
-  /** Returns a person's unexpired sessions, starting with the most recently used one. */
+  /** Lists the person's unexpired sessions, the most recently used one first. */
   list(personId: string): Promise<SessionRecord[]>;
   end(secret: string): Promise<void>;
   /** Returns false if the person has no such session. */
@@ -113,7 +113,10 @@ export async function endSessions(queries: Queries, personId: string, except: st
   return rows.length;
 }
 
-/** $2 is the current time. If the last request of a session was before $3, the session has been idle for too long. */
+/**
+ * SQL condition for live sessions. $2 is the current time. Sessions whose last request was before $3 have been idle for
+ * too long.
+ */
 const unexpired = 'expires_at > $2::timestamptz and last_seen_at > $3::timestamptz';
 
 interface SessionTimes {
@@ -137,7 +140,7 @@ function toTimes({ id, createdAt, lastSeenAt, expiresAt }: SessionTimes): Omit<S
     id,
     createdAt: createdAt.getTime(),
     lastSeenAt: lastSeenAt.getTime(),
-    // If a session is idle, it ends before it reaches its maximum age.
+    // An idle session ends before it reaches its maximum age.
     expiresAt: Math.min(expiresAt.getTime(), lastSeenAt.getTime() + sessionIdleMs),
   };
 }

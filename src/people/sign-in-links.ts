@@ -27,30 +27,29 @@ export interface SignInLink {
   readonly expiresAt: number;
 }
 
-/** The fields of the form that people fill in when they use a link. */
 export interface LinkInput {
-  /** The address of the new account. We ignore it if the link belongs to somebody who already has an account. */
+  /** The email address of the new account. Ignored if the link belongs to an existing account. */
   readonly email: string;
   readonly name: string;
   /**
-   * The new password. If it's empty, an existing account keeps the password that it has, if any. If it's set, the
-   * person's sessions, other links and personal tokens end.
+   * The new password. If it's empty, an existing account keeps its password. If it's set, the person's sessions, other
+   * links and personal tokens end.
    */
   readonly password: string;
 }
 
 export interface SignInLinks {
-  /** Creates a link for a person. If `personId` is null, the link will create the account of a deployment admin. */
+  /** Creates a sign-in link for a person. If `personId` is null, the link creates the account of a deployment admin. */
   issue(personId: string | null): Promise<SignInLink>;
   /**
-   * Looks up a link without using it up. Returns null if it doesn't exist, has expired or was already used, or if the
-   * person is disabled.
+   * Looks up a link without marking it as used. Returns null if it doesn't exist, has expired or was already used, or
+   * if the person is disabled.
    */
   find(secret: string): Promise<{ readonly person: PersonRecord | null; readonly expiresAt: number } | null>;
   /**
-   * Uses up a link and returns the person. If there are several requests with the same link, only one of them succeeds.
-   * Throws `not_found` if the link can't be used. For invalid input, it throws `bad_request` or `conflict`, and people
-   * can try the link again.
+   * Signs a person in with a link, which then stops working. If several requests use the same link, only one of them
+   * succeeds. Throws `not_found` if the link can't be used. Throws `bad_request` or `conflict` for invalid input, after
+   * which the person can try the link again.
    */
   use(secret: string, input: LinkInput): Promise<PersonRecord>;
 }
@@ -89,13 +88,13 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
           issues: [{ path: 'password', message: 'this account signs in with links until it is confirmed' }],
         });
       if (input.password !== '' || link.person === null) assertPassword(input.password, account.email);
-      // Hash the password first. Once the transaction has started, we can't wait for anything but SQL.
+      // Hash the password before the transaction starts, because a transaction can't wait for anything but SQL.
       const passwordHash = input.password === '' ? null : await hashPassword(input.password);
       return database.transaction(async (tx) => {
         await takeLink(tx, secret, clock.now());
         if (link.person === null) {
-          // This was a link for the very first account. The gateway prints a new one whenever it's started on a
-          // terminal, so there may be others. Delete them all.
+          // The first account now exists. The gateway prints a new link each time it's started on a terminal, so delete
+          // any others.
           await tx.query('delete from sign_in_links where person_id is null');
           return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
         }
@@ -111,7 +110,7 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
   };
 }
 
-/** Deletes the link, so that it can't be used twice. Throws `not_found` if another request was faster. */
+/** Deletes the link, so that it can't be used twice. Throws `not_found` if another request has used it first. */
 async function takeLink(tx: Queries, secret: string, now: number): Promise<void> {
   const taken = await tx.query(
     'delete from sign_in_links where secret_sha256 = $1::bytea and expires_at > $2::timestamptz returning person_id',

@@ -20,7 +20,7 @@ import { parseIdentity } from './person-input.ts';
 const maxFromOnePlace = 10;
 const maxPerAccount = 100;
 const maxPerAddress = 50;
-/** How long we tell people to wait if too many sign-ins are in progress. */
+/** How long people are asked to wait if too many sign-ins are in progress. */
 const busyMs = 10_000;
 
 export type SignInResult =
@@ -30,7 +30,6 @@ export type SignInResult =
   /** Too many attempts have failed or are in progress. The next one is allowed at `until`. */
   | { readonly kind: 'limited'; readonly until: number };
 
-/** A person's identity according to the verified ID token of an identity provider. */
 export interface OidcIdentity {
   readonly issuer: string;
   readonly subject: string;
@@ -68,8 +67,8 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const matches = await verifyPassword(password, row?.hash ?? null);
       const person = row && matches ? await readPerson(database, row.id) : null;
       if (!person || person.disabledAt !== null) return { kind: 'refused' };
-      // Somebody else may be trying to guess this account's password, or may be guessing from the same address. So
-      // don't reset these two counters, and only take back this attempt.
+      // Somebody else may be guessing this account's password, or guessing from the same address. So don't reset the
+      // counters of the account and of the address, and only take back this attempt.
       await limit.clear(byBoth);
       await limit.takeBack(byAccount);
       await limit.takeBack(byAddress);
@@ -90,13 +89,13 @@ export function createSignIn({ database, clock }: { readonly database: Database;
            from people where email = $1::text and project_id is null for update`,
           [email, issuer],
         );
-        // The account is already connected to another subject. The provider may have given the address to somebody
+        // The account is already connected to another subject. The provider may have given its address to somebody
         // else, so leave the account alone.
         if (found && !found.isFree) return null;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
         if (!found && !isAllowed && !(await isInvited(tx, email))) return null;
         const now = clock.now();
-        // Nobody had verified the account's address until now, so somebody else may have a password or a session for
+        // Until now nobody had verified the account's address, so somebody else may have a password or a session for
         // it.
         if (found) await endAccess(tx, found.id, now);
         const personId = found?.id ?? (await insertPerson(tx, { ...person, passwordHash: null }, now)).id;

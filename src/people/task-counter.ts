@@ -1,8 +1,10 @@
-/** Counts the tasks that are waiting or running, so that we can refuse unknown callers when there are too many. */
+/**
+ * Counts the tasks that are waiting or running, so that requests from unknown callers can be refused when there are too
+ * many.
+ */
 
 export interface TaskCounter {
   run<Result>(task: () => Promise<Result>): Promise<Result>;
-  /** True if there are so many tasks that we should refuse unknown callers. */
   isBusy(): boolean;
 }
 
