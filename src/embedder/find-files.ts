@@ -15,11 +15,10 @@ export interface ModelPaths {
 
 export interface EmbedderFiles {
   readonly models: readonly ModelPaths[];
-  /** The folder whose `node_modules` contains the runtime. */
   readonly runtime: string;
 }
 
-/** Where the embedder's files are. A path is null if none of the folders has an intact copy of that file. */
+/** The locations of the embedder's files. A path is null if no folder has an intact copy of the file. */
 export interface FoundFiles {
   readonly models: readonly { readonly name: LocalModel; readonly weights: string | null; readonly tokenizer: string | null }[];
   readonly runtime: string | null;
@@ -44,7 +43,6 @@ export async function findFiles(models: readonly LocalModel[], folders: readonly
   return { models: found, runtime };
 }
 
-/** Returns null if any of the files is missing. */
 export function toComplete({ models, runtime }: FoundFiles): EmbedderFiles | null {
   const complete = models.flatMap(({ name, weights, tokenizer }) =>
     weights === null || tokenizer === null ? [] : [{ name, weights, tokenizer }],

@@ -14,7 +14,7 @@ import type { Variables } from './run-program.ts';
 
 export interface InstallOptions {
   readonly models: readonly LocalModel[];
-  /** The operator's folder, which we check first but never write to. Null if none is configured. */
+  /** A folder that the operator provides. It's searched first and never written to. Null if none is configured. */
   readonly folder: string | null;
   readonly cacheDir: string;
   readonly variables: Variables;
@@ -24,7 +24,7 @@ export interface InstallOptions {
 }
 
 /**
- * Throws an error with a one-sentence message if a file is missing and can't be fetched. If the signal is aborted,
+ * If a file is missing and can't be fetched, throws an error with a one-sentence message. If the signal is aborted,
  * throws its reason.
  */
 export async function provideFiles({
@@ -48,7 +48,7 @@ export async function provideFiles({
     const missing = await findFiles(models, folders);
     await mkdir(temporary, { recursive: true });
     const options = { target: cacheDir, temporary, variables, ...(hubAddress !== undefined && { hubAddress }), logger, signal };
-    // Wait for all downloads even if one of them fails. The next attempt can then use the files that did arrive.
+    // Wait for all downloads even if one of them fails, so that the next attempt can use the files that did arrive.
     const results = await Promise.allSettled([
       ...missing.models.flatMap(({ name, ...paths }) => {
         const { weights, tokenizer } = pinnedModels[name];

@@ -11,7 +11,7 @@ import { embedderMessage, type ServiceMessage } from './messages.ts';
 
 export interface Listener {
   readonly port: number;
-  /** Passes all further connections to this process. If it's null, connections are refused. */
+  /** Passes all further connections to the embedder process. If it's null, connections are refused. */
   passTo(process: ChildProcess | null): void;
   close(): void;
 }
@@ -23,11 +23,11 @@ const connection: ServiceMessage = { kind: 'connection' };
 export async function openListener(): Promise<Listener> {
   let receiver: ChildProcess | null = null;
   /**
-   * Sockets that we have to close ourselves, either because we're refusing the connection, or because the embedder
+   * Sockets that this process has to close itself, either because it refuses the connection, or because the embedder
    * process hasn't accepted it yet.
    */
   const held = new Set<Socket>();
-  /** Sockets that we've sent to the process and that it hasn't accepted yet, oldest first. */
+  /** Sockets that were sent to the embedder process but haven't been accepted yet, oldest first. */
   let sent: Socket[] = [];
   const closeHeld = (): void => {
     for (const socket of held) socket.destroy();

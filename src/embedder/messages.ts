@@ -1,4 +1,3 @@
-/** Messages between a service and its embedder process. */
 import { z } from 'zod';
 import { localModels } from '../core/local-model.ts';
 
@@ -11,7 +10,7 @@ export const serviceMessage = z.discriminatedUnion('kind', [
     }),
     token: z.string(),
   }),
-  /** Hands over the connection of a caller. The socket is attached to the message. */
+  /** The caller's socket is attached to this message. */
   z.object({ kind: z.literal('connection') }),
 ]);
 export type ServiceMessage = z.infer<typeof serviceMessage>;
@@ -19,11 +18,10 @@ export type ServiceMessage = z.infer<typeof serviceMessage>;
 export const embedderMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ready') }),
   /**
-   * Confirms that the embedder process has taken over a connection. Connections are confirmed in the order in which we
-   * sent them.
+   * Confirms that the embedder process has taken over a connection. Connections are confirmed in the order in which
+   * they were sent.
    */
   z.object({ kind: z.literal('accepted') }),
-  /** Sent just before the process exits. */
   z.object({ kind: z.literal('failed'), reason: z.string() }),
 ]);
 export type EmbedderMessage = z.infer<typeof embedderMessage>;

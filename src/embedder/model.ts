@@ -80,7 +80,7 @@ async function loadTokenizer(path: string): Promise<(text: string) => readonly n
   return (text) => tokenizer.encode(text).ids;
 }
 
-/** Truncates the input but keeps its last token, which marks the end. */
+/** Truncates the input but keeps its last token, which marks the end of the text. */
 function cut(ids: readonly number[]): readonly number[] {
   return ids.length <= localModelMaxTokens ? ids : [...ids.slice(0, localModelMaxTokens - 1), ...ids.slice(-1)];
 }

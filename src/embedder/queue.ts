@@ -11,8 +11,8 @@ import type { Embed, Embedding } from './model.ts';
 
 export interface EmbeddingQueue {
   /**
-   * Returns the vectors of the texts in order, or null if the queue is full. If the signal is aborted, rejects with its
-   * reason.
+   * Returns a vector for each text, in the same order, or null if the queue is full. If the signal is aborted, rejects
+   * with its reason.
    */
   add(embed: Embed, texts: readonly string[], signal: AbortSignal): Promise<readonly Embedding[]> | null;
 }

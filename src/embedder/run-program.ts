@@ -1,4 +1,4 @@
-/** Runs a package manager, which can take minutes and doesn't get to see the gateway's secrets. */
+/** Runs a package manager, which can take minutes. The gateway's secrets are kept out of its environment. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { errorCode, errorSummary } from '../core/error-messages.ts';
@@ -17,7 +17,7 @@ interface ProgramOptions {
 }
 
 /**
- * Matches the environment variables that package managers need. They can't see any others, such as the vendors' keys.
+ * Matches the environment variables that package managers need. All others, such as the vendors' keys, are withheld.
  */
 const neededNames =
   /^(?:PATH|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|XDG_[A-Z_]+|JAVA_[A-Z_]+|MAVEN_[A-Z_]+|NPM_[A-Z_]+|PIP_[A-Z_]+|(?:HTTPS?|NO|ALL)_PROXY)$/i;

@@ -7,9 +7,9 @@ import type { Embed, Embedding } from './model.ts';
 import type { EmbeddingQueue } from './queue.ts';
 
 const maxInputBytes = 8 * 1024 * 1024;
-/** Limits the total size of the request bodies that haven't been answered yet. */
+/** Limits the total size of request bodies that are waiting for a response. */
 const maxHeldBytes = 24 * 1024 * 1024;
-/** All of our models produce vectors of this size. */
+/** The size of the vectors that all of our models produce. */
 const dimensions = 384;
 
 const requestSchema = z.object({
@@ -21,7 +21,7 @@ const requestSchema = z.object({
   encoding_format: z.enum(['float', 'base64'], { error: 'must be float or base64' }).default('float'),
 });
 
-/** Thrown if a request is invalid. The message doesn't quote the request. */
+/** The message never quotes the request. */
 class RequestError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -46,7 +46,7 @@ export function createEmbeddingServer({ models, queue, token }: ServerOptions): 
     const respond = async (): Promise<void> => {
       if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'invalid token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
-      // Without a `content-length`, assume the maximum.
+      // Assume the maximum if the request has no `content-length`.
       const bytes = Number(request.headers['content-length'] ?? maxInputBytes);
       if (bytes > maxInputBytes) throw new RequestError(413, `the body is larger than ${maxInputBytes} bytes`);
       heldBytes += bytes;
@@ -109,7 +109,7 @@ function encode(values: Float32Array, format: 'float' | 'base64'): readonly numb
 }
 
 function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
-  // Drain the request. If we haven't received all of it, close the connection as well.
+  // Drain the request. If it hasn't arrived completely, close the connection as well.
   request.resume();
   if (response.destroyed) return;
   const [status, message] = error instanceof RequestError ? [error.status, error.message] : [500, 'the model failed'];

@@ -21,7 +21,6 @@ import { openListener } from './listener.ts';
 import { embedderMessage, type ServiceMessage } from './messages.ts';
 
 export interface LocalEmbedder {
-  /** Base URL to configure as a provider. */
   readonly url: string;
   /**
    * The API key of the local provider. It's only known to this process, so other programs on the machine can't use the
@@ -37,7 +36,7 @@ export interface LocalEmbedderOptions extends Pick<InstallOptions, 'models' | 'f
   readonly logger: Logger;
   /** Called when the models become available or unavailable. */
   readonly onChange: (isReady: boolean) => void;
-  /** Called once, with an explanation, when we can't provide or load the files for the first time. */
+  /** Called once with an explanation, the first time that the files can't be fetched or loaded. */
   readonly onUnavailable: (reason: string) => void;
 }
 
@@ -45,7 +44,7 @@ const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 const startTimeoutMs = 60_000;
 const fetchBackoff = { initialMs: 30_000, maxMs: 3_600_000 };
 const restartBackoff = { initialMs: 250, maxMs: 60_000 };
-/** If the embedder process crashes after running for at least this long, the restart backoff starts over. */
+/** After a crash, the restart backoff starts over if the embedder process ran for at least this long. */
 const healthyAfterMs = 60_000;
 /**
  * The heap limit of the embedder process. It can be this low because the model's weights live outside of the V8 heap,
@@ -66,7 +65,7 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
     onChange(next);
   };
 
-  /** Runs the process until it exits. Rejects if it doesn't become ready. */
+  /** Runs the embedder process until it exits. Rejects if it exits before it's ready. */
   const runProcess = async (files: EmbedderFiles, signal: AbortSignal): Promise<void> => {
     const startedAt = performance.now();
     const child = startProcess();

@@ -6,7 +6,7 @@
 import { encodeModel, type Node, type Parts, type Tensor } from './onnx-file.ts';
 import { blockBytes, blockSize, type PackedModel } from './read-packed.ts';
 
-/** The domain of operators that only exist in this runtime. */
+/** The domain of operators that only this ONNX runtime supports. */
 const domain = 'com.microsoft';
 
 export function buildOnnx(model: PackedModel): Parts {
@@ -39,7 +39,7 @@ export function buildOnnx(model: PackedModel): Parts {
     const matrix = addTensor(name, 'int8', [from, to], weights);
     return addOwn('DynamicQuantizeMatMul', [input, matrix, addTensor(`${name}.scales`, 'float', [to], scales)], `${name}.product`);
   };
-  /** Adds a node that sums up two inputs and a bias, and applies layer normalization to the sum. */
+  /** Adds a node that sums two inputs and a bias and then applies layer normalization. */
   const normalize = (input: string, added: string, name: string, bias: string): string =>
     addOwn('SkipLayerNormalization', [input, added, addVector(`${name}.w`), addVector(`${name}.b`), addVector(bias)], `${name}.output`, {
       epsilon: { float: epsilon },
@@ -83,9 +83,8 @@ export function buildOnnx(model: PackedModel): Parts {
 }
 
 interface Unpacked {
-  /** The weights as integers from -8 to 7. */
+  /** Integers from -8 to 7. */
   readonly weights: Int8Array;
-  /** One scale per block of weights. */
   readonly scales: Float32Array;
 }
 
@@ -106,7 +105,6 @@ function unpack(blocks: Buffer): Unpacked {
   return { weights, scales };
 }
 
-/** Packs two adjacent 4-bit weights into each byte. */
 function toPairs({ weights, scales }: Unpacked): { readonly pairs: Uint8Array; readonly scales: Uint8Array } {
   const pairs = new Uint8Array(weights.length / 2);
   for (let pair = 0; pair < pairs.length; pair += 1)

@@ -1,18 +1,18 @@
 /** Encodes ONNX models. Only supports the messages of the protobuf schema that we need. */
 
-/** An encoded message, in chunks that are written one after the other. Joining them would copy large tensors. */
+/** The chunks of an encoded message. They're written one by one, because joining them would copy large tensors. */
 export type Parts = readonly Uint8Array[];
 
 export interface Node {
   readonly operator: string;
-  /** Not set for the operators of ONNX itself. */
+  /** Not set for operators of the ONNX standard. */
   readonly domain?: string;
   readonly inputs: readonly string[];
   readonly output: string;
   readonly attributes?: Readonly<Record<string, { readonly int: number } | { readonly float: number }>>;
 }
 
-/** The ONNX tensor types that we use, with their numbers from the protobuf schema. */
+/** ONNX tensor types, with their numbers in the protobuf schema. */
 const elementTypes = { float: 1, int8: 3, int64: 7, int4: 22 } as const;
 export type ElementType = keyof typeof elementTypes;
 
@@ -35,7 +35,7 @@ export interface Graph {
   readonly tensors: readonly Tensor[];
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
-  /** The operator set version of each domain. ONNX's default domain is the empty string. */
+  /** Operator set versions by domain. ONNX's default domain is the empty string. */
   readonly versions: Readonly<Record<string, number>>;
 }
 
@@ -89,7 +89,6 @@ function text(field: number, value: string): Parts {
   return message(field, [Buffer.from(value)]);
 }
 
-/** Encodes a length-delimited field. */
 function message(field: number, parts: Parts): Parts {
   return [varint((field << 3) | 2), varint(parts.reduce((sum, part) => sum + part.byteLength, 0)), ...parts];
 }

@@ -10,12 +10,10 @@ export interface PackedModel {
   readonly heads: number;
   readonly inner: number;
   readonly vocabulary: number;
-  /** The maximum number of input tokens. */
   readonly positions: number;
   readonly epsilon: number;
-  /** The bytes of the tokenizer's vocabulary, which `readPieces` parses. */
+  /** The tokenizer's vocabulary, which `readPieces` parses. */
   readonly pieces: Buffer;
-  /** Throws if the tensor doesn't exist. */
   tensor(name: string): Buffer;
 }
 
@@ -32,7 +30,7 @@ export function readPacked(file: Buffer): PackedModel {
     ...[read.uint32(), read.uint32(), read.uint32()],
     ...[read.uint32(), read.uint32(), read.uint32()],
   ] as const;
-  // Number of token types. We only use the first one.
+  // Skip the number of token types, because only the first type is used.
   read.uint32();
   const epsilon = read.float();
   if (read.uint32() !== blockSize) throw new Error('the packed model has another block size');
@@ -42,7 +40,7 @@ export function readPacked(file: Buffer): PackedModel {
   const tensors = new Map<string, Buffer>();
   for (let left = read.uint32(); left > 0; left -= 1) {
     const name = read.text(read.uint16());
-    // Skip the type and the number of elements, because the name already tells us both.
+    // Skip the type and the number of elements, which both follow from the tensor's name.
     read.skip(5);
     const offset = read.uint64();
     tensors.set(name, file.subarray(offset, offset + read.uint64()));

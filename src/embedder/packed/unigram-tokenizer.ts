@@ -13,13 +13,13 @@ interface Pieces {
   readonly start: number;
   readonly end: number;
   readonly unknown: number;
-  /** Maps each code point to its replacement, according to the model's normalizer. */
+  /** Replacements of code points, as defined by the model's normalizer. */
   readonly replacements: ReadonlyMap<number, string>;
 }
 
 /** SentencePiece puts this character in front of each word. */
 const wordMark = '\u2581';
-/** The score of an unknown character is this far below that of the least likely piece. */
+/** How much lower an unknown character scores than the least likely piece. */
 const unknownPenalty = 10;
 
 export function createTokenizer(file: Buffer): Tokenize {
@@ -59,7 +59,6 @@ export function createTokenizer(file: Buffer): Tokenize {
     const found: number[] = [];
     for (let to = word.length; to > 0; to = from[to] ?? 0) {
       const id = piece[to] ?? unknown;
-      // Merge adjacent unknown characters into a single unknown piece.
       if (id !== unknown || found.at(-1) !== unknown) found.push(id);
     }
     return found.reverse();
