@@ -6,7 +6,7 @@ import { expectArray, expectKnownObject, expectString, isSameJson } from '../jso
 
 export const contentFields = ['content', 'refusal'] as const;
 export const reasoningFields = ['reasoning_content', 'reasoning'] as const;
-/** Streams send these fields in pieces, which we concatenate. */
+/** Streams send these message fields in pieces that have to be concatenated. */
 export const messageTextFields = [...contentFields, ...reasoningFields];
 
 const choiceMembers = new Set(['index', 'delta', 'finish_reason']);
@@ -27,14 +27,14 @@ interface OpenChoice {
   finishReason: string | null;
 }
 
-/** Takes chunks that were parsed by `parseLossless`. Throws UntranslatableError if we can't assemble them. */
+/** Takes chunks that were parsed by `parseLossless`. Throws UntranslatableError if they can't be assembled. */
 export function assembleChat(chunks: readonly unknown[]): JsonObject {
   const head = new Map<string, unknown>();
   const choices = new Map<number, OpenChoice>();
   let usage: unknown = null;
   for (const chunk of chunks) {
     if (!isLosslessObject(chunk)) rejectUntranslatable('a chunk is not an object');
-    // `obfuscation` is random padding that protects against traffic analysis, so we drop it.
+    // Drop `obfuscation`, which is random padding against traffic analysis.
     const { object: _object, choices: choiceChunks, usage: usageOfChunk, obfuscation: _padding, ...rest } = chunk;
     for (const [name, value] of Object.entries(rest)) mergeHead(head, name, value);
     usage = usageOfChunk ?? usage;
@@ -54,8 +54,8 @@ export function assembleChat(chunks: readonly unknown[]): JsonObject {
 }
 
 /**
- * Merges a top-level field of a chunk. These fields should be the same in every chunk, but some vendors send them empty
- * in the first chunk, and some send a new `created` in each.
+ * Merges a top-level field of a chunk. It should be the same in every chunk, but some vendors send it empty in the
+ * first chunk, and some send a new `created` in each.
  */
 function mergeHead(head: Map<string, unknown>, name: string, value: unknown): void {
   const existing = head.get(name);
@@ -88,8 +88,8 @@ function addChoice(choices: Map<number, OpenChoice>, chunk: unknown): void {
 }
 
 /**
- * Adds an entry of `reasoning_details`. We reject entries that are split across chunks, because vendors don't agree on
- * how to join the pieces.
+ * Adds an entry of `reasoning_details`. Entries that are split across chunks are rejected, because vendors don't agree
+ * on how to join the pieces.
  */
 function addDetail({ details }: OpenChoice, detail: unknown): void {
   const { index } = isLosslessObject(detail) ? detail : {};
@@ -110,7 +110,7 @@ function appendToFunction(open: OpenFunction, delta: unknown): OpenFunction {
   return { name: mergeOnce(open.name, name), arguments: open.arguments + expectString(more, 'arguments') };
 }
 
-/** Vendors never split ids and names, so we don't concatenate them. Some vendors repeat them in every delta, though. */
+/** Vendors never split ids and names, so don't concatenate them. Some vendors repeat them in every delta, though. */
 function mergeOnce(existing: string, value: unknown): string {
   const text = expectString(value, 'a name');
   if (existing !== '' && text !== '' && existing !== text) rejectUntranslatable('a tool call has two names');

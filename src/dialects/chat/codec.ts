@@ -49,8 +49,8 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
 }
 
 /**
- * Returns true if the caller set `stream_options.include_usage`. We can't tell from the patched body, because
- * `patchForVendor` sets it for everyone.
+ * Returns true if the caller set `stream_options.include_usage`. This needs the original body, because `patchForVendor`
+ * sets it for everyone.
  */
 function asksForUsage(body: Buffer, { members }: BodySpans): boolean {
   const options = members.get('stream_options');
@@ -63,8 +63,7 @@ function patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, str
   const options = spans.members.get('stream_options');
   if (options === undefined || options.kind === 'null') splices.push(setMember(spans, 'stream_options', '{"include_usage":true}'));
   else if (options.kind === 'object') splices.push(setMember(scanMembers(body, options.value.start), 'include_usage', 'true'));
-  // If `stream_options` is neither missing nor an object, we forward it unchanged, and the vendor rejects it with its
-  // own message.
+  // A `stream_options` that isn't an object is forwarded unchanged, so that the vendor rejects it with its own message.
   return mergeInsertions(splices);
 }
 
@@ -86,12 +85,11 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
   const finished = response.choices.length > 0 && response.choices.every(isFinished);
-  // The count is only for estimating usage, so we can skip it if the vendor reported the real one.
+  // The count is only for estimating usage, so skip it if the vendor reported the usage.
   const generatedCharacters = tokens === null ? countChoices(response.choices) : 0;
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, generatedCharacters, finished, ...readBillingReport(response) };
 }
 
-/** Counts the characters that the model generated, over all choices of a response or chunk. */
 function countChoices(choices: readonly unknown[]): number {
   let count = 0;
   for (const choice of choices) count += countChoice(asObject(choice));
@@ -99,8 +97,8 @@ function countChoices(choices: readonly unknown[]): number {
 }
 
 /**
- * Some vendors send the same reasoning in several fields, so we count equal strings only once. Tool calls are counted
- * on their own, because two calls can really have the same arguments.
+ * Some vendors send the same reasoning in several fields, so equal strings are only counted once. Tool calls are
+ * counted separately, because two calls can really have the same arguments.
  */
 function countChoice({ delta, message = delta, text }: JsonObject): number {
   const said = asObject(message);
@@ -109,7 +107,7 @@ function countChoice({ delta, message = delta, text }: JsonObject): number {
   return countGeneratedText([text, texts], new Set()) + countGeneratedText([calls, legacyCall]);
 }
 
-/** Most deltas contain nothing but text, so we can count those without walking the whole object. */
+/** Recognizes deltas with nothing but text, which most are. Counting these doesn't require walking the whole object. */
 function isOnlyContent(message: JsonObject): message is { readonly content: string } {
   for (const name in message) if (name !== 'content' && name !== 'role') return false;
   return typeof message.content === 'string';
@@ -120,8 +118,8 @@ function isFinished(choice: unknown): boolean {
 }
 
 /**
- * Returns the chunk's text if all it does is continue the text of the first choice. For any other chunk we return null,
- * even if it has text in other fields.
+ * Returns the chunk's text if it does nothing but continue the text of the first choice. Returns null for any other
+ * chunk, even if it has text in other fields.
  */
 function readTextDelta(chunk: JsonObject, characters: number): string | null {
   const { choices, usage, x_groq: groq, error } = chunk;
@@ -161,7 +159,7 @@ function createStreamReader(): StreamReader {
    */
   let isCounted = false;
   let text = '';
-  /** Records for each choice, by its index, whether we've seen its finish reason. */
+  /** Maps the index of each choice to whether its finish reason has arrived. */
   const ends = new Map<unknown, boolean>();
   let problem: VendorErrorBody | null = null;
   let hasContent = false;
@@ -171,8 +169,7 @@ function createStreamReader(): StreamReader {
   const readChoice = (choice: unknown): void => {
     const { delta, finish_reason: finishReason, index } = asObject(choice);
     ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
-    // With `n` > 1 we forward all choices, but the conversation can only continue with one of them, so we take the
-    // first.
+    // With `n` > 1 all choices are forwarded, but a conversation can only continue with one of them, so take the first.
     if (index !== undefined && index !== 0) return;
     const message = asObject(delta);
     const { content, refusal } = message;

@@ -1,4 +1,3 @@
-/** Reads the tool calls of chat responses, both plain and streamed. */
 import { asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { createObjectText, toJsonText } from '../json/json-text.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
@@ -21,9 +20,8 @@ export interface StreamedCall {
   /** Counts from 0 across all tool calls of the response. */
   readonly position: number;
   readonly id: string | null;
-  /** Empty until the name has arrived. */
   readonly name: string;
-  /** Returns true once the arguments are a complete JSON object. After that, no delta can add anything to them. */
+  /** Returns true once the arguments are a complete JSON object. No later delta can add to them. */
   isComplete(): boolean;
 }
 
@@ -34,7 +32,6 @@ export interface ToolCallDelta {
 }
 
 export interface ToolCallReader {
-  /** Returns the tool calls that this delta starts or continues. */
   read(delta: JsonObject): readonly ToolCallDelta[];
   count(): number;
 }

@@ -6,7 +6,6 @@ export interface BillingReport {
   readonly serviceTier?: string;
   /** How often the model used each tool that the vendor runs and bills separately, e.g. `web_search`. */
   readonly toolUses?: Readonly<Record<string, number>>;
-  /** The price of the response according to the vendor. */
   readonly reportedCostNanos?: number;
 }
 
@@ -31,7 +30,7 @@ export function readBillingReport(response: JsonObject): BillingReport {
   };
 }
 
-/** No vendor has a tier with a longer name, so we ignore anything beyond this. */
+/** No vendor's tier has a longer name than this, so longer ones are ignored. */
 const maxTierLength = 64;
 
 /**
@@ -56,7 +55,7 @@ function readServiceTier(tier: string | null, { speed, inference_geo: geo }: Jso
  */
 function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<string, number>> | null {
   const { server_tool_use: requests, server_side_tool_usage_details: details } = usage;
-  // Most responses don't report any tools, so we return early.
+  // Most responses don't report any tools.
   if (requests === undefined && details === undefined && output === undefined) return null;
   const reported = { ...asObject(requests), ...asObject(details) };
   const uses: Record<string, number> = {};
@@ -69,7 +68,9 @@ function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<strin
   return Object.keys(uses).length > 0 ? uses : null;
 }
 
-/** Vendors don't bill these items per call. They're calls of the caller's own tools, or they only cost tokens. */
+/**
+ * Output items that vendors don't bill per call, because they're calls of the caller's own tools or only cost tokens.
+ */
 const unbilledItems: ReadonlySet<string> = new Set([
   'function_call',
   'custom_tool_call',

@@ -9,8 +9,8 @@ const overflowNames: ReadonlySet<string | null> = new Set([
 ]);
 
 /**
- * Most vendors don't have an error code for this, or send `invalid_request_error` for everything, so we have to search
- * the message as well.
+ * Most vendors have no error code for a prompt that's too long, or send `invalid_request_error` for everything, so the
+ * message has to be searched as well.
  */
 const overflowPhrases = new RegExp(
   [
@@ -47,12 +47,12 @@ interface ErrorTexts {
   readonly param: string | null;
 }
 
-/** The parameters that can contain the prompt. If an error names any other parameter, the prompt wasn't too long. */
+/** Parameters that can contain the prompt. If an error names any other parameter, the prompt wasn't too long. */
 const promptParams = /message|input|prompt|content|token/i;
 /**
- * Vendors quote things in their messages, such as a value from the request, and we don't want to find a phrase in
- * there. The exception is a quoted `message`, because that's another vendor's error passed on. A quotation has to
- * follow a space or a bracket, because some of the phrases contain apostrophes.
+ * Matches quotations, which are removed before the search. Vendors quote values from the request, and a phrase in there
+ * proves nothing. The exception is a quoted `message`, because that's another vendor's error passed on. A quotation has
+ * to follow a space or a bracket, because some of the phrases contain apostrophes.
  */
 const quotations = /(?<=^|[\s([{:,=])(?<!["']message["']: ?)(?:"[^"]*"|'[^']*')/g;
 
@@ -66,8 +66,8 @@ const windowInMessage =
   /(?:(?<!current )length (?:is|of)|limit is|limit of|tokens allowed|context size|context length|window limit|token limit:|model with|>) \(?([\d,]{3,12})/i;
 
 /**
- * Many vendors mention the size of the context window in their message. Returns it in tokens, or null if there's no
- * size.
+ * Extracts the size of the context window from a vendor's message, in tokens. Returns null if the message doesn't
+ * mention it.
  */
 export function parseExceededWindow(message: string): number | null {
   const digits = windowInMessage.exec(message)?.[1]?.replaceAll(',', '') ?? '';

@@ -10,16 +10,16 @@ import type { SseEvent } from '../../core/sse.ts';
 import type { BillingReport } from './billing-report.ts';
 import type { VendorErrorBody } from './vendor-error.ts';
 
-/** The fields of a request body that the gateway needs. We forward all other fields without looking at them. */
+/** The fields of a request body that the gateway reads. All other fields are forwarded unread. */
 export interface RequestSummary {
-  /** Null means that the gateway chooses a model (`auto`), because the field is missing or empty. */
+  /** Null if the field is missing or empty. The gateway then chooses a model (`auto`). */
   readonly model: string | null;
   readonly stream: boolean;
   readonly maxOutputTokens: number | null;
   /** The end user that the caller named in `user`, or in `metadata.user_id` on the messages route. */
   readonly user: string | null;
   /**
-   * Set if the caller streams but didn't ask for usage. We ask the vendor for it anyway, so we have to drop those
+   * Set if the caller streams but didn't ask for usage. The gateway asks the vendor for it anyway, and drops the usage
    * events.
    */
   readonly hidesUsage?: true;
@@ -28,12 +28,12 @@ export interface RequestSummary {
 export interface ResponseSummary extends BillingReport {
   /** Null if the vendor reported no usage. */
   readonly tokens: Tokens | null;
-  /** False if the vendor may still report a higher count. */
+  /** False if the vendor may still report a higher token count. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
   /**
-   * How many characters the model has generated so far, in all choices and including reasoning. We don't count them for
-   * JSON responses of chat and messages that already have final token counts, so it's 0 there.
+   * How many characters the model has generated so far, in all choices and including reasoning. It's 0 for JSON
+   * responses of chat and messages that already have final token counts, because those aren't counted.
    */
   readonly generatedCharacters: number;
   /** Set if the vendor goes on generating in the background (`background: true` on the responses route). */
@@ -61,14 +61,13 @@ export type StreamEventKind = 'opening' | 'delta' | 'end' | 'error' | 'usage' | 
 
 export interface StreamReader {
   read(event: SseEvent): StreamEventKind;
-  /** Summarizes the events that we've read so far. */
   summary(): ResponseSummary;
   /**
-   * Returns true once the vendor has sent all of the output for this many choices. It may still have to send the usage
-   * and end the stream.
+   * Returns true once the vendor has sent the whole output of this many choices. The usage and the end of the stream
+   * may still be missing.
    */
   hasAllOutput(choices: number): boolean;
-  /** Some vendors omit the event that closes a stream. Returns true if the response is complete even without it. */
+  /** Returns true if the response is complete even without the event that closes a stream, which some vendors omit. */
   finished(): boolean;
   /**
    * Formats the event that tells the caller about a failure. Codecs only implement this if the event depends on earlier
@@ -81,11 +80,11 @@ export interface StreamReader {
 
 export interface RouteCodec {
   readonly route: TextRoute;
-  /** The vendor's path for this route. Its base URL already contains the version prefix. */
+  /** The vendor's path for this route. It doesn't contain the version prefix, because that's part of the base URL. */
   readonly path: string;
   /**
-   * Reads the fields that we need. If a required field is missing or has the wrong type, this throws an error in the
-   * route's own wording.
+   * Reads the fields that the gateway needs. Throws an error in the route's own wording if a required field is missing
+   * or has the wrong type.
    */
   parseRequest(body: Buffer, spans: BodySpans): RequestSummary;
   /**
@@ -97,8 +96,8 @@ export interface RouteCodec {
   parseResponse(bytes: Buffer): ResponseSummary | null;
   createStreamReader(): StreamReader;
   /**
-   * Formats the event that reports a failure during a stream. Some dialects don't have such an event. They return null,
-   * and we break the connection instead (docs/api/reference.md#streaming).
+   * Formats the event that reports a failure during a stream. Returns null if the dialect doesn't have such an event.
+   * The connection is broken off instead (docs/api/reference.md#streaming).
    */
   formatStreamError(message: string): string | null;
 }

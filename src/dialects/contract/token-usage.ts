@@ -100,7 +100,7 @@ export const tokensPerImage = 1_600;
 /** Vendors process each page of a PDF both as text and as an image. */
 const tokensPerPage = 2_000;
 /**
- * The number of base64 characters that we count as one page. Scanned pages are larger than this, and pages of text are
+ * The number of base64 characters that count as one page. Scanned pages are larger than this, and pages of text are
  * smaller.
  */
 const charactersPerPage = 100_000;

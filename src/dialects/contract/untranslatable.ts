@@ -5,13 +5,12 @@
 import type { ErrorDetails } from '../../core/errors.ts';
 
 interface UntranslatableOptions {
-  /** The request parameter that the dialect can't express. */
   readonly param?: string;
   /** Machine-readable details for the error response. Some SDKs act on them. */
   readonly details?: ErrorDetails | undefined;
 }
 
-/** The message names what we can't translate. It's always a fixed sentence and never quotes the caller's text. */
+/** The message names what can't be translated. It's always a fixed sentence and never quotes the caller's text. */
 export class UntranslatableError extends Error {
   readonly param: string | null;
   readonly details: ErrorDetails | undefined;

@@ -1,11 +1,11 @@
-/** Parses the error bodies of vendors in all formats that we know (docs/vendors.md). */
+/** Parses vendors' error bodies in all known formats (docs/vendors.md). */
 import { contextOverflowCode, type ErrorDetails, type VendorReport } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { isContextOverflow, parseExceededWindow } from './context-overflow.ts';
 
 /**
- * The contents of a vendor's error body, with null for everything that's missing. None of this has been checked. A text
- * can have any length, and vendors sometimes repeat a secret in it.
+ * The contents of a vendor's error body, with null for everything that's missing. The texts are unchecked: they can
+ * have any length, and vendors sometimes repeat a secret in them.
  */
 export interface VendorErrorBody extends VendorReport {
   readonly message: string | null;
@@ -43,8 +43,8 @@ function normalize(error: Omit<VendorErrorBody, 'windowTokens'>): VendorErrorBod
 }
 
 /**
- * Returns an error code. Some vendors just repeat the HTTP status there, as a number or as text. That doesn't tell us
- * anything, so we return null.
+ * Returns an error code. Returns null if the code just repeats the HTTP status, as a number or as text, because that
+ * tells us nothing.
  */
 function asCode(value: unknown): string | null {
   const code = typeof value === 'number' ? String(value) : asText(value);
@@ -70,7 +70,7 @@ function readDetails({ details }: JsonObject): ErrorDetails | null {
   };
 }
 
-/** Returns a value from Google's `details`, i.e. from the first entry that has this `key`. */
+/** Returns a value from Google's `details`. It's taken from the first entry that has this `key`. */
 function findDetail({ details }: JsonObject, key: string): string | null {
   return asText(
     asArray(details)
@@ -79,7 +79,6 @@ function findDetail({ details }: JsonObject, key: string): string | null {
   );
 }
 
-/** Returns the name of the invalid field from Google's `BadRequest` detail. */
 function findField({ details }: JsonObject): string | null {
   const [violation] = asArray(details).flatMap((detail) => asArray(asObject(detail).fieldViolations));
   return asText(asObject(violation).field);

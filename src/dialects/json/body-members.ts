@@ -1,4 +1,3 @@
-/** Scans a request body, and parses individual fields of it. */
 import { gatewayError } from '../../core/errors.ts';
 import { type BodySpans, decodeString, type Member, type SkipMember, scanObject } from '../../core/json/spans.ts';
 import { JsonSyntaxError } from '../../core/json/syntax.ts';
@@ -53,8 +52,8 @@ export const bodyKeys: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Fields that affect what a vendor bills. We reject bodies that repeat them, because the gateway and the vendor have to
- * read the same value.
+ * Fields that affect what a vendor bills. Bodies that repeat them are rejected, because the gateway and the vendor have
+ * to read the same value.
  */
 export const billedKeys: readonly string[] = [
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n', 'prediction', 'service_tier', 'speed', 'inference_geo'],
@@ -119,14 +118,14 @@ export function parseOutputLimit(
 }
 
 /**
- * The fields that limit the output on any of our routes. We look for all of them, because some vendors also obey the
- * fields of other routes.
+ * The fields that limit the output on any text route. All of them are checked on every route, because some vendors also
+ * obey the fields of other routes.
  */
 const limitKeys = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const;
 
 /**
- * Checks whether a request limits its output. Unlike `parseOutputLimit`, this includes values that we can't parse,
- * because the vendor might understand them.
+ * Checks whether a request limits its output. Unlike `parseOutputLimit`, this includes malformed values, because the
+ * vendor might understand them.
  */
 export function hasOutputLimit({ members }: BodySpans): boolean {
   return limitKeys.some((key) => (members.get(key)?.kind ?? 'null') !== 'null');
@@ -149,8 +148,8 @@ export function parseLenientCount(text: string): number | null {
 }
 
 /**
- * Checks whether the caller explicitly asks for random samples, with a `temperature` above 0 or with several choices.
- * It doesn't count if `temperature` is missing, even though the vendor's default may be above 0.
+ * Checks whether the caller explicitly asks for random samples, with a `temperature` above 0 or with several choices. A
+ * missing `temperature` doesn't count, even though the vendor's default may be above 0.
  */
 export function asksForSampling(body: Buffer, { members }: BodySpans): boolean {
   return parseAmount(body, members.get('temperature')) > 0 || parseAmount(body, members.get('n')) > 1;

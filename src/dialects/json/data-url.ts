@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 
-/** The size and hash of binary content, which we store instead of the content itself. */
+/** The size and hash of binary content, which is stored in place of the content itself. */
 export interface Digest {
   readonly bytes: number;
   readonly sha256: string;
@@ -44,7 +44,7 @@ export function foldDataUrls(text: string): string {
     const searchFrom = Math.max(from, markAt - maxHeadLength);
     const start = searchFrom + text.slice(searchFrom, markAt).lastIndexOf(scheme);
     const end = endOfBase64(text, markAt + base64Mark.length);
-    // If the text in front has white space or commas, it isn't the head of a data URL.
+    // The head of a data URL can't contain white space or commas.
     if (start >= searchFrom && end - start >= minFoldedLength && !/[\s,]/.test(text.slice(start, markAt))) {
       const url = parseDataUrl(text.slice(start, end));
       if (url) {

@@ -6,12 +6,12 @@
 import { asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 
 /**
- * The model didn't write the strings in these fields. They are identifiers, API names, signatures, base64 of media, or
- * encrypted text.
+ * Fields with strings that the model didn't write: identifiers, API names, signatures, base64 of media, or encrypted
+ * text.
  */
 const label =
   /^(?:(?:.*_)?(?:id|type|role|status|object|model|format|signature|reason|data|b64)|b64_json|encrypted_content|obfuscation|detail)$/;
-/** These fields quote sources, or repeat text that we've already counted. */
+/** Fields that quote sources, or repeat text that's also in another field. */
 const quotingMembers: ReadonlySet<string> = new Set(['logprobs', 'annotations', 'citations', 'citation']);
 /** Maps the type of an object to the field that contains its encrypted model output. */
 const sealedMembers: ReadonlyMap<unknown, string> = new Map([
@@ -67,8 +67,8 @@ function isImage({ type }: JsonObject, name: string): boolean {
 }
 
 /**
- * Vendors bill encrypted text even though nobody else can read it. We count three quarters of its length, because
- * base64 turns three bytes into four characters.
+ * Counts encrypted text, which vendors bill even though nobody else can read it. Base64 turns three bytes into four
+ * characters, so three quarters of its length count.
  */
 function countSealed(holder: JsonObject): number {
   const name = sealedMembers.get(holder.type);

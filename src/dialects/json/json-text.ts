@@ -22,12 +22,12 @@ export function toJsonText(value: unknown, mapText?: (holder: unknown, key: stri
   }
 }
 
-/** Assembles a JSON object from pieces of text, e.g. the arguments of a tool call. */
+/** A JSON object that arrives in pieces of text, e.g. the arguments of a tool call. */
 export interface ObjectText {
   add(piece: string): void;
   /**
-   * Returns true if the text is a complete JSON object, so nothing but white space can follow. We don't scan any text
-   * before this is called, and we never scan a piece twice.
+   * Returns true if the text is a complete JSON object that nothing but white space can follow. Scans each piece at
+   * most once, and only when this is called.
    */
   isComplete(): boolean;
 }
@@ -40,7 +40,7 @@ export function createObjectText(): ObjectText {
   let isInString = false;
   let isEscaped = false;
 
-  /** Scans one more piece. Returns true if it closes the outermost bracket. */
+  /** Scans a piece. Returns true if it closes the outermost bracket. */
   const closesIn = (piece: string): boolean => {
     for (let at = 0; at < piece.length; at += 1) {
       const code = piece.charCodeAt(at);
@@ -62,7 +62,7 @@ export function createObjectText(): ObjectText {
     if (state === 'complete' && /[^ \t\n\r]/.test(piece)) state = 'invalid';
     if (state !== 'open') return;
     read += piece;
-    // There's only one closing bracket at the outermost level, so this parses at most once.
+    // The outermost bracket closes only once, so this parses at most once.
     if (closesIn(piece)) state = isObject(parseJson(read)) ? 'complete' : 'invalid';
   };
 

@@ -5,23 +5,22 @@
  */
 import type { BodySpans, SkipMember, Span } from '../../core/json/spans.ts';
 
-/** Says which references to input outside the body we found in a region, e.g. to files (see `outside-input.ts`). */
+/** References in a region to input outside the body, e.g. to files (see `outside-input.ts`). */
 export interface References {
   readonly hasTypes: boolean;
   readonly hasReference: boolean;
   readonly hasItemById: boolean;
   readonly hasDocument: boolean;
   readonly hasDocumentSource: boolean;
-  /** True if the region may ask the vendor to keep the prompt in its cache. */
+  /** True if the region may contain `cache_control`, which asks the vendor to keep the prompt in its cache. */
   readonly hasCacheMark: boolean;
 }
 
 export interface KnownRegion extends Span {
-  /** True if the region is one JSON value. Otherwise it's a sequence of list elements. */
+  /** True if the region is one JSON value, false if it's a sequence of list elements. */
   readonly isValue: boolean;
   readonly images: number;
   readonly references: References;
-  /** See `hidesAscii`. */
   readonly hidesAscii: boolean;
   /** The fingerprint of the region (see `memory/conversations/fingerprint.ts`). Only whole values have one. */
   readonly fingerprint?: string;
@@ -42,7 +41,8 @@ export function rememberSpans(body: Buffer, spans: BodySpans): void {
 }
 
 /**
- * Lets a scan jump over the members of this body whose positions we remember. Returns undefined if we don't know any.
+ * Lets a scan skip members whose positions are remembered for this body. Returns undefined if no positions are
+ * remembered.
  */
 export function skipRemembered(body: Buffer): SkipMember | undefined {
   const members = spansOf.get(body)?.members;

@@ -12,23 +12,20 @@ export function isLosslessObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }
 
-/** Returns the value if it's an object, or else an empty object. */
 export function asLosslessObject(value: unknown): JsonObject {
   return isLosslessObject(value) ? value : {};
 }
 
-/** Returns the value if it's a number or a number in raw JSON, or else undefined. */
+/** Returns the value if it's a number or a number in raw JSON, otherwise undefined. */
 export function asNumber(value: unknown): number | undefined {
   if (JSON.isRawJSON(value)) return Number(value.rawJSON);
   return typeof value === 'number' ? value : undefined;
 }
 
-/** Returns the value if it's a string that isn't empty, or else null. */
 export function asNonEmptyString(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** Drops fields whose value is null or undefined. */
 export function omitNullish(members: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null));
 }

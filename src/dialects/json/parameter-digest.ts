@@ -5,8 +5,8 @@ import { skipSpace } from '../../core/json/syntax.ts';
 import { factsOf } from './body-facts.ts';
 
 /**
- * We leave out the model because the call's candidates already identify it. The other two only select the format of the
- * response.
+ * The model is excluded because the call's candidates already identify it. `stream` and `stream_options` only select
+ * the format of the response.
  */
 const excludedMembers = ['model', 'stream', 'stream_options'];
 
@@ -50,7 +50,6 @@ export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly stri
   return chunks;
 }
 
-/** Removes the comma at the end of the last chunk and the white space around it. */
 function trimComma(chunks: Buffer[]): void {
   const last = chunks.at(-1);
   if (!last) return;
@@ -58,7 +57,6 @@ function trimComma(chunks: Buffer[]): void {
   if (last[end - 1] === comma) chunks[chunks.length - 1] = last.subarray(0, trimmedEnd(last, end - 1));
 }
 
-/** Moves `end` back over any white space before it. */
 function trimmedEnd(bytes: Buffer, end: number): number {
   let position = end;
   while (position > 0 && isSpace(bytes[position - 1])) position -= 1;

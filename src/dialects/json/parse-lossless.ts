@@ -10,7 +10,7 @@ interface RawJson {
 }
 
 declare global {
-  /** Node has had these functions since version 21, but TypeScript doesn't declare them yet. */
+  /** `JSON.rawJSON` and `JSON.isRawJSON` exist since Node 21, but TypeScript doesn't declare them yet. */
   interface JSON {
     rawJSON(text: string): RawJson;
     isRawJSON(value: unknown): value is RawJson;

@@ -11,18 +11,17 @@ import { asString, parseJson } from '../../core/json/narrow.ts';
 export interface RepeatedEvent {
   /** Returns the event's text if nothing else differs from the example, or else null. */
   read(data: string): string | null;
-  /** Makes this event the new example. `text` is what the caller has read from it. */
+  /** Makes this event the new example. `text` is the text that the caller has parsed from it. */
   learn(data: string, text: string): void;
 }
 
 export interface RepeatedEventOptions {
-  /** The name of the JSON field that contains the text. */
   readonly member: string;
   /** Parses the data of an event and returns its text, or null if the event means something else. */
   readonly readText: (data: string) => string | null;
 }
 
-/** The inside of a JSON string that contains no escapes, so it stands for itself. */
+/** The contents of a JSON string without escapes, so it can be used as it is. */
 const isPlain = /^[ !#-[\]-\uffff]*$/;
 
 /**
@@ -30,7 +29,7 @@ const isPlain = /^[ !#-[\]-\uffff]*$/;
  * cost more than it saves, so we stop after a few.
  */
 const maxExamples = 8;
-/** Checking that an example of 16 MB is safe takes half a second, which is more than we'd save. */
+/** Checking that an example of 16 MB is safe takes half a second, which is more than it would save. */
 const maxExampleLength = 65_536;
 
 export function createRepeatedEvent({ member, readText }: RepeatedEventOptions): RepeatedEvent {

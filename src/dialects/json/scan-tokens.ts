@@ -9,7 +9,7 @@ import { skipString } from '../../core/json/syntax.ts';
 const { backslash, colon, quote } = characters;
 
 export interface JsonTokens {
-  /** Counts the fields of all objects. It's higher than the number of fields after parsing if a key is repeated. */
+  /** The number of fields in all objects. It's higher than after parsing if a key is repeated. */
   readonly memberCount: number;
   /**
    * All numbers with at least `longNumberLength` characters, exactly as they're written. If JavaScript would round a

@@ -8,10 +8,7 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import { isLosslessObject } from './lossless-json.ts';
 import { parseLossless } from './parse-lossless.ts';
 
-/**
- * The prefix of all text that we seal. We recognize our own text by it, because no vendor's encrypted content starts
- * like this.
- */
+/** The prefix of all reasoning that the gateway seals. No vendor's encrypted content starts like this. */
 export const sealMark = 'gw1.';
 
 /**
@@ -23,8 +20,7 @@ export function sealReasoning(reasoning: JsonObject): string {
 }
 
 /**
- * Returns null if `encryptedContent` doesn't come from the gateway. In that case it's from a vendor, and only that
- * vendor can read it.
+ * Returns null if `encryptedContent` doesn't come from the gateway. Only the vendor that created it can read it then.
  */
 export function unsealReasoning(encryptedContent: unknown): JsonObject | null {
   if (typeof encryptedContent !== 'string' || !encryptedContent.startsWith(sealMark)) return null;

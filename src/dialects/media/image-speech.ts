@@ -38,16 +38,16 @@ export function assertImageModel(model: string): void {
 }
 
 /**
- * We always return images as base64. If the caller asks for something else, this returns the text for
- * `x-gateway-warning`, or else null.
+ * Images are always returned as base64. If the caller asks for another format, returns the text for
+ * `x-gateway-warning`, otherwise null.
  */
 export function warnOfImageFormat(format: unknown): string | null {
   return format === null || format === 'b64_json' ? null : 'response_format was ignored: images are returned as b64_json';
 }
 
 /**
- * Throws `missing_model` if there's no model, and `bad_json` if a key is repeated. We don't check the voice here,
- * because it can have any name. The planner checks whether a vendor has it.
+ * Throws `missing_model` if there's no model, and `bad_json` if a key is repeated. A voice can have any name, so the
+ * planner checks whether a vendor has it.
  */
 export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   return parseFields(body, spans, speechFields);
@@ -73,7 +73,6 @@ export function hasModelForm(model: string): boolean {
   return parts.length <= 2 && !parts.some((part) => part === '' || part === '.' || part === '..');
 }
 
-/** Returns the optional fields that the caller sent, as far as the model accepts them. */
 export function pickFields(fields: MediaFields, takes: readonly SupportedParam[] | null): MediaFields {
   return Object.fromEntries((takes ?? []).flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
 }
@@ -85,15 +84,15 @@ export function formatFields(members: Readonly<Record<string, string | undefined
 }
 
 /**
- * Returns how many images the caller asked for. If `n` is invalid the vendor is going to reject it, so it doesn't
- * matter that we return 1.
+ * Returns how many images the caller asked for. For an invalid `n` this is 1, which doesn't matter because the vendor
+ * rejects the request.
  */
 export function getImageCount({ n = '1' }: MediaFields): number {
   // Form fields are text, and a vendor may read `010` as ten even though it isn't valid JSON.
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
-/** Vendors charge for speech by Unicode code points, so that's what we count. */
+/** Vendors charge for speech by Unicode code points. */
 export function countCharacters({ input = '""' }: MediaFields): number {
   const text: unknown = parseJson(input);
   if (typeof text !== 'string') return 0;
@@ -102,14 +101,14 @@ export function countCharacters({ input = '""' }: MediaFields): number {
   return text.length - pairs;
 }
 
-/** Returns the text of all fields for content rules. */
 export function getFieldTexts(fields: MediaFields): string[] {
   return Object.values(fields).flatMap((json) => toRuleText(json));
 }
 
 /**
  * Returns the text of a field for content rules. It consists of all strings (including keys, and all values of repeated
- * keys) and long numbers. We read the JSON text rather than the parsed value, because that's what the vendor receives.
+ * keys) and long numbers. They come from the JSON text rather than the parsed value, because that's what the vendor
+ * receives.
  */
 export function toRuleText(json: string): string[] {
   const bytes = Buffer.from(json);

@@ -9,10 +9,7 @@
 import { isUtf8 } from 'node:buffer';
 import { gatewayError } from '../../core/errors.ts';
 
-/**
- * The scanner splits a body into these pieces. The bytes of a field are its `head`, i.e. boundary and headers, followed
- * by `value`.
- */
+/** A piece of a multipart body. The bytes of a field are its `head`, i.e. boundary and headers, followed by `value`. */
 export type Piece =
   | { readonly kind: 'bytes'; readonly bytes: Buffer }
   | { readonly kind: 'field'; readonly name: string; readonly head: Buffer; readonly value: Buffer };
@@ -22,7 +19,6 @@ export interface PartScanner {
   push(chunk: Buffer): Piece[];
   /** Throws if the body ended before its last boundary. */
   end(): void;
-  /** Returns how many image and mask parts have started so far. */
   countImages(): number;
 }
 
@@ -31,27 +27,26 @@ const maxFieldBytes = 1024 * 1024;
 const carriageReturn = 0x0d;
 
 export interface PartTexts {
-  /** Only parts with these names can be files. We don't look into files. */
+  /** Names of the parts that can be files. The contents of files aren't checked. */
   readonly fileNames: ReadonlySet<string>;
   /**
-   * The scanner adds the names and other header texts of all parts, and the contents of every part that isn't a file.
+   * Texts that content rules have to check: the names and other header texts of all parts, and the contents of every
+   * part that isn't a file.
    */
   readonly texts: string[];
 }
 
 /**
- * Parts that are named in `fieldNames` become fields. They can't be files and can't be repeated. All other parts pass
- * through as bytes.
- *
- * If you pass `collected`, the scanner has to look at all text, so only the files in `collected.fileNames` pass through
- * and everything else becomes a field.
+ * Creates a scanner. Parts that are named in `fieldNames` become fields, which can't be files or repeated. All other
+ * parts pass through as bytes. If `collected` is given, all text has to be checked, so only the files in
+ * `collected.fileNames` pass through and everything else becomes a field.
  */
 export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null): PartScanner {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const marker = delimiter.subarray(2);
   /**
-   * Lenient parsers also split a body at these, and at a delimiter at the very start of a part. They would see a part
-   * that we don't, so we reject such bodies.
+   * Lenient parsers also split a body at these delimiters, and at a delimiter at the very start of a part. They would
+   * see a part that this scanner doesn't, so such bodies are rejected.
    */
   const lenient = [Buffer.concat([Buffer.from('\r'), marker]), delimiter.subarray(1)] as const;
   const seen = new Set<string>();
@@ -60,7 +55,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   /** The delimiter before the next part. The first delimiter has no line break before it. */
   let opening: Buffer = marker;
   let isContentStart = false;
-  /** The field that we're reading. Null while a part just passes through. */
+  /** The field that's being read. Null while a part just passes through. */
   let field: { readonly name: string; readonly head: Buffer } | null = null;
   let pending: Buffer = Buffer.alloc(0);
 
@@ -71,7 +66,6 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   };
   const takeBytes = (length: number): Piece[] => (length === 0 ? [] : [{ kind: 'bytes', bytes: take(length) }]);
 
-  /** Reads a delimiter and the part headers that follow. Returns null if we need more data. */
   const readHead = (): Piece[] | null => {
     const opened = opening.length;
     if (!pending.subarray(0, opened).equals(opening.subarray(0, pending.length))) throw malformed('it does not begin with its boundary');
@@ -116,7 +110,6 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return end;
   };
 
-  /** Reads the content of a part up to the next delimiter. Returns null if we need more data. */
   const readContent = (): Piece[] | null => {
     if (isContentStart && pending.length < marker.length && marker.subarray(0, pending.length).equals(pending)) return null;
     if (isContentStart && pending.subarray(0, marker.length).equals(marker)) throw misplaced();
@@ -130,7 +123,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
       state = 'head';
       const value = take(end);
       const text = collected ? decodeText(name, value) : '';
-      // Content rules don't need to check the model name, because we replace it before we forward the form.
+      // Content rules don't need to check the model name, because the gateway replaces it before it forwards the form.
       if (name !== 'model') collected?.texts.push(text);
       return [{ kind: 'field', name, head, value }];
     }
@@ -142,7 +135,6 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return ready === 0 ? null : takeBytes(ready);
   };
 
-  /** Reads what follows the last delimiter, which can only be white space. */
   const readEnd = (): Piece[] | null => {
     if (pending.length === 0) return null;
     if (pending.toString('latin1').trim() !== '') throw malformed('there is data after its last boundary');
@@ -187,7 +179,8 @@ function parseHead(head: string): PartHead {
   const headers = head.split('\r\n').map((line) => /^([A-Za-z0-9-]+):[ \t]*(.*)$/.exec(line));
   const valuesOf = (name: string): string[] => headers.flatMap((header) => (header?.[1]?.toLowerCase() === name ? (header[2] ?? '') : []));
   if (headers.includes(null)) throw malformed('a header of a part cannot be read');
-  // Only some vendors decode a transfer encoding. The others would see different content in the same bytes.
+  // Reject transfer encodings, because only some vendors decode them, so vendors would see different content in the
+  // same bytes.
   if (valuesOf('content-transfer-encoding').some((encoding) => !/^(?:7bit|8bit|binary)$/i.test(encoding.trim())))
     throw malformed('content-transfer-encoding is not supported');
   // E-mail parsers read nested parts, and some parsers honor the charset of a text part. They could see content that we
@@ -205,8 +198,8 @@ function parseHead(head: string): PartHead {
 }
 
 /**
- * Returns true if this header can't hide any text from content rules. We check the parameters of the disposition
- * elsewhere. A content type is fine as long as its only parameter is a charset.
+ * Returns true if this header can't hide any text from content rules. A content type is ordinary if its only parameter
+ * is a charset. The parameters of the disposition are checked elsewhere.
  */
 function isOrdinary(name: string, value: string): boolean {
   if (/^content-type$/i.test(name)) return /^[a-z]+\/[\w.+-]{1,64}(?:;\s*charset="?[\w-]+"?)?\s*$/i.test(value);

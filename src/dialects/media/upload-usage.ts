@@ -13,7 +13,7 @@ export interface UploadUsage {
    * are seconds of audio.
    */
   readonly units: Units;
-  /** True if the vendor didn't report the seconds, so we had to estimate them. */
+  /** True if the vendor didn't report the seconds, so they had to be estimated. */
   readonly unitsEstimated: boolean;
   /** Null if the vendor didn't report any tokens. */
   readonly tokens: Tokens | null;
@@ -35,9 +35,7 @@ function readEdit(images: number, usage: unknown): UploadUsage {
   return { units, unitsEstimated: false, tokens: parseResponsesUsage(usage) };
 }
 
-/**
- * Parses a transcript. If it's plain text or subtitles rather than JSON, there's no usage, so we estimate the seconds.
- */
+/** Parses a transcript. Plain text and subtitles don't report any usage, so the seconds are estimated. */
 export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   const text = body.toString('utf8');
   const json = parseJson(text);
@@ -45,7 +43,7 @@ export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   return readTranscript(json);
 }
 
-/** Only the last event of a stream has the usage. Returns null for all other events. */
+/** Returns null for all events except the last one of a stream, which contains the usage. */
 export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   const event = asObject(parseJson(data));
   switch (event.type) {
@@ -58,7 +56,7 @@ export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   }
 }
 
-/** Returns the transcript text that this event adds. It's empty unless the event is a text delta. */
+/** Returns the transcript text that this event adds. Empty unless the event is a text delta. */
 export function parseTranscriptDelta({ data }: SseEvent): string {
   const { type, delta, text } = asObject(parseJson(data));
   if (type === 'transcript.text.delta') return asString(delta) ?? '';

@@ -7,11 +7,10 @@ import { gatewayError } from '../../core/errors.ts';
 import { getImageCount } from './image-speech.ts';
 
 export interface UploadKind {
-  /** Translations don't have a route of their own, so we record them as transcriptions. */
+  /** Translations don't have a route of their own, so they're recorded as transcriptions. */
   readonly route: Extract<MediaRoute, 'images' | 'transcriptions'>;
-  /** Appended to the vendor's base URL. */
   readonly path: '/images/edits' | '/audio/transcriptions' | '/audio/translations';
-  /** The fields that we read. We forward all other parts as well, even if we don't know them. */
+  /** The form fields that the gateway reads. All other parts are forwarded as well. */
   readonly fieldNames: ReadonlySet<string>;
   /** Only these parts can be files. Content rules don't look into them. */
   readonly fileNames: ReadonlySet<string>;
@@ -35,7 +34,7 @@ export const uploadKinds = {
   translations: { route: 'transcriptions', path: '/audio/translations', fieldNames: new Set(['model', 'prompt']), fileNames: audioFile },
 } as const satisfies Record<string, UploadKind>;
 
-/** The body of an upload. We forward it to the vendor while the caller is still sending. */
+/** The body of an upload, which is forwarded to the vendor while the caller is still sending. */
 export interface UploadBody {
   readonly contentType: string;
   readonly lengthBytes: number;
@@ -43,7 +42,6 @@ export interface UploadBody {
   readonly chunks: AsyncIterable<Buffer>;
 }
 
-/** The form fields that have arrived so far. */
 export type UploadFields = ReadonlyMap<string, string>;
 
 /** Called for each field as soon as it arrives. Throws `missing_model` if the model is empty. */
@@ -51,7 +49,6 @@ export function checkUploadField(name: string, value: string): void {
   if (name === 'model' && value === '') throw gatewayError('missing_model');
 }
 
-/** Returns the number of images that the caller asked for. */
 export function countEditedImages(fields: UploadFields): number {
   return getImageCount({ n: fields.get('n') ?? '1' });
 }

@@ -9,7 +9,6 @@ import type { BodySpans } from '../../core/json/spans.ts';
 import { rejectDuplicateKeys } from '../json/body-members.ts';
 import { toRuleText } from './image-speech.ts';
 
-/** Maps the fields of our API to the vendor's parameter names. */
 const parameterNames = {
   aspect_ratio: 'aspectRatio',
   duration_seconds: 'durationSeconds',
@@ -24,7 +23,6 @@ const memberNames = ['model', 'prompt', 'image', ...Object.keys(parameterNames)]
 export const videoBodyKeys: ReadonlySet<string> = new Set(memberNames);
 
 export interface VideoRequestSummary {
-  /** Null if the caller didn't name a model. */
   readonly model: string | null;
   /** The length of each video, which vendors bill by. */
   readonly durationMs: number;
@@ -32,13 +30,13 @@ export interface VideoRequestSummary {
   /** The strings of all fields except the model, for content rules. We leave out the base64 of an image. */
   readonly texts: readonly string[];
   /**
-   * Builds the vendor's body. This throws `bad_request` if the prompt, `n` or the image is invalid, so authorize the
-   * call first.
+   * Builds the vendor's body. Throws `bad_request` if the prompt, `n` or the image is invalid, so authorize the call
+   * first.
    */
   readonly writeBody: () => Buffer;
 }
 
-/** Vendors generate this length if the caller doesn't ask for one. */
+/** Vendors generate videos of this length by default. */
 const defaultSeconds = 8;
 const maxSeconds = 86_400;
 
@@ -92,7 +90,7 @@ function parseModel(value: unknown): string | null {
   return value;
 }
 
-/** The same limit as in the catalog. */
+/** Model names in the catalog have the same length limit. */
 const maxModelLength = 300;
 
 function toVendorImage(image: unknown): unknown {

@@ -11,13 +11,12 @@ const blockDeltaMembers = new Set(['type', 'index', 'delta']);
 const deltaMembers = new Set(['type', 'text', 'partial_json', 'thinking', 'signature', 'citation']);
 const endMembers = new Set(['type', 'delta', 'usage', 'context_management']);
 
-/** A content block in progress. Its input arrives as pieces of JSON text. */
 interface OpenBlock {
   block: JsonObject;
   inputText: string;
 }
 
-/** Takes the data of the events, parsed by `parseLossless`. Throws UntranslatableError if we can't assemble them. */
+/** Takes the data of the events, parsed by `parseLossless`. Throws UntranslatableError if they can't be assembled. */
 export function assembleMessages(events: readonly unknown[]): JsonObject {
   let message: JsonObject | null = null;
   let isEnded = false;
@@ -106,7 +105,7 @@ function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   return { ...message, ...more, ...(isLosslessObject(delta) ? delta : {}), ...counts };
 }
 
-/** If there were input deltas, their text is the tool's input. Otherwise we keep the input from the start event. */
+/** Input deltas make up the tool's input. Without any, the input from the start event stays. */
 function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);

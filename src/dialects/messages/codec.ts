@@ -32,7 +32,7 @@ export const messages: RouteCodec = {
   formatStreamError: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
 };
 
-/** SDKs show these error messages to users, so they match the messages of the vendor's API. */
+/** The error messages match those of the vendor's API, because SDKs show them to users. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
@@ -80,8 +80,8 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
 }
 
 /**
- * Returns the event's text if all it does is continue a text block. For any other event we return null, even if it has
- * text in other fields.
+ * Returns the event's text if it does nothing but continue a text block. Returns null for any other event, even if it
+ * has text in other fields.
  */
 function readTextDelta(event: unknown): string | null {
   const { type, delta } = asObject(event);
@@ -171,17 +171,17 @@ function createStreamReader(): StreamReader {
           openBlocks -= 1;
           return 'delta';
         default:
-          return 'ignored'; // We pass unknown events on (docs/vendors.md).
+          return 'ignored'; // Unknown events are forwarded (docs/vendors.md).
       }
     },
-    // Some vendors send a tool's complete input in the start event and no deltas. If there's no input at all, or just a
-    // single empty delta, the tool was called without arguments, so we use `{}`.
+    // Some vendors send a tool's complete input in the start event and no deltas. A tool without any input, or with a
+    // single empty delta, was called without arguments, so its input becomes `{}`.
     summary: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
       return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, generatedCharacters, finished, ...report };
     },
-    // The stop reason comes in the same event as the usage. Before that, all we can say is that the output might be
-    // complete whenever no block is open.
+    // The stop reason comes in the same event as the usage. Before that, the output might be complete whenever no block
+    // is open.
     hasAllOutput: () => finished || (generatedCharacters > 0 && openBlocks === 0),
     finished: () => false,
     problem: () => problem,
@@ -189,8 +189,8 @@ function createStreamReader(): StreamReader {
 }
 
 /**
- * Checks whether the vendor sent a count of input tokens. If it's missing we don't know the number, which isn't the
- * same as zero.
+ * Checks whether the vendor sent a count of input tokens. A missing count means that the number is unknown, not that
+ * it's zero.
  */
 function reportsInput(usage: unknown): boolean {
   const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = asObject(usage);

@@ -1,4 +1,4 @@
-/** The codec for `POST /messages/count_tokens`. If a vendor doesn't have this route, we estimate the result. */
+/** The codec for `POST /messages/count_tokens`. The result is an estimate if a vendor doesn't have this route. */
 import { gatewayError } from '../../core/errors.ts';
 import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
@@ -34,7 +34,7 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
 
 /**
  * Estimates how many input tokens a messages body has, at four bytes of system prompt, messages and tools per token.
- * For images and documents, the length of their base64 says little, so we estimate these by their content. Thinking in
+ * Images and documents are estimated by their content, because the length of their base64 says little. Thinking in
  * earlier turns isn't counted.
  */
 export function estimateInputTokens(body: Buffer, { members }: BodySpans): number {
@@ -42,7 +42,7 @@ export function estimateInputTokens(body: Buffer, { members }: BodySpans): numbe
   const tools = members.get('tools')?.value;
   let bytes = tools ? tools.end - tools.start : 0;
   let tokens = 0;
-  // This isn't recursive, because bodies can be nested so deeply that the stack would overflow.
+  // Avoid recursion, because a body can be nested deeply enough to overflow the stack.
   const pending: unknown[] = [system, list];
   while (pending.length > 0) {
     const value = pending.pop();

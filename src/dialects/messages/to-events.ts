@@ -8,7 +8,7 @@ import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 import { expectArray, expectString, splitText } from '../json/strict-json.ts';
 
-/** Takes a response that was parsed by `parseLossless`. Throws UntranslatableError if we can't convert it. */
+/** Takes a response that was parsed by `parseLossless`. Throws UntranslatableError if it can't be converted. */
 export function toMessagesEvents(answer: unknown): string[] {
   if (!isLosslessObject(answer)) rejectUntranslatable('the response is not an object');
   const { content, stop_reason: stopReason, stop_sequence: stopSequence = null, usage } = answer;

@@ -6,14 +6,14 @@
 import { type BodySpans, cutElements, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
 import { skipSpace } from '../../core/json/syntax.ts';
 
-/** Returns true if the model verifies the signature of thinking blocks. All Claude models do, whoever serves them. */
+/** Checks whether the model verifies the signature of thinking blocks. All Claude models do, whoever serves them. */
 export function checksSignatures(vendorModel: string): boolean {
   return vendorModel.includes('claude');
 }
 
 /**
  * Returns the splices that remove thinking blocks without a signature. Messages that contain nothing else are removed
- * as well. Most bodies don't have any unsigned thinking, and we can tell that without scanning them.
+ * as well. Most bodies don't have any unsigned thinking, which is found out without scanning them.
  */
 export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Splice[] {
   const messages = members.get('messages');
@@ -34,7 +34,7 @@ export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Spli
 
 interface Found {
   readonly blocks: readonly Span[];
-  /** One entry per block, true if the block is thinking without a signature. */
+  /** For each block, true if it's thinking without a signature. */
   readonly unsigned: readonly boolean[];
 }
 

@@ -35,8 +35,8 @@ const inputKey = new Set(['input']);
 const contentKey = new Set(['encrypted_content']);
 
 /**
- * Returns the splices that remove reasoning items that we sealed. They belong to another vendor, and this vendor would
- * reject them.
+ * Returns the splices that remove reasoning items sealed by the gateway. They belong to another vendor, and this vendor
+ * would reject them.
  */
 function omitSealedReasoning(body: Buffer, { object }: BodySpans): Splice[] {
   if (!body.includes(`"${sealMark}`)) return [];
@@ -96,7 +96,7 @@ function formatFailure(message: string, sequenceNumber: number): string {
   return formatEvent('error', { type: 'error', ...problem, sequence_number: sequenceNumber, error });
 }
 
-/** These events only announce a part of the response. Its content follows in later events. */
+/** Events that announce a part of the response, whose content follows in later events. */
 const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
 function createStreamReader(): StreamReader {
@@ -108,9 +108,9 @@ function createStreamReader(): StreamReader {
   let isBackground = false;
   let openItems = 0;
   let sequenceNumber = -1;
-  /** The characters generated so far, for each output item. */
+  /** Maps each output item to the number of characters generated so far. */
   const characters = new Map<unknown, number>();
-  /** The completed items, which we need for counting tool uses. */
+  /** Completed items, needed to count tool uses. */
   const output: unknown[] = [];
 
   const countCharacters = (): number => {
@@ -159,7 +159,7 @@ function createStreamReader(): StreamReader {
         case 'response.output_item.done':
           openItems -= 1;
           output.push(data.item);
-          // Some vendors only send deltas for certain kinds of items, so we count the complete item as well.
+          // Some vendors only send deltas for certain kinds of items, so count the complete item as well.
           characters.set(data.output_index, Math.max(characters.get(data.output_index) ?? 0, countGeneratedText(data.item)));
           return 'delta';
         case 'response.output_text.delta':
@@ -172,8 +172,8 @@ function createStreamReader(): StreamReader {
           return openings.test(data.type) ? 'opening' : 'delta';
       }
     },
-    // Normally the last event contains the complete response. If the stream broke off before that, all we have is the
-    // deltas.
+    // Normally the last event contains the complete response. If the stream broke before that, only the deltas are
+    // left.
     summary() {
       const generatedCharacters = countCharacters();
       if (complete) return { ...complete, generatedCharacters: Math.max(complete.generatedCharacters, generatedCharacters) };
@@ -187,8 +187,7 @@ function createStreamReader(): StreamReader {
         ...report,
       };
     },
-    // We can't know whether the vendor is going to start another item, so the response always looks complete between
-    // two items.
+    // The vendor might always start another item, so the response looks complete whenever no item is open.
     hasAllOutput: () => complete !== null || (output.length > 0 && openItems === 0),
     finished: () => false,
     formatFailure: (message) => formatFailure(message, sequenceNumber + 1),

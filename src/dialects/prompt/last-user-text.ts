@@ -1,5 +1,5 @@
 /**
- * Finds the text of the last user message in a chat or messages body. This parses JSON, so we only use it for small
+ * Finds the text of the last user message in a chat or messages body. This parses JSON, so it's only used for small
  * bodies, and not for every call.
  */
 import type { Dialect } from '../../core/call.ts';
@@ -9,7 +9,7 @@ import { parsePrompt } from './prompt.ts';
 
 const maxBytes = 256 * 1024;
 
-/** Returns null if there's no user message, or if the messages are so large that parsing them isn't worth the time. */
+/** Returns null if there's no user message, or if the messages are too large to be worth parsing. */
 export function parseLastUserText(dialect: Dialect, body: Buffer, { members }: BodySpans): string | null {
   const value = members.get('messages')?.value;
   if (!value || value.end - value.start > maxBytes) return null;

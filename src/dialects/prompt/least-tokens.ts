@@ -19,7 +19,7 @@ const { backslash, colon } = characters;
  */
 const textKeys = ['"text"', '"content"', '"arguments"', '"output"', '"system"', '"instructions"', '"input"'];
 
-/** If one of these fields is set, OpenAI, Anthropic, OpenRouter and vLLM shorten a prompt that is too long. */
+/** Fields that make OpenAI, Anthropic, OpenRouter or vLLM shorten a prompt that is too long. */
 const shorteningKeys = ['"truncation"', '"context_management"', '"transforms"', '"truncate_prompt_tokens"'];
 
 /**
@@ -28,9 +28,7 @@ const shorteningKeys = ['"truncation"', '"context_management"', '"transforms"', 
  */
 export const leastBytesPerToken = 2;
 
-/**
- * We stop counting here. No context window holds this much text, and up to this point counting takes less than 0.1 s.
- */
+/** Counting stops here. No context window holds this much text, and up to this point counting takes less than 0.1 s. */
 const maxCountedBytes = 8 * 1024 * 1024;
 
 /**
@@ -58,7 +56,7 @@ export function countLeastTokens(body: Buffer, limit: number): number {
 }
 
 /**
- * We count a word of up to this many letters as a single token. Longer words certainly take more. Base64, for example,
+ * A word of up to this many letters counts as a single token. Longer words certainly take more. Base64, for example,
  * has a token for every two or three letters.
  */
 const lettersPerToken = 16;
@@ -69,8 +67,8 @@ const threeBytes = 3;
 const fourBytes = 4;
 
 /**
- * Says for each byte which class of character it starts or continues. ASCII and all two-byte characters count as
- * letters of scripts that put spaces between words.
+ * The class of character that each byte starts or continues. ASCII and all two-byte characters count as letters of
+ * scripts that put spaces between words.
  */
 const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === backslash) return escaped;
@@ -119,8 +117,7 @@ function countText(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * The first code units of three ranges. These are scripts without spaces between words, then Chinese, Japanese and
- * Korean, and then surrogates.
+ * The first code units of three ranges: scripts without spaces between words; Chinese, Japanese and Korean; surrogates.
  */
 const firstUnspaced = 0x800;
 const firstCjk = 0x2e80;

@@ -26,8 +26,8 @@ export function opaqueExtra(type: string, data: string): PromptExtra {
 }
 
 /**
- * If the vendor runs a tool, we only store these fields of its definition. The others could contain credentials, e.g.
- * headers, addresses or the secrets of a sandbox.
+ * The only fields that are stored of a tool that the vendor runs. Other fields could contain credentials, e.g. headers,
+ * addresses or the secrets of a sandbox.
  */
 const hostedMembers = ['type', 'name', 'server_label', 'description'] as const;
 
@@ -42,7 +42,7 @@ export function toToolExtra(tool: unknown): PromptExtra {
   return textExtra('tool', toPostgresText(label), toJsonText(shown));
 }
 
-/** Returns what we store for a block that's neither text nor a tool call, such as an image or a document. */
+/** Returns what's stored for a block that's neither text nor a tool call, such as an image or a document. */
 export function toExtras(block: unknown): PromptExtra[] {
   if (block === undefined || block === null) return [];
   const type = toPostgresText(asString(asObject(block).type) ?? asString(asObject(block).role) ?? 'unknown');
@@ -73,7 +73,7 @@ function hasFewMembers(block: unknown): boolean {
 }
 
 const plainTypes = new Set(['image_url', 'input_image', 'image', 'input_audio', 'audio', 'video_url']);
-/** These fields are base64 no matter which type the block has. */
+/** Fields that contain base64 whatever type the block has. */
 const base64Keys = new Set(['file_data', 'b64_json', 'encrypted_content', 'bytesBase64Encoded']);
 const minOpaqueLength = 1_024;
 /**
@@ -94,7 +94,7 @@ function parseBinary(holder: unknown, key: string, text: string): { bytes: Buffe
   return null;
 }
 
-/** Natural language never has this many base64 characters in a row, so this has to be binary content. */
+/** Recognizes binary content. Natural language never has this many base64 characters in a row. */
 function isOpaque(text: string): boolean {
   if (text.length < minOpaqueLength) return false;
   for (let at = 0; at < text.length; at += 1) if (!isBase64Character(text.charCodeAt(at))) return false;

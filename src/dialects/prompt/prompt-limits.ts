@@ -22,17 +22,17 @@ const maxMessages = 2_000;
 const maxBlocks = 10_000;
 export const maxExtras = 2_000;
 /**
- * The maximum length of all extras that we store for a prompt. No context window is this large. The embedded database
+ * The maximum length of all extras that are stored for a prompt. No context window is this large. The embedded database
  * takes 0.1 s to compress a million characters.
  */
 const maxCharacters = 4 * 1_024 * 1_024;
 /**
- * We drop old messages in steps of this size. If we dropped them one by one, each call of a long conversation would
- * start with a different message, and the calls couldn't share the messages that we store.
+ * Old messages are dropped in steps of this size. If they were dropped one by one, each call of a long conversation
+ * would start with a different message, and the calls couldn't share their stored messages.
  */
 const dropStep = 1_000;
 
-/** Returns the newest messages of a list. If the first message is a system prompt, we keep it too. */
+/** Returns the newest messages of a list. A system prompt at the start of the list is kept too. */
 export function newestMessages(value: unknown): readonly unknown[] {
   const list = asArray(value);
   if (list.length <= maxMessages) return list;

@@ -72,7 +72,7 @@ export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   return collect(route === 'responses' ? joinItems(steps) : steps, lastIsAssistant);
 }
 
-/** Names the fields that contain the prompt. On every route, `tools` belongs to the prompt too. */
+/** The fields that contain the prompt on each route, besides `tools`. */
 export const promptMembers = {
   chat: { system: null, list: 'messages' },
   messages: { system: 'system', list: 'messages' },
@@ -189,7 +189,7 @@ function parseItem(item: unknown): Step[] {
 
 /**
  * Merges the text and the function calls of a response, which are separate items, into one message. `Read` is the type
- * of steps that were already parsed. Those are passed through, because they never come from the assistant.
+ * of steps that were parsed earlier. They never come from the assistant, so they pass through unchanged.
  */
 export function joinItems<Read extends { readonly kind: 'message' | 'extra' | 'pause' }>(steps: readonly (Step | Read)[]): (Step | Read)[] {
   const joined: (Step | Read)[] = [];
@@ -240,7 +240,6 @@ function getBlockText(block: unknown): string | null {
   return type === 'refusal' ? asString(refusal) : null;
 }
 
-/** Returns one step with all of the text, followed by a step for each block that isn't text. */
 function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
@@ -278,8 +277,8 @@ function otherSteps(block: unknown): Step[] {
 }
 
 /**
- * On chat, the arguments are text already, so we keep them unchanged. On messages they're a JSON value, which we
- * serialize without changing the order of its keys.
+ * On chat, the arguments are text already and stay unchanged. On messages they're a JSON value, which is serialized
+ * without changing the order of its keys.
  */
 function toArgumentsText(value: unknown): string {
   return typeof value === 'string' ? value : toJsonText(value ?? {});

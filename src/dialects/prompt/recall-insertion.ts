@@ -9,21 +9,20 @@ import { type BodySpans, decodeString, type Span, type Splice, scanElements, sca
 import { parsePrompt } from './prompt.ts';
 
 export interface RecallInsertion {
-  /** The text of the last user message, which is our search query. */
+  /** The text of the last user message, used as the search query of recall. */
   readonly userText: string;
-  /** Returns the splices that insert `block` into the body. */
   insert(block: string): Splice[];
 }
 
 /**
- * We look for text in this many user messages at most, starting with the newest. Many have none, because they only
+ * Limits how many user messages are searched for text, starting with the newest. Many have none, because they only
  * contain tool results.
  */
 const maxScannedMessages = 256;
 /** A longer message is a document and makes no sense as a search query. */
 const maxMessageBytes = 1024 * 1024;
 
-/** Returns null if there's no user text to search for, or if `system` has a type that we can't add a text to. */
+/** Returns null if there's no user text to search for, or if `system` has a type to which no text can be added. */
 export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodySpans): RecallInsertion | null {
   const list = spans.members.get('messages');
   if (list?.kind !== 'array') return null;
@@ -40,7 +39,7 @@ export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodyS
 interface ScannedMessages {
   /** The offset of the first message after the leading system and developer messages. */
   readonly afterSystem: number;
-  /** The newest user messages, with the newest last. */
+  /** The newest user messages, in chronological order. */
   readonly users: readonly Span[];
 }
 
@@ -70,10 +69,7 @@ function lastText(dialect: Dialect, body: Buffer, users: readonly Span[]): strin
   return null;
 }
 
-/**
- * Adds the block to `system`. If that's a string, we turn it into a list of two blocks. If it's missing, null or empty,
- * we set it.
- */
+/** Adds the block to `system`. A string becomes a list of two blocks. A missing, null or empty value is replaced. */
 function addToSystem(body: Buffer, spans: BodySpans, block: string): Splice[] {
   const system = spans.members.get('system');
   const added = JSON.stringify({ type: 'text', text: block });

@@ -21,8 +21,8 @@ export function wrapRecalled(about: keyof typeof introductions, lines: readonly 
 }
 
 /**
- * Removes recalled memories, i.e. marked blocks, from a text. If a block has no end mark, we remove everything up to
- * the end of the text.
+ * Removes recalled memories, i.e. marked blocks, from a text. If a block has no end mark, everything up to the end of
+ * the text is removed.
  */
 export function stripRecalled(text: string): string {
   const parts: string[] = [];
@@ -39,7 +39,7 @@ export function stripRecalled(text: string): string {
 }
 
 /**
- * Returns true if one of the `introductions` follows at `at`, possibly after line breaks (real ones, or escaped as in
+ * Checks that one of the `introductions` follows at `at`, possibly after line breaks (real ones, or escaped as in
  * JSON).
  */
 function isIntroduced(text: string, at: number): boolean {

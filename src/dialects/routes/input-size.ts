@@ -13,10 +13,10 @@ import { countImages } from './request-features.ts';
 
 const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quote } = characters;
 
-/** A call needs the size of its body several times, so we cache it for long bodies. */
+/** Caches the input size of long bodies, because a call needs it several times. */
 const measured = new WeakMap<Buffer, InputSize>();
 
-/** Measures the input in a body. The body has to be valid JSON. */
+/** The body has to be valid JSON. */
 export function measureInput(body: Buffer): InputSize {
   const found = factsOf(body)?.size;
   if (found) return found;
@@ -54,8 +54,8 @@ function measureMedia(body: Buffer): InputSize {
 }
 
 /**
- * We probe the body at this distance for this many base64 characters. Base64 data longer than both together can't slip
- * through. If it's shorter, we may count it as text.
+ * The body is probed for runs of this many base64 characters, at this distance. Base64 data longer than both together
+ * can't slip through. Shorter data may count as text.
  */
 const probeDistance = 4_096;
 const probeBytes = 64;
@@ -103,7 +103,7 @@ function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio'
 const typeKey: ReadonlySet<string> = new Set(['type']);
 
 /**
- * Returns true if the image or document at `start` declares its source as base64. We can't tell from the data, because
+ * Checks whether the image or document at `start` declares its source as base64. The data itself doesn't tell, because
  * plain text can look just like the beginning of an image.
  */
 function isEncodedSource(body: Buffer, start: number): boolean {
@@ -112,7 +112,7 @@ function isEncodedSource(body: Buffer, start: number): boolean {
   return type?.kind === 'string' && !repeated.has('type') && decodeString(body, type.value) === 'base64';
 }
 
-/** Shorter data hardly makes a difference, so we ignore it. */
+/** Shorter data hardly makes a difference, so it's ignored. */
 const minBytes = 256;
 /** The APIs don't nest media any deeper than this. */
 const maxDepth = 8;
@@ -149,8 +149,8 @@ function visitLongStrings(body: Buffer, visit: (path: string, start: number, end
 }
 
 /**
- * Does the same as `skipString`, but uses `indexOf`, which is ten times as fast for base64. If there's a backslash
- * before the quote, the string may go on after it.
+ * Like `skipString`, but uses `indexOf`, which is ten times as fast for base64. After a backslash, a quote may not be
+ * the end of the string, so `skipString` takes over.
  */
 function findStringEnd(body: Buffer, at: number): number {
   const end = body.indexOf(quote, at + 1);

@@ -13,14 +13,14 @@ import { readRequestTexts } from './rule-texts.ts';
 
 export interface BodyUse {
   readonly route: TextRoute;
-  /** True if we're going to look the call up in the response cache, which needs the digest of the body. */
+  /** True if the response cache is going to be checked, which needs a digest of the body. */
   readonly isCached: boolean;
   readonly hasRules: boolean;
 }
 
 /**
- * Throws `bad_json` if the body isn't valid JSON. If content rules have to check the body, we also reject repeated
- * keys.
+ * Throws `bad_json` if the body isn't valid JSON. If content rules have to check the body, repeated keys are rejected
+ * as well.
  */
 export function inspectBody(
   body: Buffer,

@@ -1,9 +1,9 @@
-/** Searches a body for things that can make the call more expensive than the length of its prompt suggests. */
+/** Finds things in a body that can make the call more expensive than the length of its prompt suggests. */
 import type { TextRoute } from '../../core/call.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { knownRegionsOf, type References, unknownPieces } from '../json/known-regions.ts';
 
-/** These are buffers, because searching for a buffer is faster than searching for a string. */
+/** Use buffers, because searching for a buffer is faster than searching for a string. */
 const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /**
@@ -17,7 +17,6 @@ const reference = /"(?:file_id|file_url|file_data|video_url|audio_url|document_u
  */
 const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
 const documentType = /"type"\s*:\s*"document"/;
-/** Matches all document sources except plain text. */
 const documentSource = /"type"\s*:\s*"(?:url|file|base64)"/;
 
 export function findReferences(bytes: Buffer): References {
@@ -34,14 +33,14 @@ export function findReferences(bytes: Buffer): References {
 }
 
 /**
- * Returns true if the vendor has to read input that isn't in the body, such as a file, media at a URL, or an item of an
+ * Checks whether the vendor has to read input that isn't in the body, such as a file, media at a URL, or an item of an
  * earlier response. Documents count too even if they're in the body, because a small one can have many pages.
  */
 export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   const known = factsOf(body)?.refersElsewhere;
   if (known !== undefined) return known;
   const regions = knownRegionsOf(body);
-  // The body has no `type` fields if all of its messages are plain strings, so there's nothing to find.
+  // A body whose messages are all plain strings has no `type` fields, so there's nothing to find.
   if (regions.length === 0 && route !== 'responses' && !body.includes(typeMark)) return false;
   const found = [...regions.map(({ references }) => references), ...unknownPieces(body).map(findReferences)];
   const has = (name: keyof References): boolean => found.some((references) => references[name]);
@@ -49,7 +48,7 @@ export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   return has('hasTypes') && (has('hasReference') || (has('hasDocument') && has('hasDocumentSource')));
 }
 
-/** Checks whether the body mentions `cache_control`. This asks the vendor to cache the prompt. */
+/** Checks whether the body mentions `cache_control`, which asks the vendor to cache the prompt. */
 export function mentionsCacheControl(body: Buffer): boolean {
   const known = factsOf(body)?.mentionsCacheControl;
   if (known !== undefined) return known;

@@ -11,11 +11,10 @@ import { knownRegionsOf, unknownPieces } from '../json/known-regions.ts';
 export interface RequestFeatures {
   /** The size of the messages and the system prompt, including JSON syntax and the base64 of images. */
   readonly inputBytes: number;
-  /** At most 1,000, because we stop counting there. */
+  /** At most 1,000, because counting stops there. */
   readonly messages: number;
   readonly hasTools: boolean;
   readonly hasImages: boolean;
-  /** True if a message or the system prompt contains a code fence. */
   readonly hasCode: boolean;
 }
 
@@ -28,8 +27,8 @@ const closeBracket = 0x5d;
 /** The `type` that image parts have on chat and messages. Some clients send the one from the responses API instead. */
 const imageTypes: readonly string[] = ['"image_url"', '"image"', '"input_image"'];
 /**
- * All image types contain this, so we only need one search for all of them. We leave out the `i`, because the search
- * stops at each occurrence of the first letter, and `i` is frequent in text.
+ * All image types contain this, so a single search finds them. The `i` is left out, because the search stops at each
+ * occurrence of the first letter, and `i` is frequent in text.
  */
 const imageMark = Buffer.from('mage');
 
@@ -46,7 +45,6 @@ export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFea
   };
 }
 
-/** Counts the image parts anywhere in the body. */
 export function countImages(body: Buffer): number {
   const inRegions = knownRegionsOf(body).reduce((sum, { images }) => sum + images, 0);
   return unknownPieces(body).reduce((sum, piece) => sum + countImageParts(piece), inRegions);
@@ -54,8 +52,8 @@ export function countImages(body: Buffer): number {
 
 /** Counts the image parts in these bytes, up to 1,000 per type. */
 export function countImageParts(body: Buffer): number {
-  // Most bodies have no images, so before anything else we search for what all types have in common. We use a buffer,
-  // because that's faster than searching for a string.
+  // Most bodies have no images, so search for the common part of all types first. Use a buffer, because that's faster
+  // than searching for a string.
   return body.includes(imageMark) ? imageTypes.reduce((sum, type) => sum + countValues(body, type), 0) : 0;
 }
 
@@ -63,15 +61,14 @@ function sliceMember(body: Buffer, member: Member | undefined): Buffer {
   return member ? body.subarray(member.value.start, member.value.end) : body.subarray(0, 0);
 }
 
-/** Returns true if the field is a list that isn't empty. */
 function hasElements(body: Buffer, member: Member | undefined): boolean {
   if (member?.kind !== 'array') return false;
   return body[skipSpace(body, member.value.start + 1)] !== closeBracket;
 }
 
 /**
- * Counts how often `quoted`, a string in quotes, follows a colon. That means it's a value rather than a key or a piece
- * of text.
+ * Counts how often `quoted`, a string in quotes, follows a colon and thus is a value rather than a key or a piece of
+ * text.
  */
 function countValues(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at - 1, -1)] === colon);

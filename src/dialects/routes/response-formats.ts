@@ -1,6 +1,6 @@
 /**
- * Converts responses from JSON to a stream and back within the same dialect. The response cache uses this. If we'd lose
- * something or aren't sure what something means, we return null.
+ * Converts responses from JSON to a stream and back within the same dialect, for the response cache. Returns null if
+ * something would be lost or has an unknown meaning.
  */
 import type { Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';

@@ -1,4 +1,3 @@
-/** Maps each inference route to its codec. */
 import type { TextRoute } from '../../core/call.ts';
 import { chat } from '../chat/codec.ts';
 import type { RouteCodec } from '../contract/route-codec.ts';

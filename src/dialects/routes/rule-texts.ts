@@ -16,7 +16,7 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   chat: ['choices'],
   messages: ['content'],
   responses: ['output'],
-  // These responses contain vectors, scores and the caller's own documents, but no generated text.
+  // Responses of these routes contain vectors, scores and the caller's own documents, but no generated text.
   embeddings: [],
   moderations: [],
   rerank: [],
@@ -43,8 +43,8 @@ export function extractResponseTexts(route: TextRoute, response: unknown): strin
 }
 
 /**
- * The API defines the names inside these fields. Everywhere else, e.g. in arguments, schemas and metadata, callers make
- * up their own names.
+ * Fields whose contents have names that the API defines. Everywhere else, e.g. in arguments, schemas and metadata,
+ * callers make up their own names.
  */
 const apiMembers: ReadonlySet<string> = new Set(
   [
@@ -66,9 +66,9 @@ const apiMembers: ReadonlySet<string> = new Set(
   ].flat(),
 );
 
-/** A name that looks like one of the API's own fields. We check all other names as text. */
+/** A name that looks like one of the API's own fields. All other names are checked as text. */
 const plainName = /^[a-z_$][\w$-]{0,63}$/i;
-/** Callers write these names in schemas and tool definitions, but they aren't text. */
+/** Names in schemas and tool definitions that aren't text, although callers write them. */
 const schemaWords: ReadonlySet<string> = new Set(
   [
     ['type', 'properties', 'required', 'description', 'items', 'enum', 'const', 'title', 'default', 'examples', 'format', 'pattern'],
@@ -90,7 +90,9 @@ const identifier =
  * coincidence.
  */
 const longNumber = /^(?![0-9a-f]{8}-).*(?<![A-Za-z0-9])\d(?:-?\d){8}(?:-?\d)*(?![A-Za-z0-9])/;
-/** How well-known API keys begin. Without this, a key in an id field would pass as an identifier. */
+/**
+ * Matches the beginning of well-known API keys. Without this check, a key in an id field would pass as an identifier.
+ */
 const keyPrefix = /^(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z]|glpat|hf|npm|pypi|whsec|shp[a-z]{2})[_-]/;
 
 const nameMembers: ReadonlySet<string> = new Set(['type', 'role', 'object', 'status', 'finish_reason', 'stop_reason', 'media_type']);
@@ -106,11 +108,11 @@ interface Visit {
    * them up.
    */
   readonly isApi: boolean;
-  /** True if the value was JSON inside a string, which we've decoded. */
+  /** True if the value was decoded from JSON inside a string. */
   readonly isDecoded: boolean;
 }
 
-/** This isn't recursive, because a body may be nested deeper than the stack. */
+/** Avoids recursion, because a body may be nested deeper than the stack. */
 function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: boolean }): { texts: string[]; memberCount: number } {
   const texts: string[] = [];
   let memberCount = 0;
@@ -133,20 +135,19 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
       if (!isDecoded) memberCount += members.length;
       for (const [name, member] of members) {
         if (isApi ? !plainName.test(name) : !schemaWords.has(name)) texts.push(name);
-        // If we sealed this reasoning ourselves, check its plain text, because that's what some vendors receive after
+        // The plain text of reasoning that the gateway sealed has to be checked, because some vendors receive it after
         // the translation.
         const unsealed = name === 'encrypted_content' ? unsealReasoning(member) : null;
         if (unsealed !== null) stack.push({ value: unsealed, isApi: true, isDecoded: true });
         else if (typeof member === 'string') {
           const isText = isApi ? !isApiString(name, member, value, value === root) : !(name === 'type' && schemaTypes.has(member));
           if (isText) stack.push({ value: member, isApi, isDecoded });
-          // Here, the arguments of a tool call are JSON in a string, but vendors of other dialects receive them as an
-          // object. So check the unescaped text too.
+          // The arguments of a tool call are JSON in a string, but vendors of other dialects receive them as an object.
+          // So check the unescaped text too.
           if (isApi && name === 'arguments' && member.includes('\\'))
             stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
         } else if (isRequest || name !== 'logprobs') {
-          // `input` means two things, the arguments of a tool call and the messages of a body. Only tool calls have a
-          // name.
+          // `input` can be the arguments of a tool call or the messages of a body. Only tool calls have a name.
           const isChosen = typeof member === 'object' && (!apiMembers.has(name) || (name === 'input' && 'name' in value));
           stack.push({ value: member, isApi: isApi && !isChosen, isDecoded });
         }
@@ -157,7 +158,7 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
 }
 
 /**
- * The model reads several text blocks as a single text, so we also check them joined. Otherwise, splitting a text could
+ * The model reads several text blocks as a single text, so check them joined as well. Otherwise, splitting a text could
  * hide a match. Returns null if there are fewer than two blocks.
  */
 function joinBlocks(values: readonly unknown[]): string | null {
@@ -165,9 +166,9 @@ function joinBlocks(values: readonly unknown[]): string | null {
   return texts.length < 2 ? null : texts.join('');
 }
 
-/** Checks whether the string is something that needs no check, i.e. an identifier, an API name, base64 or encrypted. */
+/** Checks whether the string needs no check because it's an identifier, an API name, base64 or encrypted. */
 function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
-  // The vendor never sees `model`, because we replace it.
+  // The vendor never sees the caller's `model`, because the gateway replaces it.
   if (name === 'model') return isRoot;
   // `model` and `previous_response_id` are the only identifiers at the top level of a request.
   if (isRoot && name !== 'previous_response_id') return false;
@@ -188,7 +189,7 @@ function isBinary(name: string, owner: JsonObject): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
   if (name === 'result') return owner.type === 'image_generation_call';
   if (name !== 'data') return false;
-  // A parser that ignores the case of keys might use a different `type` than we do.
+  // A parser that ignores the case of keys might use a different `type`.
   const isAmbiguous = Object.keys(owner).some((key) => key !== 'type' && key.toLowerCase() === 'type');
   return !isAmbiguous && (encodedTypes.has(owner.type) || (owner.type === undefined && typeof owner.format === 'string'));
 }
@@ -201,7 +202,7 @@ function isEncoded(text: string): boolean {
   return /[A-Za-z]/.test(text) && !/[^A-Za-z0-9+/=_.:-]/.test(text);
 }
 
-/** Checks whether the whole text is a data URL. If anything follows the URL, we treat all of it as text. */
+/** Checks whether the whole text is a data URL. If anything follows the URL, all of it counts as text. */
 function isDataUrl(text: string): boolean {
   const [head] = /^data:[\w.+-]{1,64}\/[\w.+-]{1,64};base64,/i.exec(text) ?? [];
   return head !== undefined && !/[^A-Za-z0-9+/=_-]/.test(text.slice(head.length));

@@ -57,8 +57,8 @@ export function createStreamTexts(route: TextRoute): StreamTexts {
     const { type, output_index: output, content_index: content, delta, response } = data;
     if (typeof type !== 'string') return;
     if (type.endsWith('.delta')) add(`${type}/${output}/${content}`, delta);
-    // The last event contains the complete response. If the stream was interrupted before this event, all we have is
-    // the deltas.
+    // The last event contains the complete response. If the stream was interrupted before this event, only the deltas
+    // are left.
     else if (response !== undefined) addWhole(type, asObject(response).output);
   };
 

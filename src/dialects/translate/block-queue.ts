@@ -12,9 +12,8 @@ export interface BlockQueue {
   addText(text: string): void;
   addReasoning(part: ReasoningPart): void;
   addCall(delta: ToolCallDelta): void;
-  /** Returns the events that can be sent right now. */
   drainReady(): string;
-  /** Call this once the response is complete. It closes all remaining blocks and returns their events. */
+  /** Closes all remaining blocks and returns their events. Call this once the response is complete. */
   drainAll(): string;
 }
 
@@ -27,25 +26,24 @@ type Content =
 interface Thinking {
   readonly kind: 'thinking';
   /**
-   * The text that we've streamed so far. It has no signature yet. If the vendor then sends an entry with a signature,
-   * we use this to tell whether it repeats the same text.
+   * The text that has been streamed so far, without a signature. If an entry with a signature follows, this tells
+   * whether it repeats the same text.
    */
   streamed: string;
-  /** The signature completes the block. Empty until it arrives. */
+  /** Empty until the signature arrives, which completes the block. */
   signature: string;
 }
 
 interface Block {
   readonly content: Content;
-  /** Deltas that we haven't sent yet. */
   unsent: string;
   isOpen: boolean;
   next: Block | null;
 }
 
-/** If a tool call has no id, we create one from the response's id, which `getResponseId` returns. */
+/** Tool calls without an id get one that's derived from the response's id, which `getResponseId` returns. */
 export function createBlockQueue(getResponseId: () => string): BlockQueue {
-  /** The blocks that haven't ended yet form a linked list from `first` to `last`. */
+  /** Blocks that haven't ended yet form a linked list from `first` to `last`. */
   let first: Block | null = null;
   let last: Block | null = null;
   const tools = new Map<StreamedCall, Block>();
@@ -96,7 +94,7 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
   const drain = (isEnd: boolean): string => {
     let events = '';
     for (let block = first; block !== null; block = first) {
-      // We can't open a tool block before its name has arrived.
+      // A tool block can't be opened before its name has arrived.
       if (!block.isOpen && block.content.kind === 'tool' && block.content.call.name === '' && !isEnd) return events;
       if (!block.isOpen) events += open(block);
       block.isOpen = true;
@@ -153,8 +151,8 @@ function deltaOf(kind: Content['kind'], unsent: string): JsonObject {
 }
 
 /**
- * Checks whether we can close the block. An encrypted or signed block is complete from the start. All other blocks are
- * open until the next one is waiting, and a tool call until its arguments are complete as well.
+ * Checks whether the block can be closed. Encrypted and signed blocks are complete from the start. All other blocks
+ * stay open until the next one is waiting, and a tool call until its arguments are complete as well.
  */
 function hasEnded({ content, next }: Block): boolean {
   switch (content.kind) {

@@ -14,11 +14,11 @@
 import { asArray, asString, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString } from '../json/lossless-json.ts';
 
-/** A part of the reasoning. Vendors of the messages dialect sign each of these separately. */
+/** A part of the reasoning. Vendors of the messages dialect sign each part separately. */
 export type ReasoningPart =
   /**
    * `signature` is empty if the vendor hasn't signed the part. If `isWhole` is true, the part is a complete list entry,
-   * so we may have streamed the same text before.
+   * so the same text may have been streamed before.
    */
   | { readonly kind: 'text'; readonly text: string; readonly signature: string; readonly isWhole: boolean }
   /** Only the vendor that created this can read it. */
@@ -27,8 +27,8 @@ export type ReasoningPart =
 const nothing: readonly ReasoningPart[] = [];
 
 /**
- * Returns the reasoning parts of a message or delta, in order. If there are several texts in a row, they belong
- * together up to the first one with a signature.
+ * Returns the reasoning parts of a message or delta, in order. Consecutive texts belong together up to the first one
+ * with a signature.
  */
 export function readReasoning({ reasoning_details: details, thinking_blocks: blocks, ...message }: JsonObject): readonly ReasoningPart[] {
   if (details !== undefined || blocks !== undefined) {
@@ -60,7 +60,7 @@ export function toThinkingBlocks(parts: readonly ReasoningPart[]): JsonObject[] 
   );
 }
 
-/** Picks the parts that we can send to a messages vendor, which rejects thinking that it hasn't signed. */
+/** Picks the parts that a messages vendor accepts, which rejects thinking that it hasn't signed. */
 export function signedParts(parts: readonly ReasoningPart[]): ReasoningPart[] {
   return joinTexts(parts).filter((part) => part.kind === 'encrypted' || part.signature !== '');
 }
@@ -111,7 +111,6 @@ function readDetail({ type, text, summary, data, signature, format }: JsonObject
   }
 }
 
-/** Returns the text of the `thinking` parts in a message's content, or null if there aren't any. */
 function readThinkingParts(content: unknown): string | null {
   if (!Array.isArray(content)) return null;
   const parts = content.map(asLosslessObject).filter(({ type }) => type === 'thinking');
@@ -122,7 +121,6 @@ function readThinkingParts(content: unknown): string | null {
     .join('');
 }
 
-/** Joins adjacent texts until one of them has a signature, and drops empty parts. */
 function joinTexts(parts: readonly ReasoningPart[]): ReasoningPart[] {
   const joined: ReasoningPart[] = [];
   for (const part of parts) {

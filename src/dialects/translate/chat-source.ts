@@ -1,4 +1,3 @@
-/** Reads the stream of a chat vendor for the translators. */
 import { asArray, asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
@@ -41,8 +40,8 @@ export function createChatSource(): ChatSource {
         return { kind: 'error', message: asString(asObject(error).message) ?? asString(error) ?? unnamedProblem };
       if (isObject(chunk.x_groq)) readUsage(chunk.x_groq.usage);
       if (isObject(chunk.usage)) readUsage(chunk.usage);
-      // The messages dialect only has one choice, so we only take the first. There may be none at all, e.g. in the
-      // first chunk of some vendors.
+      // The messages dialect only has one choice, so take the first. There may be none at all, e.g. in the first chunk
+      // of some vendors.
       const choice = asArray(chunk.choices).map(asObject).find(isFirstChoice);
       if (!choice) return { kind: 'ignored' };
       finishReason = asString(choice.finish_reason) ?? finishReason;
@@ -57,7 +56,6 @@ function isFirstChoice({ index }: JsonObject): boolean {
   return index === undefined || index === null || index === 0;
 }
 
-/** Returns the number of reasoning tokens in the usage of a chat response. */
 export function countReasoning(usage: unknown): number | undefined {
   return asCount(asObject(asObject(usage).completion_tokens_details).reasoning_tokens);
 }

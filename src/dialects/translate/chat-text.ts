@@ -1,4 +1,3 @@
-/** Reads the text of chat responses, both plain and streamed. */
 import { asArray, asString, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject } from '../json/lossless-json.ts';
 

@@ -22,7 +22,7 @@ import type { MessagesTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /**
- * Records every field that we drop or adjust in `changes`. Throws UntranslatableError if the messages dialect can't
+ * Records every field that's dropped or adjusted in `changes`. Throws UntranslatableError if the messages dialect can't
  * express the request.
  */
 export function requestToMessages(body: JsonObject, target: MessagesTarget, changes = createChanges()): JsonObject {
@@ -30,7 +30,7 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget, chan
   if (!Array.isArray(body.messages)) rejectUntranslatable('messages is not a list');
   const { system, turns } = toMessagesTurns(asArray(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
-  // If the model doesn't support schemas, we get JSON out of it by forcing a tool call.
+  // If the model doesn't support schemas, it's forced to call a tool to produce JSON.
   const settings = toToolSettings(body, turns, target.supportsSchema ?? false);
   const reasoning = readRequestedReasoning(body);
   const thinking =
@@ -116,8 +116,8 @@ function mayThink(turns: readonly MessagesTurn[], { toolChoice }: ToolSettings):
 }
 
 function toSampling({ temperature, top_p: topP }: JsonObject): JsonObject {
-  // The newest models reject requests that set both `temperature` and `top_p`. We can drop a `top_p` of 1 because it's
-  // the default.
+  // The newest models reject requests that set both `temperature` and `top_p`. A `top_p` of 1 can be dropped because
+  // it's the default.
   const isDefaultTopP = asNumber(topP) === 1 && temperature !== undefined && temperature !== null;
   return { temperature: (asNumber(temperature) ?? 0) > 1 ? 1 : temperature, top_p: isDefaultTopP ? null : topP };
 }

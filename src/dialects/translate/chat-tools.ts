@@ -8,7 +8,6 @@ import { getCacheControl } from './media.ts';
 
 export interface ToolSettings {
   readonly tools: readonly JsonObject[];
-  /** Null means that we leave it to the vendor's default. */
   readonly toolChoice: JsonObject | null;
   readonly format: JsonObject | null;
 }
@@ -21,7 +20,7 @@ export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[],
   const choice = declared.length === 0 && tools.length > 0 ? { type: 'none' } : toToolChoice(body.tool_choice);
   const isForced = choice?.type === 'any' || choice?.type === 'tool';
   const format = parseFormat(body.response_format);
-  // A forced tool call doesn't produce text, so the format doesn't matter.
+  // A forced tool call doesn't produce text, so the response format doesn't matter.
   if (format === null || isForced) return { tools, toolChoice: withParallel(choice, body, tools), format: null };
   if (supportsSchema && format.schema !== null) {
     return { tools, toolChoice: withParallel(choice, body, tools), format: { type: 'json_schema', schema: format.schema } };
@@ -57,7 +56,7 @@ function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
   };
 }
 
-/** Adds `type` if it's missing, because the vendor requires it and chat callers can omit it. */
+/** Adds `type` if it's missing, because messages vendors require it and chat callers can omit it. */
 function toObjectSchema(schema: JsonObject): JsonObject {
   if (Object.keys(schema).length === 0) return { type: 'object', properties: {} };
   return schema.type === undefined ? { type: 'object', ...schema } : schema;

@@ -57,8 +57,8 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
 }
 
 /**
- * The vendor requires the first turn to be the user's. Some conversations start with a greeting by the assistant or
- * have nothing but instructions, so we add this text.
+ * Messages vendors require the first turn to be the user's. A conversation that starts with a greeting by the
+ * assistant, or has nothing but instructions, gets this text.
  */
 const opening = { type: 'text', text: 'Begin.' };
 
@@ -74,7 +74,7 @@ function repairTurn({ role, content }: MessagesTurn, position: number, turns: re
   return { role, content: [...content.slice(0, -1), { ...last, text: text.trimEnd() }] };
 }
 
-/** Returns the content of a message as blocks, without the blank ones because vendors reject those. */
+/** Returns the content of a message as blocks. Blank blocks are left out, because vendors reject them. */
 function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): JsonObject[] {
   if (content === undefined || content === null) return [];
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
@@ -119,11 +119,10 @@ function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
     ...toBlocks(refusal, textBlock),
     ...calls.map((call: unknown) => toToolUse(asLosslessObject(call), ids)),
   ];
-  // A message with nothing but thinking isn't valid, so we drop it.
+  // A message with nothing but thinking isn't valid, so drop it.
   return blocks.length === 0 ? [] : [...toThinkingBlocks(signedParts(readReasoning(message))), ...blocks];
 }
 
-/** Takes the `thinking` parts out of the content, because they aren't text. */
 function thinkingOmitted(content: unknown): unknown {
   return Array.isArray(content) ? content.filter((part: unknown) => asLosslessObject(part).type !== 'thinking') : content;
 }

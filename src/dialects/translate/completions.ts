@@ -1,6 +1,6 @@
 /**
- * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message, and we
- * forward all fields that exist in both formats. If chat can't express something, we reject the request.
+ * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message, and all
+ * fields that exist in both formats are forwarded. If chat can't express something, the request is rejected.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
@@ -9,7 +9,7 @@ import { rejectDuplicateKeys, scanJson } from '../json/body-members.ts';
 import { asNumber, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
 
-/** We read these fields, so like on chat, we reject bodies that repeat one of them. */
+/** Fields that the translation reads. A body that repeats one of them is rejected, like on the chat route. */
 const readKeys = ['model', 'prompt', 'stream', 'max_tokens', 'n', 'user'];
 
 /** Returns the body of the chat completion. Throws `bad_json` if the body is invalid or chat can't express it. */
@@ -22,7 +22,7 @@ export function completionToChat(body: Buffer): Buffer {
 function toChatRequest(body: Buffer): Buffer {
   const parsed = parseLossless(body.toString('utf8'));
   if (!isLosslessObject(parsed)) refuse('the body is nested too deeply, or has too many values');
-  // Vendors reject these fields in a chat completion, even if their value has no effect.
+  // Drop fields that vendors reject in a chat completion even if their value has no effect.
   const { prompt, suffix, echo, logprobs, best_of: bestOf, ...shared } = omitNullish(parsed);
   if (suffix !== undefined && suffix !== '') refuse('suffix: is not supported, because the completion is made by a chat model');
   if (echo !== undefined && echo !== false) refuse('echo: is not supported, because the completion is made by a chat model');
@@ -33,7 +33,6 @@ function toChatRequest(body: Buffer): Buffer {
   return Buffer.from(JSON.stringify({ ...shared, messages: [{ role: 'user', content }] }));
 }
 
-/** Translates a chat completion to a legacy completion. */
 export function fromChatCompletion(bytes: Buffer): Buffer {
   const completion = parseJson(bytes.toString('utf8'));
   return isObject(completion) ? Buffer.from(JSON.stringify(toCompletion(completion, 'message'))) : bytes;
@@ -41,8 +40,8 @@ export function fromChatCompletion(bytes: Buffer): Buffer {
 
 /**
  * Translates the chunks of a stream. Chunks without text, finish reason and usage are dropped, e.g. the one with the
- * role. If a chunk has usage we keep its choices, because some vendors send usage in every chunk, and callers expect
- * each chunk to have `choices[0]`.
+ * role. A chunk with usage keeps its choices, because some vendors send usage in every chunk, and callers expect each
+ * chunk to have `choices[0]`.
  */
 export function createCompletionStream(): { push(bytes: Buffer): string; end(): string } {
   const parser = createSseParser();
@@ -73,7 +72,7 @@ function toCompletion(response: JsonObject, textIn: 'message' | 'delta'): JsonOb
   return { ...response, object: 'text_completion', choices };
 }
 
-/** Legacy completions have no tools, so if the reason is about a tool call we return `stop` instead. */
+/** Legacy completions have no tools, so a finish reason about a tool call becomes `stop`. */
 function toFinishReason(reason: unknown): unknown {
   return reason === 'tool_calls' || reason === 'function_call' ? 'stop' : reason;
 }

@@ -7,7 +7,7 @@ import type { AssistantTurn } from '../../core/call.ts';
 
 export const jsonAnswerToolName = 'gateway_json_answer';
 
-/** The caller doesn't know about this tool, so its arguments become part of the text. */
+/** The caller doesn't know about the JSON tool, so its arguments become part of the text. */
 export function toCallerTurn(turn: AssistantTurn): AssistantTurn {
   const jsonAnswers = turn.toolCalls.filter(({ name }) => name === jsonAnswerToolName);
   if (jsonAnswers.length === 0) return turn;

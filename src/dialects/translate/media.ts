@@ -5,7 +5,6 @@ import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } fro
 
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** Converts a chat part of type `image_url` to an image block. */
 export function toImageBlock(part: JsonObject): JsonObject {
   const url = asString(asLosslessObject(part.image_url).url) ?? asString(part.image_url) ?? rejectUntranslatable('an image has no URL');
   if (isWebAddress(url)) return { type: 'image', source: { type: 'url', url } };
@@ -15,7 +14,6 @@ export function toImageBlock(part: JsonObject): JsonObject {
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: content.data } };
 }
 
-/** Converts an image block to a chat part of type `image_url`. */
 export function toImagePart(block: JsonObject): JsonObject {
   const { type, url, media_type: mediaType, data } = asLosslessObject(block.source);
   if (type === 'url' && typeof url === 'string') return { type: 'image_url', image_url: { url } };
@@ -25,7 +23,6 @@ export function toImagePart(block: JsonObject): JsonObject {
   return rejectUntranslatable('an image is neither inline nor a web URL');
 }
 
-/** Converts a chat part of type `file` to a document block. */
 export function toDocumentBlock(part: JsonObject): JsonObject {
   const { file_data: fileData, filename } = asLosslessObject(part.file);
   const content = parseBase64Url(asString(fileData) ?? rejectUntranslatable('a file must be inline, not stored at the vendor'));
@@ -78,7 +75,7 @@ function isWebAddress(url: string): boolean {
 }
 
 /**
- * Splits a data URL into its media type and base64 text. We don't decode the text, because images can be several
+ * Splits a data URL into its media type and base64 text. The text isn't decoded, because images can be several
  * megabytes.
  */
 function parseBase64Url(url: string): { mediaType: string; data: string } | null {

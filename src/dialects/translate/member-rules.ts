@@ -1,7 +1,7 @@
 /**
  * Defines what happens to each documented field of a request if the vendor uses the other dialect. If the field changes
- * the meaning of the request and the other dialect can't express it, we refuse the request, and the plan continues with
- * the next model. All other fields are dropped, including those that aren't listed here
+ * the meaning of the request and the other dialect can't express it, the request is refused, and the plan continues
+ * with the next model. All other fields are dropped, including unlisted ones
  * (docs/architecture/translation.md#members).
  */
 import { asArray, type JsonObject } from '../../core/json/narrow.ts';
@@ -117,7 +117,7 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
   };
 })();
 
-/** Checks whether a chat request sets a number of tokens for reasoning. This takes precedence over an effort. */
+/** Checks whether a chat request sets a number of tokens for reasoning, which takes precedence over an effort. */
 function asksForBudget({ thinking, reasoning }: JsonObject): boolean {
   return isSet(asLosslessObject(thinking).budget_tokens) || isSet(asLosslessObject(reasoning).max_tokens);
 }
@@ -172,7 +172,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
       ...{ type: translated, name: translated },
       disable_parallel_tool_use: dropped((value, context) => value === true && !hasTools(value, context)),
     }),
-    // The dialect can't turn reasoning on or off. It depends on the chat model alone.
+    // Whether a chat model reasons depends on the model alone, so `thinking` can't turn it on or off.
     thinking: dropped(
       (_thinking, { request, target }) => (isThinkingOff(request) ? target.reasons !== false : target.reasons === false),
       object({
@@ -237,7 +237,7 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const tool = { ...part, name: translated, description: translated };
   const customTool = { ...tool, format: translated };
   const functionTool = { ...tool, parameters: translated, strict: translated, defer_loading: dropped(isNot(false)) };
-  // If we sealed the reasoning ourselves, it contains the text of the summary.
+  // The text of the summary isn't lost if the reasoning was sealed by the gateway, because the seal contains it.
   const isReasoningLost = (_value: unknown, { parent, target }: { parent: JsonObject; target: ReasoningForm }): boolean => {
     const reasoning = unsealReasoning(parent.encrypted_content);
     if (reasoning === null || target === 'none') return true;

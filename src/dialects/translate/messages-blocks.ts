@@ -10,10 +10,10 @@ import type { MessagesPart } from './messages-source.ts';
 
 /** All functions return events for the caller. `position` counts the tool calls of the response. */
 export interface BlockWriter {
-  /** Adds text. If we forced the model to call the JSON tool, this is the input of that call. */
+  /** Adds text. If the model was forced to call the JSON tool, the tool's input is passed here too. */
   text(piece: string): string;
   thinking(piece: string): string;
-  /** Ends the current block. `block` is the complete block, either thinking or redacted thinking. */
+  /** Ends the current block. `block` is the complete thinking or redacted thinking block. */
   endThinking(block: JsonObject): string;
   startTool(position: number, tool: { readonly id: string | null; readonly name: string }): string;
   toolInput(position: number, piece: string): string;
@@ -21,7 +21,7 @@ export interface BlockWriter {
 }
 
 export interface BlockReader {
-  /** Adds a whole block. It has to come from `parseLossless`. */
+  /** Adds a whole block that was parsed by `parseLossless`. */
   addBlock(block: JsonObject): string;
   addPart(part: MessagesPart): string;
   end(): string;
@@ -51,7 +51,7 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
     return writer.startTool(position, { id: asNonEmptyString(id), name: asString(name) ?? '' });
   };
 
-  /** We only need `readInput` for tools. It parses the input without rounding large numbers. */
+  /** `readInput` is only called for tools. It parses the input without rounding large numbers. */
   const start = (index: unknown, block: JsonObject, readInput: () => unknown): string => {
     switch (block.type) {
       case 'text':

@@ -1,4 +1,3 @@
-/** Reads the stream of a messages vendor for the translators. */
 import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
@@ -6,7 +5,7 @@ import { type StreamSource, unnamedProblem } from './stream.ts';
 
 export interface MessagesPart {
   readonly event: JsonObject;
-  /** The event's JSON text, in case we need to read a large number without rounding it. */
+  /** The event's JSON text, from which large numbers can be read without rounding. */
   readonly data: string;
 }
 
@@ -63,7 +62,6 @@ export function createMessagesSource(): MessagesSource {
   };
 }
 
-/** Returns the number of thinking tokens in the usage of a messages response. */
 export function countThinking(usage: unknown): number | undefined {
   return asCount(asObject(asObject(usage).output_tokens_details).thinking_tokens);
 }

@@ -1,4 +1,3 @@
-/** Translates the stream of a messages vendor for a chat caller. */
 import { asObject, type JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
@@ -16,7 +15,7 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
   let detailCount = 0;
 
   const headMembers = (): JsonObject => ({ id, object: 'chat.completion.chunk', created: identity.createdSeconds, model });
-  /** All chunks start with the same fields. We serialize these only once, without the closing brace. */
+  /** All chunks start with the same fields. They're serialized only once, without the closing brace. */
   let head = '';
   const deltaChunk = (delta: JsonObject, finishReason: string | null = null): string =>
     `data: ${head},"choices":[{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finishReason)}}]}\n\n`;
@@ -27,8 +26,8 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
     text: (piece) => (piece === '' ? '' : deltaChunk({ content: piece })),
     thinking: (piece) => (piece === '' ? '' : deltaChunk({ reasoning_content: piece })),
     /**
-     * Details are only for reasoning that's signed or encrypted. If there's a signature, we send it together with all
-     * of the text that it covers.
+     * Details are only for signed or encrypted reasoning. A signature is sent together with all of the text that it
+     * covers.
      */
     endThinking(block) {
       const [part] = readThinkingBlock(block);

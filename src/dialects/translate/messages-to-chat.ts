@@ -21,8 +21,8 @@ import type { ChatTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /**
- * Adds the fields that we drop or adjust to `changes`. Throws UntranslatableError if the chat dialect can't express the
- * request.
+ * Records every field that's dropped or adjusted in `changes`. Throws UntranslatableError if the chat dialect can't
+ * express the request.
  */
 export function requestToChat(body: JsonObject, target: ChatTarget, changes = createChanges()): JsonObject {
   applyRules(body, messagesToChat, target, changes);

@@ -1,4 +1,3 @@
-/** Translates the tools, the tool choice and the output format of a messages request to the chat dialect. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';

@@ -8,8 +8,8 @@ import { toDocumentParts, toImagePart } from './media.ts';
 import { createToolIds, type ToolIds } from './tool-ids.ts';
 
 /**
- * Returns the system prompt as one message, followed by the conversation. We convert thinking to the form that the
- * vendor accepts, and drop cache breakpoints.
+ * Returns the system prompt as one message, followed by the conversation. Thinking is converted to the form that the
+ * vendor accepts, and cache breakpoints are dropped.
  */
 export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['takesReasoning'] = 'none'): JsonObject[] {
   if (!Array.isArray(body.messages)) return rejectUntranslatable('messages is not a list');
@@ -35,8 +35,8 @@ export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['ta
 }
 
 /**
- * As soon as a conversation has tool calls, DeepSeek and Moonshot reject assistant messages without reasoning. Messages
- * of other vendors may not have any, so we fill in a blank, which both accept.
+ * Fills in blank reasoning. Once a conversation has tool calls, DeepSeek and Moonshot reject assistant messages without
+ * reasoning, but accept a blank one. Messages of other vendors may not have any.
  */
 export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
   const hasToolCalls = turns.some((turn) => turn.tool_calls !== undefined);
@@ -62,7 +62,10 @@ function toUserMessages(content: unknown, ids: ToolIds): JsonObject[] {
   return parts.length === 0 && messages.length > 0 ? messages : [...messages, { role: 'user', content: toContent(parts) }];
 }
 
-/** Chat tool messages can only contain text. Images and files of a result go into the user message after it. */
+/**
+ * Converts a tool result. Chat tool messages can only contain text, so its images and files go into the user message
+ * after it.
+ */
 function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; attached: readonly JsonObject[] } {
   const id = ids.forResult(block.tool_use_id);
   const parts = asBlocks(block.content).flatMap(toParts);
@@ -72,12 +75,14 @@ function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; 
   return { message: { role: 'tool', tool_call_id: id, content: toContent(resultTexts) }, attached: attachTo(id, others) };
 }
 
-/** The images and files of a tool result end up in a user message. This text says where they belong. */
+/**
+ * Puts the images and files of a tool result into a user message, behind a text that says which call they belong to.
+ */
 export function attachTo(callId: unknown, parts: readonly JsonObject[]): readonly JsonObject[] {
   return parts.length === 0 ? [] : [{ type: 'text', text: `Attached to the result of tool call ${callId}:` }, ...parts];
 }
 
-/** Chat has no `is_error`, so we say it in the text of the tool result. */
+/** Chat has no `is_error`, so the text of the tool result says that it's an error. */
 function prefixError([first, ...rest]: readonly JsonObject[]): JsonObject[] {
   return [{ type: 'text', text: `Error: ${asString(first?.text) ?? ''}`.trimEnd() }, ...rest];
 }
@@ -106,7 +111,6 @@ function toAssistantMessage(content: unknown, ids: ToolIds, takesReasoning: Mode
   return toolCalls.length === 0 ? { ...message, content: text } : { ...message, content: text === '' ? null : text, tool_calls: toolCalls };
 }
 
-/** Returns the fields that hold the reasoning of earlier turns. */
 export function toReasoningHistory(parts: readonly ReasoningPart[], takesReasoning: ModelTraits['takesReasoning']): JsonObject {
   switch (takesReasoning) {
     case 'details':
@@ -148,10 +152,7 @@ function asBlocks(content: unknown): readonly JsonObject[] {
   return content.map((block: unknown) => (isLosslessObject(block) ? block : rejectUntranslatable('a block of a message is not an object')));
 }
 
-/**
- * If there's only one text, we return a plain string. Every chat vendor accepts that, and some don't accept anything
- * else.
- */
+/** A single text becomes a plain string. Every chat vendor accepts that, and some don't accept anything else. */
 export function toContent(parts: readonly JsonObject[]): unknown {
   const [first] = parts;
   if (first === undefined) return '';

@@ -14,9 +14,12 @@ const budgets = new Map([
   ['xhigh', 16_384],
   ['max', 16_384],
 ]);
-/** Vendors reject any budget below this. */
+/** Vendors reject a thinking budget below this. */
 const minBudget = 1_024;
-/** Only a few models accept the two highest efforts, so we lower those to `high`. */
+/**
+ * Maps efforts to efforts that most models accept. The two highest become `high`, because only a few models accept
+ * them.
+ */
 const efforts = new Map([
   ['low', 'low'],
   ['medium', 'medium'],
@@ -25,12 +28,10 @@ const efforts = new Map([
   ['max', 'high'],
 ]);
 
-/** Returns true if this is an effort that we lower to `high`. */
 export function isHighestEffort(effort: unknown): boolean {
   return effort === 'xhigh' || effort === 'max';
 }
 
-/** How much reasoning a chat request asks for, and in which of its fields. */
 export interface RequestedReasoning {
   /** Null if the request sets a number of tokens instead of an effort. */
   readonly effort: string | null;
@@ -38,14 +39,14 @@ export interface RequestedReasoning {
   readonly members: readonly string[];
 }
 
-/** These just ask for the vendor's default. */
+/** Efforts that ask for the vendor's default. */
 const defaultEfforts: ReadonlySet<string> = new Set(['default', 'auto']);
-/** A chat model that gets one of these doesn't think, or as little as it can. */
+/** Efforts with which a chat model doesn't think, or as little as it can. */
 const noEfforts: ReadonlySet<string> = new Set(['none', 'minimal']);
 
 /**
- * Chat callers can ask for reasoning in `reasoning_effort`, in OpenRouter's `reasoning`, or in `thinking` as messages
- * vendors have it. Returns null if they don't. Throws UntranslatableError if we don't know the effort.
+ * Reads the reasoning that a chat request asks for in `reasoning_effort`, in OpenRouter's `reasoning`, or in `thinking`
+ * as messages vendors have it. Returns null if it has none of these. Throws UntranslatableError for an unknown effort.
  */
 export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: chatEffort }: JsonObject): RequestedReasoning | null {
   const { type, budget_tokens: budgetTokens } = asLosslessObject(thinking);
@@ -73,9 +74,9 @@ export interface Thinking {
 }
 
 /**
- * Returns null if the model can't think or if `maxTokens` leaves no room for thinking. We want to keep at least half of
- * `maxTokens` for the response, so if the budget of an effort is too large, we use the next lower effort. If the caller
- * sets a budget, it just has to be smaller than `maxTokens`.
+ * Returns null if the model can't think or if `maxTokens` leaves no room for thinking. At least half of `maxTokens`
+ * stays reserved for the response, so if the budget of an effort is too large, the next lower effort is used. A budget
+ * that the caller sets just has to be smaller than `maxTokens`.
  */
 export function toThinking(
   { effort, budget }: RequestedReasoning,

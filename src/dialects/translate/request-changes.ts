@@ -1,6 +1,6 @@
 /**
  * Decides what happens to each field of a translated request, using a table of rules (`member-rules.ts`). No field
- * disappears silently. We either translate it, report it as dropped or adjusted, or refuse the whole request as
+ * disappears silently. It's either translated, or reported as dropped or adjusted, or makes the whole request
  * untranslatable.
  */
 
@@ -9,11 +9,10 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 
-/** The paths of all fields that we've changed, without list positions, e.g. `tools.cache_control`. */
+/** The paths of all fields that were changed, without list positions, e.g. `tools.cache_control`. */
 export interface RequestChanges {
-  /** The vendor doesn't receive these. */
   readonly dropped: Set<string>;
-  /** For these, the vendor receives the closest value that it accepts. */
+  /** Fields for which the vendor receives the closest value that it accepts. */
   readonly adjusted: Set<string>;
 }
 
@@ -21,9 +20,8 @@ export function createChanges(): RequestChanges {
   return { dropped: new Set(), adjusted: new Set() };
 }
 
-/** A condition can depend on more than the value of the field. */
+/** What a rule's condition can use besides the value of the field. */
 interface RuleContext<Target> {
-  /** The object that the field is in. */
   readonly parent: JsonObject;
   readonly request: JsonObject;
   readonly target: Target;
@@ -32,36 +30,35 @@ interface RuleContext<Target> {
 type Condition<Target> = (value: unknown, context: RuleContext<Target>) => boolean;
 
 export type MemberRule<Target> =
-  /** We let the translators handle the field. */
   | { readonly kind: 'translated' }
   /**
-   * If `applies` returns true for the value, we drop, adjust or refuse the field. If not, the rule in `otherwise`
-   * applies.
+   * The field is dropped, adjusted or refused if `applies` returns true for its value. Otherwise, the rule in
+   * `otherwise` applies.
    */
   | {
       readonly kind: 'dropped' | 'adjusted' | 'refused';
       readonly applies: Condition<Target>;
       readonly otherwise: MemberRule<Target>;
-      /** Tells the caller why we refuse the request. */
       readonly reason: string;
       readonly details?: ErrorDetails;
     }
   | { readonly kind: 'object'; readonly members: MemberRules<Target> }
   /**
-   * A list of objects that all have the same rule. We leave anything else to the translators, which reject what they
+   * A list of objects that all have the same rule. Other values are left to the translators, which reject what they
    * don't know.
    */
   | { readonly kind: 'list'; readonly item: MemberRule<Target> }
   /**
-   * An object whose fields depend on its `type`. If there are no rules for a type, we leave it to the translators,
-   * which reject it.
+   * An object whose fields depend on its `type`. Types without rules are left to the translators, which reject them.
    */
   | { readonly kind: 'union'; readonly types: Readonly<Record<string, MemberRules<Target>>>; readonly defaultType: string };
 
 /** Fields without a rule are dropped. */
 export type MemberRules<Target> = Readonly<Record<string, MemberRule<Target>>>;
 
-/** Records every field that we drop or adjust in `changes`. Throws UntranslatableError if we have to refuse a field. */
+/**
+ * Records every field that's dropped or adjusted in `changes`. Throws UntranslatableError if a field has to be refused.
+ */
 export function applyRules<Target>(request: JsonObject, rules: MemberRules<Target>, target: Target, changes: RequestChanges): void {
   applyToMembers(rules, { parent: request, request, target }, changes, '');
 }
@@ -112,7 +109,7 @@ function applyRule<Target>(
 
 const always = (): boolean => true;
 
-/** Returns functions for writing tables of rules. `Target` describes the model that we translate requests for. */
+/** Returns functions for writing tables of rules. `Target` describes the model that requests are translated for. */
 export function createRuleBuilders<Target>() {
   const translated: MemberRule<Target> = { kind: 'translated' };
   return {

@@ -1,10 +1,8 @@
-/** Ids for translated responses, in the style of the caller's dialect. */
-
 const prefixes = { chat: 'chatcmpl-', messages: 'msg_' } as const;
 const anyPrefix = /^(?:chatcmpl-|msg_)/;
 
 /**
- * Clients and logs recognize a response by the prefix of its id, so we replace the vendor's prefix with the one of the
+ * Clients and logs recognize a response by the prefix of its id, so the vendor's prefix is replaced by the one of the
  * caller's dialect.
  */
 export function toResponseId(target: 'chat' | 'messages', id: string): string {

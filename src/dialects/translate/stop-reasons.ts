@@ -1,5 +1,3 @@
-/** Translates stop reasons and usage between the dialects. */
-
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 
@@ -46,7 +44,9 @@ export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, outp
   };
 }
 
-/** Formats the usage of a messages response. Usage is required, so we use zeros if the vendor didn't report any. */
+/**
+ * Formats the usage of a messages response. Usage is required, so it consists of zeros if the vendor didn't report any.
+ */
 export function toMessagesUsage(tokens: Tokens | null): JsonObject {
   return {
     input_tokens: tokens?.input ?? 0,

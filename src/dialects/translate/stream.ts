@@ -5,8 +5,8 @@
 import type { SseEvent } from '../../core/sse.ts';
 
 /**
- * Translates the vendor's events to text that we can send to the caller. Nothing is returned before the first part of
- * the response. If the stream is interrupted, we ignore further events and don't write any closing events.
+ * Translates the vendor's events to text for the caller. Nothing is returned before the first part of the response.
+ * After the stream was interrupted, further events are ignored and no closing events are written.
  */
 export interface StreamTranslator {
   /**
@@ -15,8 +15,8 @@ export interface StreamTranslator {
    */
   push(event: SseEvent): string;
   /**
-   * Call this when the vendor has ended its stream. If the response is complete, this closes it even if the last event
-   * is missing.
+   * Call this when the vendor has ended its stream. Closes the response if it's complete, even if the vendor's last
+   * event is missing.
    */
   end(): string;
   state(): StreamState;
@@ -28,9 +28,9 @@ export interface StreamTranslator {
 }
 
 export interface StreamState {
-  /** True once we've returned a part of the response. From then on, it's too late for failover. */
+  /** True once a part of the response was returned to the caller, which makes failover impossible. */
   readonly begun: boolean;
-  /** Null as long as the stream continues. */
+  /** Null while the stream continues. */
   readonly ended: 'whole' | 'broken' | null;
   /** Why the stream broke, in the vendor's words if there are any. */
   readonly problem: string | null;
@@ -39,8 +39,8 @@ export interface StreamState {
 }
 
 /**
- * An event in the vendor's stream, after we've worked out its meaning. A `Part` is a piece of the response in the
- * vendor's dialect.
+ * An event in the vendor's stream, together with its meaning. A `Part` is a piece of the response in the vendor's
+ * dialect.
  */
 export type VendorEvent<Part> =
   | ({ readonly kind: 'part' } & Part)
@@ -50,23 +50,19 @@ export type VendorEvent<Part> =
   | { readonly kind: 'ignored' };
 
 export interface StreamSource<Part> {
-  /** Reads an event. We don't call this for comments. */
+  /** Reads an event. Not called for comments. */
   read(data: string): VendorEvent<Part>;
   /** Returns true if the response is complete, even if its last event hasn't arrived. */
   isComplete(): boolean;
 }
 
-/** Each function returns events for the caller. */
 export interface StreamTarget<Part> {
-  /** Starts the response. We call this with the first part, and pass the same part to `add` right after. */
+  /** Starts the response. Called with the first part, which is then also passed to `add`. */
   start(part: Part): string;
   add(part: Part): string;
   finish(): string;
   fail?(message: string): string;
-  /**
-   * When the vendor sends a keep-alive, the caller gets this. Otherwise, proxies might think that the connection is
-   * idle.
-   */
+  /** Sent to the caller for each keep-alive of the vendor, so that proxies don't consider the connection idle. */
   readonly keepAlive: string;
 }
 
@@ -119,5 +115,5 @@ export function createStreamTranslator<Part>(source: StreamSource<Part>, target:
 }
 
 export const keepAliveComment = ': keep-alive\n\n';
-/** We use this if an error event has no message. */
+/** Stands in for the message of an error event that has none. */
 export const unnamedProblem = 'the vendor reported an error';

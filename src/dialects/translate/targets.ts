@@ -1,9 +1,8 @@
-/** Describes the model that a request is translated for. */
 import type { ModelTraits } from '../../core/candidate.ts';
 
 export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {
   readonly model: string;
-  /** The output limit if the caller doesn't set one. It's 4,096 if we don't know the model's own. */
+  /** The output limit if the caller doesn't set one. It's 4,096 if the model's own limit is unknown. */
   readonly maxTokens: number;
   readonly stream: boolean;
 }

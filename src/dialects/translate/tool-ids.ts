@@ -6,17 +6,17 @@ import { createHash } from 'node:crypto';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
 
-/** We use these if the vendor's response has no id or model. */
+/** The response's id and model, for vendors that don't send them. */
 export interface ResponseIdentity {
-  /** Usually the id of the call. We also derive ids of tool calls from this, in case the vendor doesn't send any. */
+  /** Usually the id of the call. Tool calls without an id get one that's derived from this. */
   readonly id: string;
   readonly model: string;
 }
 
-/** Assigns the ids of tool calls in one request. Call these functions in the order of the request's messages. */
+/** Assigns the ids of tool calls in one request. The calls have to follow the order of the request's messages. */
 export interface ToolIds {
   forCall(id: unknown): string;
-  /** If a result has no id, it belongs to the oldest call without a result. */
+  /** A result without an id belongs to the oldest call that has no result yet. */
   forResult(id: unknown): string;
 }
 

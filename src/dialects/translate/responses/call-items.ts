@@ -1,7 +1,7 @@
 /**
  * Writes the output items of tool calls. Several calls may be open at the same time. A call ends when the vendor says
- * so, or when its arguments are complete and another item starts. We send the text for a custom tool as a single delta,
- * because we can't extract it until the JSON is complete.
+ * so, or when its arguments are complete and another item starts. The text for a custom tool is sent as a single delta,
+ * because it can't be extracted until the JSON is complete.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { createObjectText, type ObjectText } from '../../json/json-text.ts';
@@ -15,7 +15,6 @@ export interface CallItems {
   start(position: number, call: { readonly id: string; readonly name: string }): string;
   add(position: number, argumentText: string): string;
   end(position: number): string;
-  /** Ends all calls whose arguments are complete. */
   endWhole(): string;
   endAll(): string;
   open(): OpenItem[];
@@ -31,7 +30,7 @@ interface OpenCall extends ItemPlace {
 
 export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>): CallItems {
   const calls = new Map<number, OpenCall>();
-  /** Calls that have received arguments since we last checked whether they're complete. */
+  /** Calls that have received arguments since the last check for completeness. */
   const changed = new Set<number>();
 
   const end = (position: number): string => {
@@ -41,7 +40,7 @@ export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, C
     const { id, index, isCustom, names, progress } = call;
     const place = { item_id: id, output_index: index };
     const given = isCustom ? parseCustomArguments(call.arguments, parseLossless) : call.arguments;
-    // Send `{}` if there are no arguments.
+    // A call without arguments has the arguments `{}`.
     const isEmpty = !isCustom && given.trim() === '';
     const text = isEmpty ? '{}' : given;
     const isSent = isCustom ? text === '' : text === given;

@@ -1,4 +1,3 @@
-/** Translates the JSON response and the stream of a chat vendor for a responses caller. */
 import { asArray, asString, type JsonObject } from '../../../core/json/narrow.ts';
 import { createToolCallReader, listToolCalls, type StreamedCall, type ToolCallDelta, toArgumentText } from '../../chat/tool-calls.ts';
 import { parseChatUsage } from '../../contract/token-usage.ts';
@@ -45,22 +44,19 @@ function toIncompleteReason(finishReason: unknown): IncompleteReason | null {
 }
 
 /**
- * Ends the reasoning, if there was any. The vendor may have encrypted it, so we write an item even if there's no text.
+ * Ends the reasoning, if there was any. The vendor may have encrypted it, so an item is written even if there's no
+ * text.
  */
 function endReasoning(writer: ResponsesWriter, reasoning: Reasoning): string {
   const sealed = reasoning.seal(writer.isReasoning());
   return sealed === null ? '' : writer.endReasoning(sealed);
 }
 
-/** Collects the reasoning of a message, or of the deltas of a stream. */
 interface Reasoning {
-  /** Returns the reasoning text in `delta`. */
   add(delta: JsonObject): string;
   /**
    * Seals all reasoning since the last call, so that the caller can send it back to the vendor. Returns null if there
-   * hasn't been any.
-   *
-   * If there was text, we seal it even if the vendor doesn't need anything back. Without our seal, a vendor that has
+   * hasn't been any. Text is sealed even if the vendor doesn't need anything back. Without the seal, a vendor that has
    * the responses route would receive the item later and reject it, because it didn't create it.
    */
   seal(hasText: boolean): string | null;
@@ -82,7 +78,7 @@ function createReasoning(): Reasoning {
         .filter(({ type }) => type === 'thinking');
       const texts = thinking.flatMap((part) => asArray(part.thinking).map((inner) => asString(asLosslessObject(inner).text) ?? ''));
       const detailText = added.map((detail) => asString(detail.text) ?? asString(detail.summary) ?? '').join('');
-      // Vendors may repeat the whole text in the entry that contains the signature. Don't add it twice.
+      // The entry that contains the signature may repeat the whole text. Don't add it twice.
       const more = reasoningContent || asString(delta.reasoning) || texts.join('') || (detailText === text ? '' : detailText);
       text += more;
       return more;
@@ -123,7 +119,7 @@ export function createChatToResponses(identity: ResponsesIdentity, echo: Request
   const source = createChatSource();
   const reasoning = createReasoning();
   const calls = createToolCallReader();
-  /** Sometimes the arguments of a call arrive before its name. We keep them here until we know it. */
+  /** Arguments that have arrived before the name of their call. */
   const unnamed = new Map<StreamedCall, string>();
 
   const startCall = (call: StreamedCall, argumentText: string): string => {

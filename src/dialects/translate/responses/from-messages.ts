@@ -1,4 +1,3 @@
-/** Translates the JSON response and the stream of a messages vendor for a responses caller. */
 import { asObject, type JsonObject } from '../../../core/json/narrow.ts';
 import { parseMessagesUsage } from '../../contract/token-usage.ts';
 import { asLosslessObject, asNonEmptyString, toPlainNumbers } from '../../json/lossless-json.ts';

@@ -12,10 +12,10 @@ import { attachTo, fillReasoning, toContent, toReasoningHistory } from '../messa
 import { createToolIds } from '../tool-ids.ts';
 import { toCustomArguments, toVendorName } from './tools.ts';
 
-/** How a vendor wants to receive the reasoning of earlier turns. */
+/** The form in which a vendor accepts the reasoning of earlier turns. */
 export type ReasoningForm = 'messages' | NonNullable<ModelTraits['takesReasoning']>;
 
-/** An assistant message that we're still building, because the next items may belong to it as well. */
+/** An assistant message that the next items may still extend. */
 interface OpenTurn {
   text: string;
   readonly reasoning: ReasoningPart[];
@@ -25,11 +25,9 @@ interface OpenTurn {
 }
 
 /**
- * Translates the input of a responses request to chat messages.
- *
- * If the request goes to a messages vendor, `requestToMessages` translates the result once more. So in this case we can
- * use images in tool results, which chat vendors don't accept. We can also use several assistant messages in a row to
- * preserve the order of text and thinking.
+ * Translates the input of a responses request to chat messages. If the request goes to a messages vendor,
+ * `requestToMessages` translates the result once more. In that case, images can stay in tool results, which chat
+ * vendors don't accept, and several assistant messages in a row preserve the order of text and thinking.
  */
 export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObject[] {
   const target = form === 'messages' ? 'messages' : 'chat';
@@ -114,7 +112,8 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
         }
         return;
       case 'reasoning':
-        // If a vendor has encrypted its reasoning, no other vendor can use it.
+        // Reasoning that a vendor has encrypted is of no use to another vendor, so only unseal reasoning that the
+        // gateway sealed.
         addReasoning(unsealReasoning(item.encrypted_content));
         return;
       case 'function_call':
@@ -133,7 +132,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
         // `translateTools` has already taken the tools from these items.
         return;
       case 'web_search_call':
-        // This only says that there was a search, without its results, so it's no use to another vendor.
+        // A search item only says that there was a search, without its results, so it's no use to another vendor.
         return;
       case 'item_reference':
         rejectUntranslatable(`${at}: item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false`);

@@ -9,12 +9,12 @@ export interface ItemPlace {
   readonly id: string;
 }
 
-/** An item that hasn't ended, in its current state. */
+/** An unfinished item in its current state. */
 export type OpenItem = readonly [index: number, item: JsonObject];
 
 export interface OutputItems {
   event(type: string, members: JsonObject): string;
-  /** Starts an item. It gets the next position in the output and an id with this prefix. */
+  /** Starts an item at the next position in the output. Its id begins with `prefix`. */
   next(prefix: string): ItemPlace;
   added(index: number, item: JsonObject): string;
   done(index: number, item: JsonObject): string;
@@ -23,7 +23,7 @@ export interface OutputItems {
   list(open: readonly OpenItem[]): JsonObject[];
 }
 
-/** We derive the ids of all items from `digits`, so pass different digits for each call. */
+/** The ids of all items are derived from `digits`, so pass different digits for each call. */
 export function createOutputItems(digits: string): OutputItems {
   const ended: OpenItem[] = [];
   let count = 0;

@@ -13,16 +13,15 @@ import { type ReasoningForm, toChatMessages } from './items.ts';
 import { type CallerTool, translateTools } from './tools.ts';
 
 export interface RequestEcho {
-  /** The fields of the request that we have to repeat in the response. */
   readonly members: JsonObject;
-  /** The caller's tools. The key is the name that the vendor knows a tool by. */
+  /** The caller's tools, keyed by the name that the vendor knows a tool by. */
   readonly tools: ReadonlyMap<string, CallerTool>;
 }
 
 interface ResponsesTranslation {
-  /** If true, we may leave out tools that only OpenAI can run, as long as other tools remain. */
+  /** True if tools that only OpenAI can run may be left out, provided that other tools remain. */
   readonly mayOmitTools?: boolean;
-  /** If you pass this, we record every field that we drop or adjust. */
+  /** Collects every field that's dropped or adjusted. */
   readonly changes?: RequestChanges;
 }
 
@@ -70,8 +69,8 @@ function toResponseFormat(format: unknown): JsonObject | null {
 }
 
 /**
- * OpenAI repeats these fields of the request in the response. `store` and `truncation` always have the same values,
- * because we don't store or truncate anything, whatever the request says.
+ * Returns the fields of the request that OpenAI repeats in the response. `store` and `truncation` always have the same
+ * values, because the gateway doesn't store or truncate anything, whatever the request says.
  */
 function echoOf(body: JsonObject, tools: readonly unknown[]): JsonObject {
   const { effort, summary } = asLosslessObject(body.reasoning);

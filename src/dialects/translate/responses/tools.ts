@@ -19,11 +19,10 @@ export interface CallerTool {
 
 export interface TranslatedTools {
   readonly chat: JsonObject;
-  /** The caller's tools without those that we've left out. */
   readonly offered: readonly unknown[];
-  /** The types of the tools that we've left out, because only OpenAI can run them. */
+  /** The types of omitted tools, which only OpenAI can run. */
   readonly omitted: readonly string[];
-  /** The caller's tools. The key is the name that the vendor knows a tool by. */
+  /** The caller's tools, keyed by the name that the vendor knows a tool by. */
   readonly byVendorName: ReadonlyMap<string, CallerTool>;
 }
 
@@ -33,18 +32,18 @@ interface Declared {
   readonly chatTool: JsonObject;
 }
 
-/** A custom tool becomes a function, and this is the name of its only argument. */
+/** The only argument of the function that stands for a custom tool. */
 const customInput = 'input';
 
 /**
- * OpenAI runs these tools itself, and a model can do without them. `tool_search` is one of them because we always offer
- * the tools that it would find.
+ * OpenAI runs these tools itself, and a model can do without them. `tool_search` is one of them because the tools that
+ * it would find are always offered.
  */
 const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
 
 /**
- * Throws UntranslatableError if chat can't express the tools. The same happens if `mayOmit` is false but we'd have to
- * leave out one of OpenAI's tools.
+ * Throws UntranslatableError if chat can't express the tools, or if `mayOmit` is false but one of OpenAI's tools would
+ * have to be left out.
  */
 export function translateTools(body: JsonObject, mayOmit = true): TranslatedTools {
   if (body.tools !== undefined && body.tools !== null && !Array.isArray(body.tools)) return rejectUntranslatable('tools: must be a list');
@@ -72,7 +71,10 @@ export function translateTools(body: JsonObject, mayOmit = true): TranslatedTool
   };
 }
 
-/** Codex declares tools in the input. The results of a tool search contain tools too. */
+/**
+ * Returns the tools that an input item declares. Codex declares tools in the input, and the results of a tool search
+ * contain tools too.
+ */
 function toolsOfItem({ type, tools }: JsonObject): readonly unknown[] {
   return type === 'additional_tools' || type === 'tool_search_output' ? asArray(tools) : [];
 }
@@ -96,7 +98,7 @@ function declare(tool: JsonObject, namespace: string | null): Declared[] {
 
 const customParameters = { type: 'object', properties: { [customInput]: { type: 'string' } }, required: [customInput] };
 
-/** Returns the description of a custom tool. A function can't enforce a grammar, so we describe the grammar too. */
+/** Returns the description of a custom tool. A function can't enforce a grammar, so the description includes it. */
 function describeCustom({ description, format }: JsonObject): string {
   const { type, syntax, definition } = asLosslessObject(format);
   const grammar =
@@ -107,9 +109,9 @@ function describeCustom({ description, format }: JsonObject): string {
   return [asString(description) ?? '', use, grammar].filter((text) => text !== '').join('\n\n');
 }
 
-/** Vendors don't accept longer names. */
+/** Vendors don't accept longer tool names. */
 const maxNameLength = 64;
-/** If a tool is in this namespace, that's the same as having none. */
+/** A tool in this namespace is treated like one without a namespace. */
 const defaultNamespace = 'functions';
 
 export function toVendorName(name: string, namespace: string | null): string {
@@ -135,14 +137,13 @@ function namedTool({ type, name, namespace }: JsonObject): string {
   return toVendorName(toolName, asNonEmptyString(namespace));
 }
 
-/** Turns the text for a custom tool into arguments of the function that represents the tool. */
 export function toCustomArguments(input: unknown): string {
   return JSON.stringify({ [customInput]: asString(input) ?? '' });
 }
 
 /**
- * Returns the text for a custom tool. Models sometimes ignore the function's parameters and write the text directly. We
- * use that text then.
+ * Returns the text for a custom tool. Models sometimes ignore the function's parameters and write the text directly,
+ * which is accepted as well.
  */
 export function parseCustomArguments(argumentText: string, parse: (text: string) => unknown): string {
   const parsed = parse(argumentText);

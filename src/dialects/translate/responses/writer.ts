@@ -19,7 +19,7 @@ export interface ResponsesIdentity {
 
 /** All functions add something to the response. They return events that can be sent right away. */
 export interface ResponsesWriter {
-  /** Starts the response. `model` is what the vendor calls the model. Null if it didn't say. */
+  /** Starts the response. `model` is the vendor's name for the model, or null if the vendor didn't say. */
   start(model: string | null): string;
   text(piece: string): string;
   refusal(piece: string): string;
@@ -33,9 +33,8 @@ export interface ResponsesWriter {
   startCall: CallItems['start'];
   callArguments: CallItems['add'];
   endCall: CallItems['end'];
-  /** Ends the response. `incomplete` is null if it's complete, or else says why it isn't. */
+  /** Ends the response. `incomplete` says why the response is incomplete, and is null for a complete one. */
   finish(end: { readonly incomplete: IncompleteReason | null; readonly usage: JsonObject | null }): string;
-  /** Ends the response because the stream has broken. */
   fail(message: string, usage: JsonObject | null): string;
   response(): JsonObject;
 }
@@ -147,11 +146,11 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
     if (open.kind === 'reasoning') return endReasoning(null);
     const message = open;
     open = null;
-    // If the response was cut off, its last text was cut off too.
+    // If the response was cut off, so was its last text.
     return endPart(message) + done(message.index, toMessage(message, incomplete === null ? 'completed' : 'incomplete'));
   };
 
-  /** Every response needs at least one message, so we add an empty one. */
+  /** Adds an empty message, because every response needs at least one. */
   const emptyMessage = (): string => {
     const { events, message } = openText();
     return events + openPart(message, 'output_text').events + endOpen();
