@@ -29,7 +29,7 @@ export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
   let rest: Buffer = Buffer.alloc(0);
   let failure: VendorError | null = null;
 
-  /** If a frame is damaged, the caller still gets the complete ones before it. */
+  /** If a frame is damaged, return the complete frames before it. */
   const decode = (bytes: Buffer): Buffer => {
     rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const events: string[] = [];
@@ -74,7 +74,7 @@ interface Frame {
   readonly sizeBytes: number;
 }
 
-/** Cuts off the first frame. Returns null if it hasn't arrived completely. */
+/** Returns null if the frame hasn't arrived completely. */
 function cutFrame(bytes: Buffer): Frame | null {
   if (bytes.length < preludeBytes) return null;
   const sizeBytes = bytes.readUInt32BE(0);
@@ -98,11 +98,10 @@ function damaged(reason: string): VendorError {
 }
 
 const stringType = 7;
-/** How many bytes a header value of each type has. We use this to skip booleans, integers, timestamps and UUIDs. */
+/** The size of a header value in bytes, by type. Needed to skip booleans, integers, timestamps and UUIDs. */
 const valueSizes: Readonly<Record<number, number>> = { 0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16 };
 const bytesType = 6;
 
-/** Parses the headers of a frame, but only the strings, because we don't need any others. */
 function parseHeaders(bytes: Buffer): Map<string, string> {
   const headers = new Map<string, string>();
   let at = 0;
@@ -123,7 +122,7 @@ function parseHeaders(bytes: Buffer): Map<string, string> {
 function toServerSentEvent({ headers, payload }: Frame): string {
   const messageType = headers.get(':message-type') ?? 'event';
   if (messageType === 'event') {
-    // There's also a field `p` with padding that hides the length of the text. We ignore it.
+    // The field `p` is ignored. It's padding that hides the length of the text.
     const encoded = asString(asObject(parseJson(payload.toString('utf8'))).bytes);
     if (encoded === null) return '';
     const data = Buffer.from(encoded, 'base64').toString('utf8');
@@ -142,7 +141,6 @@ function formatEvent(name: string, data: string): string {
   return `event: ${name}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`;
 }
 
-/** Maps the names of AWS's exceptions to error types of the messages dialect. */
 const errorTypes: Readonly<Record<string, string>> = {
   throttlingexception: 'rate_limit_error',
   serviceunavailableexception: 'overloaded_error',

@@ -1,4 +1,4 @@
-/** Describes why we couldn't connect to a vendor. All we have is the error code from Node or undici. */
+/** Explains connection errors of vendors, based on the error code of Node or undici. */
 
 const sentences: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',

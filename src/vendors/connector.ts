@@ -1,4 +1,3 @@
-/** Opens connections to vendors, either directly or through a proxy. */
 import type { Socket } from 'node:net';
 import { createSecureContext, getCACertificates } from 'node:tls';
 import { buildConnector, Client, type Dispatcher } from 'undici';
@@ -34,7 +33,7 @@ async function openTunnel(
   const host = `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
   const credentials = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
   const authorization = credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
-  // This client only has one connection and hands over its socket, so there's nothing to close afterwards. With HTTP/2,
+  // The client only has one connection and hands over its socket, so there's nothing to close afterwards. With HTTP/2,
   // undici wouldn't return a socket.
   const client = new Client(proxy.origin, { connect: tls, allowH2: false });
   const signal = AbortSignal.timeout(tls.timeout);

@@ -1,12 +1,15 @@
-/** Aborts a request if the vendor takes too long to send any content. Anything else that it sends doesn't count. */
+/**
+ * Aborts a request if the vendor takes too long to send any content. Keep-alives and empty openings don't count as
+ * content.
+ */
 import { VendorError } from '../core/errors.ts';
 
 export interface ContentTimeout {
-  /** Aborts when the time is up, or when the caller's signal does. */
+  /** Aborts after the timeout, or when the caller's signal aborts. */
   readonly signal: AbortSignal;
-  /** Returns our timeout error if it's the reason for `error`, and otherwise returns `error` itself. */
+  /** Returns the timeout error if the timeout caused `error`, otherwise `error` itself. */
   explain(error: unknown): unknown;
-  /** Call this when the first content has arrived, or when the request has failed. */
+  /** Ends the timeout. Call this when the first content has arrived, or when the request has failed. */
   clear(): void;
 }
 

@@ -6,7 +6,7 @@ import { constants, createBrotliDecompress, createUnzip, createZstdDecompress } 
 import { VendorError } from '../core/errors.ts';
 import { type BodySource, createResponseBody, type IncomingBody } from './response-body.ts';
 
-// With these flags, we get everything up to the point where a body was interrupted.
+// Flags that let the decoders return everything up to the point where a body was interrupted, instead of failing.
 const decoders = {
   gzip: () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH }),
   deflate: () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH }),

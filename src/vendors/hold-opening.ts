@@ -8,13 +8,12 @@ import type { ChunkReader, StreamChunk, StreamEnd } from './stream.ts';
 
 export interface OpenedStream {
   readonly held: StreamChunk[];
-  /** Set if the stream is already over. */
   readonly end: StreamEnd | null;
 }
 
 /**
- * If a vendor can tell that something is wrong before it generates anything, we hear of it almost immediately. If we
- * waited longer, a model that thinks for a while would seem to be silent.
+ * Vendors report most early failures almost immediately. Waiting longer would make a model that thinks for a while seem
+ * silent.
  */
 const maxHoldMs = 1_000;
 /**
@@ -24,8 +23,8 @@ const maxHoldMs = 1_000;
 const maxHeldBytes = 4 * 1024 * 1024;
 
 /**
- * Holds back the opening of a stream. `first` is the first chunk from `relay`. Set `isLimited` if the stream has
- * another timeout, and we hold the opening until there's content. Rejects if `relay` throws.
+ * Holds back the opening of a stream. `first` is the first chunk from `relay`. `isLimited` means that the stream has a
+ * timeout for its first content, and then the opening is held until there's content. Rejects if `relay` throws.
  */
 export async function holdOpening(relay: ChunkReader, first: StreamChunk, isLimited = false): Promise<OpenedStream> {
   const held = [first];

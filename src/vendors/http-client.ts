@@ -16,15 +16,13 @@ import { createResponseBody, type IncomingBody, type ResponseBody } from './resp
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
-  /** How long we wait for the headers of a response. */
   readonly firstByteTimeoutMs: number;
-  /** How long we wait for the next chunk of a response. */
   readonly idleTimeoutMs: number;
 }
 
 /**
- * The parts of a URL that we need for a request. A URL computes these each time, so we keep them if the address never
- * changes.
+ * The parts of a URL that a request needs. A URL computes them on each access, so they're kept for addresses that never
+ * change.
  */
 export type Address = Pick<URL, 'origin' | 'pathname' | 'search'>;
 
@@ -32,11 +30,11 @@ export interface HttpRequest extends Timeouts {
   readonly url: Address;
   readonly method: 'POST' | 'GET';
   readonly headers: Readonly<Record<string, string>>;
-  /** If you pass the body in chunks, set the `content-length` header too. Without it, Node uses chunked encoding. */
+  /** For a body in chunks, set the `content-length` header too. Without it, Node uses chunked encoding. */
   readonly body: Buffer | readonly Buffer[] | AsyncIterable<Buffer> | null;
-  /** Null or missing means that we connect directly, with the default certificate authorities. */
+  /** Null or missing for a direct connection that trusts the default certificate authorities. */
   readonly egress?: Egress | null | undefined;
-  /** Aborts the request with a VendorError `aborted`. If there's no signal, only the timeouts can end the request. */
+  /** Aborts the request with a VendorError `aborted`. Without a signal, only the timeouts can end the request. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -48,12 +46,8 @@ export interface HttpResponse {
 
 export interface VendorHttpClient {
   send(request: HttpRequest): Promise<HttpResponse>;
-  /**
-   * Ends everything quickly. We abort running requests with a VendorError `stopped`, and reject new ones with
-   * `connect`.
-   */
+  /** Stops immediately. Running requests fail with a VendorError `stopped`, and new ones with `connect`. */
   abort(): void;
-  /** Counts the connections and waiting requests of all vendors together. */
   stats(): VendorConnections;
   /** Closes idle connections, and waits until running requests are done. */
   close(): Promise<void>;
@@ -69,7 +63,7 @@ export interface VendorConnections {
 export function createVendorHttpClient(turnBatch: TurnBatch = createTurnBatch()): VendorHttpClient {
   /** The pools for each origin and key. */
   const pools = new Map<string, Map<PoolKey, PartialPool[]>>();
-  /** We don't start requests in these pools anymore, but they still have some running. */
+  /** Pools that get no new requests but still have some running. */
   const retired = new Set<Pool>();
   let abortedWith: VendorError | null = null;
 
@@ -152,8 +146,8 @@ export function createVendorHttpClient(turnBatch: TurnBatch = createTurnBatch())
 }
 
 /**
- * Requests with the same key can share connections. It's the connect timeout, together with the key of the egress if
- * there's one.
+ * Requests with the same key can share connections. The key consists of the connect timeout and, if there is one, the
+ * key of the egress.
  */
 type PoolKey = number | string;
 
@@ -186,17 +180,16 @@ interface ExchangeOptions {
 function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
   const { partial, upload, firstByteTimeoutMs, signal, turnBatch } = options;
   let isRunning = true;
-  /**
-   * We drop this as soon as there's a response. Otherwise, the promise would keep the headers in memory until the body
-   * ends.
-   */
+  /** Dropped when the response starts. Otherwise, the promise would keep the headers in memory until the body ends. */
   let waiting: Pick<ExchangeOptions, 'resolve' | 'reject'> | null = options;
   let connection: Dispatcher.DispatchController | null = null;
   let body: IncomingBody | null = null;
   let startedAt = 0;
   let firstByteTimer: NodeJS.Timeout | undefined;
 
-  /** Undici starts its own timeout again after every interim response, so a vendor could send those forever. */
+  /**
+   * Undici restarts its own timeout after every interim response, so without a limit a vendor could send them forever.
+   */
   const limitInterimResponses = (): void => {
     const isUpload = upload instanceof Readable;
     if (firstByteTimer || (isUpload && !upload.readableEnded)) return;
@@ -231,12 +224,12 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
       // Interim responses such as 103 come before the real one.
       if (status < 200) return limitInterimResponses();
       clearTimeout(firstByteTimer);
-      // We've already parsed the headers, so drop the raw ones. They would take 2 kB of memory until the response ends
+      // The parsed headers are all that's needed. The raw ones would take 2 kB of memory until the response ends
       // (measured).
       started.rawHeaders = null;
       const encoding = parseContentEncoding(headers['content-encoding']);
       body = encoding === null ? createResponseBody(started) : createDecodedBody(started, encoding);
-      // We decode the body, so these headers aren't true anymore.
+      // The body has been decoded, so these headers no longer apply.
       const decoded = encoding === null ? headers : { ...headers, 'content-length': undefined, 'content-encoding': undefined };
       if (waiting === null) return;
       const { resolve } = waiting;
@@ -262,7 +255,7 @@ function firstByteTimeout(cause?: unknown): VendorError {
 }
 
 function ignoreLateError(): void {
-  // By now, the response is complete or nobody wants it, so it doesn't matter what happens to the connection.
+  // The response is complete or nobody wants it any more, so a connection error doesn't matter.
 }
 
 /**
@@ -279,8 +272,8 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
   if (phase === 'body') return new VendorError('broken', 'the response ended early', { cause });
   const code = asString(errorCode(cause));
-  // If a connection closes without a single byte of a response, we treat the vendor as unreachable. The message
-  // contains the system's code, e.g. ECONNREFUSED. It never contains an address or the original message.
+  // A connection that closes without a single byte of a response means that the vendor is unreachable. The message
+  // contains the system's code, e.g. ECONNREFUSED, but never an address or the original message.
   const closedWhileSending = isObject(cause) && closingErrors.has(cause);
   return new VendorError('connect', `no connection (${code ?? 'closed'})`, {
     isUnsent: isUnsent || closedWhileSending,
@@ -290,7 +283,7 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   });
 }
 
-/** These errors mean that a keep-alive connection was closed before it had sent the whole request. */
+/** Errors of keep-alive connections that were closed before they had sent the whole request. */
 const closingErrors = new WeakSet<object>();
 
 /**

@@ -16,7 +16,7 @@ export function getHeader(response: HttpResponse, name: string): string | null {
 const requestIdHeaders = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id', 'x-ms-request-id'] as const;
 const requestId = /^[\w.:/+=-]{1,128}$/;
 
-/** Returns the vendor's id for the request. Null if there's none, or if it isn't valid. */
+/** Returns the vendor's id for the request. Null if it's missing or malformed. */
 export function readRequestId(response: HttpResponse): string | null {
   for (const name of requestIdHeaders) {
     const value = getHeader(response, name);
@@ -36,10 +36,7 @@ export async function readJsonObject({ body, status }: HttpResponse, maxBytes: n
   return json;
 }
 
-/**
- * With these statuses, a vendor says that it's rate-limiting us, unavailable or overloaded. We don't look for a hint
- * how long to wait in any other response.
- */
+/** Statuses for rate limits, outages and overload. Other responses aren't searched for a retry hint. */
 const waitingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
 
 interface ErrorResponse {
@@ -49,7 +46,7 @@ interface ErrorResponse {
   /** The vendor's message without any secrets, so that callers can see it. */
   readonly errorText: string | null;
   readonly secrets: readonly string[];
-  /** When the response arrived. If a retry hint is a date, we need this to compute the delay. */
+  /** When the response arrived. Needed to compute the delay if the retry hint is a date. */
   readonly now: number;
 }
 
@@ -68,7 +65,7 @@ export function toStatusError({ response, bytes, body, errorText, secrets, now }
 
 const maxDetailLength = 2_000;
 
-/** Returns the vendor's message for operators, or else the beginning of the body. */
+/** Returns the vendor's message for operators, or the beginning of the body if there's no message. */
 function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readonly string[]): string | null {
   const text = message ?? toPlainText(bytes.toString('utf8', 0, 4 * maxDetailLength));
   return stripSecrets(text, secrets).slice(0, maxDetailLength).trim() || null;
@@ -82,7 +79,9 @@ function toPlainText(text: string): string {
 const maxNameLength = 128;
 const maxNames = 20;
 
-/** Vendors sometimes repeat the key or send very long values. This strips the key and limits the length. */
+/**
+ * Strips the key and limits the length of values, because vendors sometimes repeat the key or send very long values.
+ */
 export function toReport({ code, type, param, windowTokens, details }: VendorReport, secrets: readonly string[]): VendorReport {
   const boundText = (text: string): string => stripSecrets(text, secrets).slice(0, maxNameLength);
   const bound = (text: string | null): string | null => (text === null ? null : boundText(text));

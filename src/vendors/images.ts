@@ -46,8 +46,8 @@ export function prepareImages(request: MediaRequest): PreparedImages {
 }
 
 /**
- * If the caller leaves out a field, we use the default in docs/api/reference.md#images. We don't change any value of
- * the caller.
+ * Fields that the caller leaves out get the defaults in docs/api/reference.md#images. The caller's own values don't
+ * change.
  */
 function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): PreparedImages {
   const sentModel = modelNameAt(provider.requests, model);
@@ -68,7 +68,7 @@ function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): P
         return sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now, onRequestId });
       };
       const response = await post(sendsFormat ? '"b64_json"' : undefined).catch((error: unknown) => {
-        // We couldn't know that this vendor doesn't accept `response_format`, so try again without it.
+        // The vendor doesn't accept `response_format`, which the catalog didn't say, so retry without it.
         if (sendsFormat && takes === null && rejectsResponseFormat(error)) return post();
         throw error;
       });
@@ -101,7 +101,7 @@ async function readOpenAiImages(
   return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
 }
 
-/** Returns the images of a response in base64. If the vendor returned URLs, we download them. */
+/** Returns the images of a response in base64. Downloads them if the vendor returned URLs. */
 export async function inlineImages(
   httpClient: VendorHttpClient,
   rows: readonly unknown[],
@@ -121,7 +121,7 @@ export async function inlineImages(
   return images;
 }
 
-/** Downloads an image. Returns null if there's no address. If anything goes wrong, the whole response is unreadable. */
+/** Downloads an image. Returns null if there's no address. Any failure counts as an unreadable response. */
 async function fetchImage(
   httpClient: VendorHttpClient,
   address: string | null,
@@ -139,7 +139,9 @@ async function fetchImage(
   }
 }
 
-/** This format has the model in the path and the size in two fields. We only have a default for the number of steps. */
+/**
+ * The `artifacts` format has the model in the path and the size in two fields. Only the number of steps has a default.
+ */
 function prepareArtifacts({ provider, model, fields, now }: MediaRequest): PreparedImages {
   const size = parseSize(fields.size);
   const body = formatFields({
@@ -196,7 +198,7 @@ async function pollJob(
   throw new VendorError('timeout', 'the images were not ready in time');
 }
 
-/** Parses a JSON response. If the connection breaks, we treat it as unreadable too. */
+/** Parses a JSON response. A broken connection counts as an unreadable response. */
 function readObject(response: HttpResponse): Promise<JsonObject> {
   return readJsonObject(response, maxImageResponseBytes).catch((cause: unknown) => {
     throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, response.status, cause) : cause;

@@ -24,7 +24,6 @@ export interface MediaProvider extends ProviderConnection, MediaFormat {
   readonly hosts: VendorHosts;
 }
 
-/** The properties of a configured provider that the media routes need. */
 export interface MediaProviderSource extends ProviderSource, MediaFormat {
   readonly serves: readonly string[];
   readonly assetHosts: readonly string[];
@@ -48,15 +47,14 @@ export function buildMediaProviders(
   );
 }
 
-/** A request for images or for speech. */
 export interface MediaRequest {
   readonly provider: MediaProvider;
   /** The model's id at the vendor, or the voice. */
   readonly model: string;
   readonly fields: MediaFields;
-  /** The optional fields that the model accepts. Null if we don't know. */
+  /** The optional fields that the model accepts. Null if they're unknown. */
   readonly takes: readonly SupportedParam[] | null;
-  /** Returns the current time, which we need in case `Retry-After` is a date. */
+  /** The clock for `Retry-After` headers that contain a date. */
   readonly now: () => number;
 }
 
@@ -66,22 +64,19 @@ export interface MediaHttpRequest {
   readonly accept: string;
   /** Null for GET requests. */
   readonly body: Buffer | UploadBody | null;
-  /** Aborts the request. If there's no signal, only its timeouts can end it early. */
+  /** Aborts the request. Without a signal, only the timeouts can end it early. */
   readonly signal?: AbortSignal;
-  /** Returns the current time, which we need in case `Retry-After` is a date. */
+  /** The clock for `Retry-After` headers that contain a date. */
   readonly now: () => number;
   readonly onRequestId?: OnRequestId | undefined;
 }
 
-/**
- * We call this when the vendor has responded, with its id for the request. Some vendors don't send any, so it can be
- * null.
- */
+/** Called when the vendor has responded. The request id is null if the vendor didn't send one. */
 export type OnRequestId = (requestId: string | null) => void;
 
 /**
- * Sends a request to the provider's origin. If it fails, throws a VendorError with the status and the body of the
- * response.
+ * Sends a request to the provider's origin. Throws a VendorError with the status and the body of the response if the
+ * request fails.
  */
 export async function sendMediaRequest(
   httpClient: VendorHttpClient,
@@ -122,8 +117,8 @@ async function readStatusError(response: HttpResponse, provider: MediaProvider, 
 }
 
 /**
- * Reads the beginning of an error body. If the connection breaks off, we return what we have, because the status alone
- * is already useful.
+ * Reads the beginning of an error body. If the connection breaks, returns what has arrived, because the status alone is
+ * already useful.
  */
 async function readErrorBody(body: ResponseBody): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -135,7 +130,7 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
       if (size > maxErrorBytes) break;
     }
   } catch {
-    // The connection broke off, so return the part that has arrived.
+    // The connection broke, so return what has arrived.
   }
   return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
@@ -150,7 +145,7 @@ export class HostNotAllowedError extends Error {
 
 export interface FileRequest {
   readonly provider: MediaProvider;
-  /** Exactly as the vendor or the caller has sent it. */
+  /** Exactly as the vendor or the caller sent it. */
   readonly address: string;
   readonly accept: string;
   readonly signal?: AbortSignal;

@@ -4,13 +4,11 @@ import type { VendorIdentity } from './identity/credential.ts';
 import { collectSecrets } from './strip-secrets.ts';
 import type { Provider, ProviderConnection } from './vendor.ts';
 
-/** The properties of a configured provider that the text routes need. */
 export interface ProviderSource extends Omit<ProviderConnection, 'secrets' | 'identity'> {
   readonly dialect: string;
   readonly firstContentTimeoutMs?: number | null;
   readonly apiKey: string | null;
   readonly auth: { readonly header: string; readonly scheme: string | null };
-  /** Headers from the configuration that we always send. */
   readonly headers: Readonly<Record<string, string>>;
 }
 

@@ -2,20 +2,19 @@
 import { type Member, type Splice, scanObject, splice } from '../core/json/spans.ts';
 import type { RequestFormat } from '../core/request-format.ts';
 
-/** Returns true if `adaptBody` has anything to do for this provider. */
 export function changesBodies({ membersInPath, addedMembers }: RequestFormat): boolean {
   return membersInPath.length > 0 || Object.keys(addedMembers).length > 0;
 }
 
-/** Some providers expect the version of the messages dialect in the body and not in a header. */
+/** Checks whether the provider expects the version of the messages dialect in the body instead of a header. */
 export function hasVersionInBody({ addedMembers }: RequestFormat): boolean {
   return 'anthropic_version' in addedMembers;
 }
 
 export interface BodyContext {
-  /** True if the path contains the model. We then have to leave the format's `membersInPath` out of the body. */
+  /** True if the path contains the model. The fields in `membersInPath` are then left out of the body. */
   readonly hasModelInPath: boolean;
-  /** The headers for the vendor. Some formats repeat them in the body. */
+  /** Headers for the vendor. Some request formats repeat them in the body. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -26,9 +25,8 @@ export interface BodyContext {
 export const firstVersion = '2023-06-01';
 
 /**
- * Removes and adds fields as the provider's format requires. If the caller has set a field, we leave it alone, except
- * for the beta flags, which always come from the header. We have to scan the body once more for this, but only a few
- * vendors need it.
+ * Removes and adds fields as the provider's format requires. Fields that the caller has set stay as they are, except
+ * for the beta flags, which always come from the header. This scans the body once more, but only a few vendors need it.
  */
 export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath, headers }: BodyContext): Buffer {
   const { 'anthropic-version': version = firstVersion, 'anthropic-beta': flags = '' } = headers;

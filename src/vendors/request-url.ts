@@ -1,10 +1,9 @@
-/** Builds the addresses of requests to vendors. */
 import { VendorError } from '../core/errors.ts';
 import type { ProviderConnection } from './vendor.ts';
 
 type AddressedProvider = Pick<ProviderConnection, 'baseUrl' | 'requests'>;
 
-/** Where a request goes. `path` is the standard path of its route, for example `/chat/completions`. */
+/** The destination of a request. `path` is the standard path of its route, for example `/chat/completions`. */
 export interface RequestTarget {
   readonly path: string;
   readonly model: string;
@@ -12,7 +11,8 @@ export interface RequestTarget {
 }
 
 /**
- * Returns the path of a route at this provider. It may contain `{model}`. Null if the provider doesn't have the route.
+ * Returns the path of a route at this provider, which may contain `{model}`. Null if the provider doesn't have the
+ * route.
  */
 export function pathAt({ requests }: AddressedProvider, { path, isStream = false }: Omit<RequestTarget, 'model'>): string | null {
   const streamPath = isStream ? requests.streamPaths[path] : undefined;
@@ -32,7 +32,7 @@ export function requestUrl(provider: AddressedProvider, target: RequestTarget): 
  * in Bedrock's names. Semicolons are allowed too, but some servers cut off the segment there, so we encode them.
  */
 function encodeSegment(model: string): string {
-  // URL parsers remove a segment of dots, even if we encode it.
+  // URL parsers remove a segment of dots, even if it's encoded.
   if (/^\.{1,2}$/.test(model)) throw new VendorError('status', 'no model has this name', { status: 404 });
   return encodeURIComponent(model).replace(/%(?:3A|40|24|26|2B|2C|3D)/g, decodeURIComponent);
 }

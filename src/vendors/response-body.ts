@@ -11,45 +11,40 @@ export interface ResponseBody {
    * passed to `destroy`.
    */
   take(): Buffer | null;
-  /** True once everything has been read. */
   isEnded(): boolean;
-  /**
-   * Resolves when bytes have arrived, and also when the body has ended or failed. There can only be one reader waiting.
-   */
+  /** Resolves when bytes have arrived, or when the body has ended or failed. Only one reader can wait at a time. */
   arrival(): Promise<void>;
   /** Waits for the whole body. Throws the same errors as `take`, and `unreadable` if it's larger than `limitBytes`. */
   readAll(limitBytes: number): Promise<Buffer>;
   /**
-   * Short bodies often arrive together with their headers. Returns the whole body in that case. Returns null if it's
+   * Returns the whole body if it arrived together with its headers, as short bodies often do. Returns null if it's
    * incomplete, empty or larger than `limitBytes`.
    */
   takeComplete(limitBytes: number): Buffer | null;
   /** Closes the connection unless the body is already complete. */
   destroy(error?: VendorError): void;
   /**
-   * Call this if you don't want to read the whole body. If there isn't much left, we read the rest so that the
-   * connection can be reused. Otherwise we close it.
+   * Gives up the rest of the body. If not much is left, it's read so that the connection can be reused. Otherwise the
+   * connection is closed.
    */
   release(): void;
 }
 
-/** The connection that the bytes come from. */
 export interface BodySource {
   pause(): void;
   resume(): void;
   abort(error: VendorError): void;
 }
 
-/** A body with the functions that the connection uses to fill it. */
 export interface IncomingBody extends ResponseBody {
   add(chunk: Buffer): void;
   end(): void;
   fail(error: VendorError): void;
 }
 
-/** If this much is waiting for the reader, we pause the connection. */
+/** The connection is paused while this many bytes are waiting for the reader. */
 const highWaterBytes = 64 * 1024;
-/** After the last event of a stream, there should be nothing but line breaks. We read no more than this. */
+/** After the last event of a stream, there should be nothing but line breaks, so read no more than this. */
 const maxDrainBytes = 16 * 1024;
 
 export function createResponseBody(source: BodySource): IncomingBody {
@@ -57,7 +52,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
   let size = 0;
   let maxBytes = highWaterBytes;
   let isPaused = false;
-  /** How many bytes have arrived since `release`. Null if nobody has called it. */
+  /** How many bytes have arrived since `release`. Null before it's called. */
   let drainedBytes: number | null = null;
   let isEnded = false;
   let failure: VendorError | null = null;
@@ -147,8 +142,8 @@ export function createResponseBody(source: BodySource): IncomingBody {
 }
 
 /**
- * Yields a body with backpressure, and throws the same errors as `take`. If the consumer stops early, we abort the
- * vendor's request.
+ * Yields a body with backpressure. Throws the same errors as `take`. If the consumer stops early, the vendor's request
+ * is aborted.
  */
 export async function* relayBody(body: ResponseBody): AsyncGenerator<Buffer, void> {
   try {

@@ -8,7 +8,7 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
  * Returns how many milliseconds to wait. Null means that waiting is pointless, because of a spend limit or quota.
- * Returns undefined if the vendor doesn't say, or if we don't understand it.
+ * Undefined if the vendor gives no usable hint.
  */
 export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): number | null | undefined {
   const json = parseJson(body.toString('utf8'));
@@ -25,10 +25,7 @@ export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): 
   );
 }
 
-/**
- * Returns true if it's about OpenAI's exhausted quota or Anthropic's spend limit. Waiting doesn't help against these
- * 429s.
- */
+/** Recognizes OpenAI's exhausted quota and Anthropic's spend limit. These are 429s, but waiting doesn't help. */
 function isQuotaExhausted(body: unknown): boolean {
   const error = asObject(asObject(body).error);
   if (error.code === 'insufficient_quota' || error.type === 'insufficient_quota') return true;
@@ -70,8 +67,8 @@ function parseRetryInfo(body: unknown): number | undefined {
 }
 
 /**
- * The reset headers contain durations (`6m0s`, `120ms`) or RFC 3339 times. Returns the longest wait of those limits
- * that are used up.
+ * Parses reset headers, which contain durations (`6m0s`, `120ms`) or RFC 3339 times. Returns the longest wait among the
+ * limits that are used up.
  */
 function parseResetHeaders(headers: Headers, nowMs: number): number | undefined {
   const waits: number[] = [];

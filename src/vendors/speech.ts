@@ -16,13 +16,13 @@ export interface SpeechResponse {
   readonly status: number;
   readonly contentType: string;
   /**
-   * Yields the audio. Throws VendorError `broken` or `aborted`. If the consumer stops early, we abort the vendor's
-   * request.
+   * Yields the audio. Throws VendorError `broken` or `aborted`. If the consumer stops early, the vendor's request is
+   * aborted.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-/** Resolves when the first audio arrives. Up to that point, we can still respond with an error status. */
+/** Resolves when the first audio arrives. Until then, the caller can still get an error status. */
 export type SendSpeech = (
   httpClient: VendorHttpClient,
   options: { readonly signal: AbortSignal | undefined; readonly onRequestId: OnRequestId },
@@ -72,11 +72,11 @@ function writeRequest({ provider, model, fields, takes }: MediaRequest): { url: 
 }
 
 /**
- * Puts the voice into the configured path in place of `{voice}`. If the path doesn't have that, the voice becomes its
- * last segment, or the query parameter `model`.
+ * Replaces `{voice}` in the configured path. If the path has no such placeholder, the voice becomes the last segment of
+ * the path, or the query parameter `model`.
  */
 function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
-  // URL parsers remove such a segment, so the request would go somewhere else.
+  // URL parsers remove a segment of dots, so the request would go somewhere else.
   if (voice === '.' || voice === '..') throw gatewayError('no_route', { refusal: { reason: 'model_unknown' } });
   const encoded = encodeURIComponent(voice);
   if (path.includes('{voice}')) return new URL(baseUrl + path.replaceAll('{voice}', encoded));
@@ -95,9 +95,9 @@ const formatTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the media type of the audio. That's the configured one, if there is any, or else the one of the requested
- * format, where `audio/mpeg` is the default. For a format that we don't know, we use the response's own type. Returns
- * null if the response is text, because then it isn't audio.
+ * Returns the media type of the audio. The configured type comes first, then the type of the requested format, which is
+ * `audio/mpeg` by default. For an unknown format, it's the type of the response, or null if that's text and therefore
+ * not audio.
  */
 function audioType(response: HttpResponse, { provider: { speechMediaType, speechShape }, fields }: MediaRequest): string | null {
   const type = getHeader(response, 'content-type') ?? '';

@@ -11,9 +11,9 @@ import { stripSecrets, stripSecretsFromBytes } from './strip-secrets.ts';
 export interface BrokenStream {
   readonly kind: 'broken';
   readonly message: string;
-  /** True if we've already forwarded the vendor's error event to the caller. */
+  /** True if the caller has already received the vendor's error event. */
   readonly errorForwarded: boolean;
-  /** True if we've closed the stream ourselves, because the service is stopping. It isn't the vendor's fault then. */
+  /** True if the stream was closed because the service is stopping. The vendor isn't at fault then. */
   readonly isStopping?: true;
 }
 
@@ -33,9 +33,9 @@ export interface StreamChunk {
   /** The same events parsed, for translators. Empty if the chunk doesn't come straight from a vendor. */
   readonly events: readonly SseEvent[];
   readonly isLast: boolean;
-  /** Set if there's no content yet, just the opening of the response and maybe an error. */
+  /** Set if the chunk only contains the opening of the response and maybe an error, but no content. */
   readonly isOpening?: true;
-  /** The positions in `bytes` of the events that contain nothing but usage, in order. Absent if there aren't any. */
+  /** The positions in `bytes` of events that contain nothing but usage, in order. Absent if there are none. */
   readonly usage?: readonly Span[];
 }
 
@@ -46,13 +46,13 @@ export interface StreamChunk {
  */
 export interface ChunkReader {
   /**
-   * Returns the next chunk, or how the stream ended if there are no more. Returns null if nothing has arrived yet.
-   * Throws VendorError `aborted`.
+   * Returns the next chunk, or how the stream ended if there are no more chunks. Returns null if nothing has arrived
+   * yet. Throws VendorError `aborted`.
    */
   read(): StreamChunk | StreamEnd | null;
-  /** Resolves when `read` has something to return. There can only be one reader waiting. */
+  /** Resolves when `read` has something to return. Only one reader can wait at a time. */
   ready(): Promise<void>;
-  /** Call this when you're done reading. It aborts the vendor's request unless the response is complete. */
+  /** Closes the stream. This aborts the vendor's request unless the response is complete. */
   close(): void;
 }
 
@@ -65,7 +65,7 @@ export async function nextChunk(chunks: ChunkReader): Promise<StreamChunk | Stre
   }
 }
 
-/** Returns the chunk without the events that contain nothing but usage. */
+/** Removes events that contain nothing but usage. */
 export function omitUsage({ bytes, usage = [] }: Pick<StreamChunk, 'bytes' | 'usage'>): Buffer {
   const kept: Buffer[] = [];
   let at = 0;
@@ -77,8 +77,8 @@ export function omitUsage({ bytes, usage = [] }: Pick<StreamChunk, 'bytes' | 'us
 }
 
 /**
- * A vendor might send nothing but keep-alives. We buffer those until the first chunk, so without a limit they could
- * fill up our memory.
+ * Limits the keep-alives that are buffered before the first chunk. A vendor that sends nothing else could otherwise
+ * fill up the memory.
  */
 const maxBufferedBytes = 1024 * 1024;
 const noSpans: readonly Span[] = [];
@@ -99,8 +99,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   let bufferedBytes = 0;
   let end: StreamEnd | null = null;
   /**
-   * These describe the bytes that we're reading right now. They're the events, the positions of those with nothing but
-   * usage, the error event if there is one, and whether the last event belongs to the dialect.
+   * State of the current read: the events, the positions of those with nothing but usage, the error event if there is
+   * one, and whether the last event belongs to the dialect.
    */
   let events: SseEvent[] = [];
   let usage = noSpans;
@@ -134,13 +134,12 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
    */
   const cutAtError = (bytes: Buffer): Buffer => {
     if (error === null) return bytes;
-    // `usage` has positions in the bytes before the error event, so we can't change their length. Only strip secrets
-    // from the error event itself.
+    // `usage` has positions in the bytes before the error event, whose length therefore can't change. Only strip
+    // secrets from the error event itself.
     const reported = stripSecretsFromBytes(bytes.subarray(error.start, error.end), secrets);
     return Buffer.concat([bytes.subarray(0, error.start), reported]);
   };
 
-  /** Turns the buffered events and `bytes` into a chunk. */
   const toChunk = (bytes: Buffer): StreamChunk => {
     const offset = bufferedBytes;
     const all = offset === 0 ? bytes : Buffer.concat([...buffered, bytes]);
@@ -170,8 +169,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
     isReadable = true;
     const bytes = cutAtError(parser.scanEnd(readEvent));
     end ??= reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', errorForwarded: false };
-    // The last event may be incomplete. We only relay it if it completes the response. Otherwise we send an error event
-    // next, and clients couldn't parse that after half an event.
+    // The last event may be incomplete, and is only relayed if it completes the response. Otherwise an error event
+    // follows, which clients couldn't parse after half an event.
     const isSent = hasStarted && isReadable && bytes.length > 0 && (end.kind === 'whole' || end.errorForwarded);
     return isSent ? toChunk(bytes) : null;
   };

@@ -1,18 +1,16 @@
 /**
- * Callers shouldn't learn anything about the provider's account from a vendor's message. Some vendors repeat the key,
- * either all of it or masked, or name the organization that it belongs to, so we strip that.
+ * Strips account data from vendors' messages before callers see them. Some vendors repeat the key, either in full or
+ * masked, or name the organization that it belongs to.
  */
 
 import type { ProviderConnection } from './vendor.ts';
 
-/**
- * Anything shorter is probably a placeholder or a word like `true`, and messages would be garbled if we removed that.
- */
+/** Shorter secrets are probably placeholders or words like `true`, and removing those would garble messages. */
 const minSecretLength = 5;
 
 /**
- * Returns the secrets of a provider, i.e. its key and the values of its fixed headers, one of which may contain another
- * key.
+ * Returns the secrets of a provider: its key, and the values of its fixed headers, because one of them may contain
+ * another key.
  */
 export function collectSecrets({
   apiKey,
@@ -24,7 +22,7 @@ export function collectSecrets({
   return [apiKey ?? '', ...Object.values(headers)].filter((value) => value.length >= minSecretLength);
 }
 
-/** Returns everything about a provider that's secret right now. This includes the credentials of its identity. */
+/** Returns all current secrets of a provider, including the credentials of its cloud identity. */
 export function secretsOf({ secrets, identity }: Pick<ProviderConnection, 'secrets' | 'identity'>): readonly string[] {
   return identity ? [...secrets, ...identity.secrets()] : secrets;
 }
@@ -37,8 +35,8 @@ export function secretsOf({ secrets, identity }: Pick<ProviderConnection, 'secre
 const maskedKey =
   /(?<!\\(?:u[\da-fA-F]{0,3})?)[\w-]{0,64}\*{3,}[\w*-]{0,64}|(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:sk|gsk|pk|xai|AIza)[\w-]{0,64}(?:\.{3}|…|\\u2026)[\w-]{0,64}/g;
 /**
- * Matches account ids of OpenAI, OpenRouter, Anthropic, AWS and Google. There has to be a digit, so that we don't match
- * names such as `org-structure`.
+ * Matches account ids of OpenAI, OpenRouter, Anthropic, AWS and Google. Requires a digit, so that names such as
+ * `org-structure` don't match.
  */
 const accountId =
   /(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:(?:org|proj|acct|team|user|wrkspc)[-_](?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{8,64}\b|arn:aws[\w:/.-]{1,256}|projects?[ /#]\d{6,20}\b)/g;
@@ -48,7 +46,7 @@ export function stripSecrets(text: string, secrets: readonly string[]): string {
   return rest.replace(maskedKey, '[key]').replace(accountId, '[account]');
 }
 
-/** Strips secrets from an error event. If there are none, this returns the same buffer. */
+/** Returns the same buffer if there's nothing to strip. */
 export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[]): Buffer {
   const text = bytes.toString('utf8');
   const stripped = stripSecrets(text, secrets);

@@ -24,36 +24,33 @@ import type { Provider } from './vendor.ts';
 const maxResponseBytes = 64 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
 const maxVendorMessageLength = 500;
-/** With these statuses, the message is about the provider's key or account, so callers don't get to see it. */
+/** Responses with these statuses contain a message about the provider's key or account, so callers don't see it. */
 const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 
 export interface TextRequest {
   readonly provider: Provider;
   readonly codec: RouteCodec;
   readonly model: string;
-  /** A large body is a list of buffers, which we send one after the other. */
+  /** The body, which is a list of buffers if it's large. */
   readonly body: Buffer | readonly Buffer[];
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /**
-   * We call this when the vendor has responded, with its id for the request. Some vendors don't send any, so it can be
-   * null.
-   */
+  /** Called when the vendor has responded. The request id is null if the vendor didn't send one. */
   readonly onRequestId?: (requestId: string | null) => void;
   /**
-   * True if we could still try another model. In this case we only return a stream once it has content, so that we can
-   * throw everything that goes wrong before that.
+   * True if another model can still be tried. A stream is then only returned once it has content, and everything that
+   * goes wrong before that is thrown.
    */
   readonly mayFailOver?: boolean;
   /**
-   * How long we wait for the first content. In a stream, that's text, a tool call or reasoning. Without streaming, it's
-   * the whole response. Null or absent means that there's no limit.
+   * The timeout for the first content: text, a tool call or reasoning in a stream, and the whole response otherwise.
+   * Null or absent for no limit.
    */
   readonly firstContentTimeoutMs?: number | null;
   /**
-   * Returns the current time, which we need in case `Retry-After` is a date. We only call this when the response
-   * arrives, which can be long after we've sent the request.
+   * The clock for `Retry-After` headers that contain a date. Called when the response arrives, which can be long after
+   * the request was sent.
    */
   readonly now: () => number;
 }
@@ -69,14 +66,12 @@ export interface JsonResponse {
 export interface StreamResponse {
   readonly kind: 'stream';
   readonly status: number;
-  /** Returns a reader for the chunks, and can only be called once. Closing the reader frees the vendor's connection. */
+  /** Returns a reader for the chunks. Can only be called once. Closing the reader frees the vendor's connection. */
   chunks(): ChunkReader;
   summary(): ResponseSummary;
-  /** See `StreamReader`. */
   hasAllOutput(choices: number): boolean;
-  /** See `StreamReader`. */
   readonly formatFailure?: StreamReader['formatFailure'];
-  /** Set if the vendor has opened the response, but there's no content yet. */
+  /** Set if the vendor has opened the response but hasn't sent any content. */
   readonly isWithoutContent?: true;
 }
 
@@ -131,9 +126,7 @@ async function readResponse(response: HttpResponse, request: TextRequest): Promi
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
-/**
- * Adapts the body to the provider's format. If a header has moved into the body, we don't send it as a header as well.
- */
+/** Adapts the body to the provider's format. A header that has moved into the body is no longer sent as a header. */
 function adaptRequest(
   { body, provider: { requests }, forwardedHeaders: headers }: TextRequest,
   hasModelInPath: boolean,
@@ -146,15 +139,14 @@ function adaptRequest(
   };
 }
 
-/** The address for a provider's requests on a route, and all headers that don't come from the caller. */
+/** The address of a route at a provider, and all headers that don't come from the caller. */
 interface Target {
-  /** Null if the address depends on the model. */
   readonly address: Address | null;
   readonly plainHeaders: Readonly<Record<string, string>>;
   readonly streamHeaders: Readonly<Record<string, string>>;
 }
 
-/** The key is the path, because streams can have a different one. */
+/** Keyed by path, because streams can have a different one. */
 const targets = new WeakMap<Provider, Map<string, Target>>();
 
 function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Target {
@@ -196,7 +188,7 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
 }
 
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
-  // Even if we can't read the body of the error, we know the status.
+  // The status is known even if the body of the error can't be read.
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
   const errorText = accountStatuses.has(response.status) ? null : toVendorMessage(body.message ?? plainTextBody(response, bytes), provider);
@@ -217,7 +209,7 @@ function toVendorMessage(text: string | null, provider: Provider): string | null
   return text === null ? null : vendorErrorText(text, provider, maxVendorMessageLength);
 }
 
-/** Proxies in front of vendors often send plain text and not JSON. Returns the body of an error in that case. */
+/** Returns the body of an error that isn't JSON. Proxies in front of vendors often send plain text. */
 function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
   return /^text\/plain\b/i.test(getHeader(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
 }
@@ -237,7 +229,7 @@ async function openStream(
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(body, reader, secretsOf(provider));
-  // If there's a limit for the first content, we don't need another one for the first chunk.
+  // The limit for the first content also covers the first chunk.
   const isLimited = firstContentTimeoutMs !== null;
   const first = relay.read() ?? (await (isLimited ? nextChunk(relay) : waitForChunk(relay, body, provider)));
   const fail = (reason: string): never => {
@@ -245,7 +237,7 @@ async function openStream(
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
     const report = problem === null ? undefined : toReport(problem, secretsOf(provider));
     const vendorMessage = toVendorMessage(problem?.message ?? null, provider);
-    // Bedrock doesn't check the rate limit until it has started a stream. That's the same as a 429 from another vendor.
+    // Bedrock doesn't check the rate limit until it has started a stream. Treat this like a 429.
     if (report?.type === 'rate_limit_error')
       throw new VendorError('status', vendorMessage ?? 'the rate limit is exceeded', { status: 429, vendorMessage, report });
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, {
@@ -277,7 +269,7 @@ async function openStream(
   };
 }
 
-/** Keep-alives don't count as a chunk. A vendor that sends nothing else runs into the timeout. */
+/** Waits for the first chunk. Keep-alives don't count, so a vendor that sends nothing else runs into the timeout. */
 function waitForChunk(relay: ChunkReader, body: ResponseBody, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
   const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response arrived in time')), firstByteTimeoutMs);
   return nextChunk(relay).finally(() => clearTimeout(timer));

@@ -36,7 +36,7 @@ export interface UploadResponse {
   readonly contentType: string;
   /**
    * Yields a single chunk if the response isn't streamed. Throws VendorError `broken` or `aborted`. If the consumer
-   * stops early, we abort the vendor's request.
+   * stops early, the vendor's request is aborted.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
   /** Null until the vendor has reported its usage. */
@@ -45,7 +45,7 @@ export interface UploadResponse {
   readonly texts: () => readonly string[];
 }
 
-/** Throws `no_route` if uploads aren't possible in the provider's format. */
+/** Throws `no_route` if the provider's format doesn't support uploads. */
 export async function sendUpload(httpClient: VendorHttpClient, request: UploadRequest): Promise<UploadResponse> {
   const { provider, kind, model, signal, now, onRequestId } = request;
   const upload = watchUpload(request.body);
@@ -74,7 +74,7 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
   return { status, contentType, chunks: once(bytes), usage: () => usage, texts: () => [usage.text ?? ''] };
 }
 
-/** Throws `no_route` if uploads aren't possible with the provider's image shape. */
+/** Throws `no_route` if the provider's image format doesn't support uploads. */
 export function assertTakesUploads({ name, imageShape }: MediaProvider, { route, path }: UploadKind): void {
   if (route === 'images' && imageShape !== 'openai')
     throw gatewayError('no_route', {
@@ -83,7 +83,7 @@ export function assertTakesUploads({ name, imageShape }: MediaProvider, { route,
     });
 }
 
-/** The HTTP client reports an error of the upload as a connection error, so we remember the original. */
+/** The HTTP client reports an error of the upload as a connection error, so keep the original. */
 function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly error: () => unknown } {
   let failure: unknown = null;
   async function* chunks(): AsyncGenerator<Buffer, void> {
@@ -98,8 +98,8 @@ function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly er
 }
 
 /**
- * If the vendor has returned URLs for the edited images, we download them and put base64 into the response. Otherwise
- * we return the vendor's bytes unchanged.
+ * If the vendor returned URLs for the edited images, downloads the images and puts them into the response as base64.
+ * Otherwise the vendor's bytes don't change.
  */
 async function inlineEdits(httpClient: VendorHttpClient, bytes: Buffer, { provider, now }: UploadRequest, status: number): Promise<Buffer> {
   const body = asObject(parseJson(bytes.toString('utf8')));
@@ -113,7 +113,7 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer, void> {
   yield bytes;
 }
 
-/** Relays chunks as they arrive. The usage is in one of the events, so we read those too. */
+/** Relays chunks as they arrive. Also reads the events, one of which contains the usage. */
 function relayStream({ status, body }: HttpResponse, contentType: string): UploadResponse {
   const parser = createSseParser(maxImageResponseBytes);
   let usage: UploadUsage | null = null;

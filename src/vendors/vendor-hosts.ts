@@ -7,21 +7,21 @@
  * names.
  */
 
-/** We may request a provider's files and operations from these origins. */
+/** The origins from which a provider's files and operations may be requested. */
 export interface VendorHosts {
   /** The origin of the base URL. The key never goes anywhere else. */
   readonly origin: string;
   readonly assetOrigins: readonly string[];
 }
 
-/** We've checked that this URL belongs to the vendor, so we may request it. */
+/** A URL that was checked to belong to the vendor, so it may be requested. */
 export interface VendorAddress {
   readonly url: URL;
-  /** True if the URL has the same origin as the provider's base URL, which means that we can send the key there. */
+  /** True if the URL has the same origin as the provider's base URL, which means that the key can be sent there. */
   readonly isProviderOrigin: boolean;
 }
 
-/** `assetHosts` are host names that may have a port. They can use https, and also http if the base URL does. */
+/** `assetHosts` are host names with an optional port. They can use https, and also http if the base URL does. */
 export function buildVendorHosts(baseUrl: string, assetHosts: readonly string[]): VendorHosts {
   const base = new URL(baseUrl);
   const schemes = new Set(['https:', base.protocol]);
@@ -39,12 +39,12 @@ const maxAddressLength = 8_192;
 
 const ambiguousCharacters = /[\p{C}\s\\]/u;
 
-/** Returns true if this is an absolute URL on any host, and a parser wouldn't have to repair it. */
+/** Checks for an absolute URL that a parser wouldn't have to repair. It can be on any host. */
 export function isAddress(text: string): boolean {
   return text.length <= maxAddressLength && !ambiguousCharacters.test(text) && URL.canParse(text);
 }
 
-/** Parses an absolute URL. Returns null if we may not request it. */
+/** Parses an absolute URL. Returns null if it's not allowed to be requested. */
 export function parseVendorAddress(text: string, hosts: VendorHosts): VendorAddress | null {
   if (!isAddress(text)) return null;
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1];
@@ -54,7 +54,7 @@ export function parseVendorAddress(text: string, hosts: VendorHosts): VendorAddr
   return isProviderOrigin || hosts.assetOrigins.includes(url.origin) ? { url, isProviderOrigin } : null;
 }
 
-/** Resolves a redirect by the same rules. A relative location stays on its host. */
+/** Resolves a redirect by the same rules as other URLs. A relative location stays on its host. */
 export function resolveRedirect(location: string, from: URL, hosts: VendorHosts): VendorAddress | null {
   if (/^[a-z][a-z0-9+.-]*:/i.test(location)) return parseVendorAddress(location, hosts);
   if (ambiguousCharacters.test(location) || !URL.canParse(location, from.href)) return null;

@@ -1,5 +1,5 @@
 /**
- * The properties of a provider that we need for requests to its vendor. `registry.ts` and `media.ts` take them from the
+ * The properties of a provider that requests to its vendor need. `registry.ts` and `media.ts` take them from the
  * configuration.
  */
 import type { Dialect } from '../core/call.ts';
@@ -13,21 +13,21 @@ export interface ProviderConnection extends Timeouts {
   /** The base URL including the version, without a slash at the end. `request-url.ts` appends the path of the route. */
   readonly baseUrl: string;
   /**
-   * The headers for authentication and those from the configuration, in lower case. We send them to nobody but the
-   * provider's origin.
+   * The headers for authentication and those from the configuration, in lower case. They're only sent to the provider's
+   * origin.
    */
   readonly headers: Readonly<Record<string, string>>;
-  /** Adds the credentials of a cloud identity to requests. If the provider uses an API key, it's null or absent. */
+  /** Adds the credentials of a cloud identity to requests. Null or absent if the provider uses an API key. */
   readonly identity?: VendorIdentity | null;
   readonly requests: RequestFormat;
-  /** Null or absent means that we connect directly, with the default certificate authorities. */
+  /** Null or absent for a direct connection that trusts the default certificate authorities. */
   readonly egress?: Egress | null;
-  /** The secrets that never change. Those of a cloud identity do, so use `secretsOf` to get all of them. */
+  /** Secrets that never change. `secretsOf` also includes those of a cloud identity, which do change. */
   readonly secrets: readonly string[];
 }
 
 export interface Provider extends ProviderConnection {
   readonly dialect: Dialect;
-  /** How long we wait for the first content of a response. Null or absent means that there's no limit. */
+  /** The timeout for the first content of a response. Null or absent for no limit. */
   readonly firstContentTimeoutMs?: number | null;
 }

@@ -7,12 +7,14 @@
 import { createHash } from 'node:crypto';
 import { parseVendorAddress, type VendorHosts } from './vendor-hosts.ts';
 
-/** The name of an operation. Neither the model nor the id can be `.` or `..`, because URL parsers remove those. */
+/**
+ * Matches the name of an operation. Neither the model nor the id can be `.` or `..`, because URL parsers remove those.
+ */
 const operationName = /^(?:models\/(?!\.{1,2}\/)[A-Za-z0-9._:-]+\/)?operations\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
 const maxNameLength = 1_024;
 
 /**
- * Returns the name of an operation, given that name or a URL below the vendor's base URL. Returns null for anything
+ * Returns the operation's name, given either that name or a URL below the vendor's base URL. Returns null for anything
  * else.
  */
 export function parseOperationName(text: string, baseUrl: string): string | null {
@@ -21,27 +23,27 @@ export function parseOperationName(text: string, baseUrl: string): string | null
   return isOperationName(name) ? name : null;
 }
 
-/** Checks that this is the name of an operation, and nothing else that we might request. */
+/** Checks that this is the name of an operation, and not some other path that the vendor would serve. */
 export function isOperationName(name: string): boolean {
   return name.length <= maxNameLength && operationName.test(name);
 }
 
-/** Parses the URL of a file. Returns null if it's malformed or leads to a host that isn't the vendor's. */
+/** Parses the URL of a file. Returns null if it's malformed or on a host that isn't the vendor's. */
 export function parseFileAddress(text: string, hosts: VendorHosts): URL | null {
   const address = parseVendorAddress(text, hosts);
   if (address === null || address.url.href !== text || /%(?:2f|5c|00)/i.test(address.url.pathname)) return null;
   return address.url;
 }
 
-/** Returns `files/{id}`, however the URL of a Gemini file is spelled. Returns null if it isn't the URL of a file. */
+/** Returns `files/{id}` for any spelling of a Gemini file's URL. Returns null if it isn't the URL of a file. */
 export function getFileName({ pathname }: URL): string | null {
   const id = /\/files\/([A-Za-z0-9._-]+)(?::[a-z]+)?$/i.exec(pathname)?.[1];
   return id === undefined ? null : `files/${id}`;
 }
 
 /**
- * There are several spellings of a file's URL, and this key is the same for all of them. Otherwise, people could use
- * another spelling to get at a file of another project.
+ * Returns the same key for all spellings of a file's URL. Otherwise, another spelling would give access to a file of
+ * another project.
  */
 export function getFileKey(address: string): string {
   if (!URL.canParse(address)) return address;

@@ -16,7 +16,7 @@ import { isOperationName } from './video-address.ts';
 
 export interface VideoVendorDeps {
   readonly httpClient: VendorHttpClient;
-  /** Returns the current time, which we need in case `Retry-After` is a date. */
+  /** The clock for `Retry-After` headers that contain a date. */
   readonly now: () => number;
 }
 
@@ -34,8 +34,8 @@ export interface VideoFile {
   /** Null if the vendor doesn't say how long the file is. */
   readonly lengthBytes: number | null;
   /**
-   * Yields the file with backpressure. Throws VendorError `broken` or `aborted`. If the consumer stops early, we abort
-   * the vendor's request.
+   * Yields the file with backpressure. Throws VendorError `broken` or `aborted`. If the consumer stops early, the
+   * vendor's request is aborted.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
@@ -45,15 +45,15 @@ export interface VideoVendor {
   start(provider: MediaProvider, model: string, body: Buffer, onRequestId?: OnRequestId): Promise<string>;
   poll(provider: MediaProvider, operation: string, signal?: AbortSignal): Promise<VideoState>;
   /**
-   * Downloads a file. We follow redirects as long as they stay on the vendor's hosts. If one doesn't, or if there are
-   * too many, this throws VendorError `unreadable`.
+   * Downloads a file. Follows redirects as long as they stay on the vendor's hosts. Throws VendorError `unreadable` if
+   * one doesn't, or if there are too many.
    */
   open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile>;
 }
 
 const maxResponseBytes = 1024 * 1024;
 const maxFailureMessageLength = 500;
-/** If a poll takes longer than this, we try again later. */
+/** A poll that takes longer than this is retried later. */
 const pollTimeoutMs = 30_000;
 
 export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVendor {
@@ -63,7 +63,7 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVe
       const request = { url, method: 'POST', accept: 'application/json', body, now, onRequestId } as const;
       const response = await sendMediaRequest(httpClient, provider, request);
       const name = asString((await readJsonObject(response, maxResponseBytes)).name);
-      // If we can't poll the operation, the caller would never get the video, so fail now.
+      // Without a name that can be polled, the caller would never get the video, so fail now.
       if (name === null || !isOperationName(name))
         throw new VendorError('unreadable', 'the response names no operation', { status: response.status });
       return name;
@@ -103,7 +103,7 @@ function toVideoState(json: JsonObject, status: number, provider: MediaProvider)
   const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = asObject(asObject(json.response).generateVideoResponse);
   const samples = asArray(generatedSamples);
   const reasons = asArray(raiMediaFilteredReasons);
-  // Google doesn't bill a response without samples. The reason is either that it has filtered all of them, or unknown.
+  // Google doesn't bill a response without samples. It has filtered all of them, or the reason is unknown.
   if (samples.length === 0)
     return failedAs(reasons.length > 0 || asCount(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
   const uris = samples.map((sample) => asString(asObject(asObject(sample).video).uri) ?? '').filter(isAddress);

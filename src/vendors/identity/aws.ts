@@ -7,10 +7,7 @@ import { type Credential, createBearerCredential, type LoadCredential } from './
 import type { ServerClock } from './server-clock.ts';
 import { type AwsCredentials, createSigner, mintBedrockToken, signRequest } from './sign-request.ts';
 
-/**
- * We ask for the longest lifetime that AWS allows. A token can't outlive the credentials that it was derived from,
- * though.
- */
+/** The longest lifetime that AWS allows. A token can't outlive the credentials that it was derived from, though. */
 const tokenSeconds = 43_200;
 
 export function createAwsLoader(settings: AwsIdentitySettings, clock: ServerClock): LoadCredential {
@@ -42,13 +39,15 @@ interface ExpiringCredentials extends AwsCredentials {
   readonly expiration?: Date;
 }
 
-/** The SDK returns the same credentials until they nearly expire, so we create a new provider each time. */
+/**
+ * Creates a new provider each time, because the SDK's provider returns the same credentials until they nearly expire.
+ */
 async function loadAwsCredentials(
   { region, profile, roleArn, externalId, sessionName }: AwsIdentitySettings,
   clock: ServerClock,
 ): Promise<ExpiringCredentials> {
   const { fromNodeProviderChain, fromTemporaryCredentials } = await import('@aws-sdk/credential-providers');
-  // Node's agents read HTTPS_PROXY and NO_PROXY, but the SDK doesn't.
+  // Make Node's agents read HTTPS_PROXY and NO_PROXY, because the SDK doesn't.
   const agent = { proxyEnv: process.env };
   const requestHandler = { httpAgent: new HttpAgent(agent), httpsAgent: new HttpsAgent(agent) };
   const sts = { clientConfig: { region, requestHandler }, clientPlugins: [createDatePlugin(clock)], logger: silent };
@@ -78,7 +77,10 @@ async function loadAwsCredentials(
   };
 }
 
-/** Sets our clock from the responses of STS. If it's wrong, STS responds with an error, so we read that too. */
+/**
+ * Sets the clock from responses of STS. If the clock is wrong, STS responds with an error, so error responses are read
+ * too.
+ */
 function createDatePlugin(clock: ServerClock): ClientPlugin {
   return {
     applyToStack(stack) {

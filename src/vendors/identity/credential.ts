@@ -2,25 +2,21 @@
 import type { HttpRequest, HttpResponse, VendorHttpClient } from '../http-client.ts';
 
 export interface Credential {
-  /** Returns the request with the headers that prove who we are. */
   authorize(request: HttpRequest): Promise<HttpRequest>;
   /** When the credential expires, by the clock that `LoadCredential` uses. Null if it never does. */
   readonly expiresAtMs: number | null;
-  /** We strip these from all messages. */
+  /** The secrets in this credential. They're stripped from all messages. */
   readonly secrets: readonly string[];
 }
 
 export type LoadCredential = () => Promise<Credential>;
 
 export interface VendorIdentity {
-  /**
-   * Adds the credential to a request. If there's no valid one, this throws a VendorError and doesn't wait for a new
-   * one.
-   */
+  /** Adds the credential to a request. Throws a VendorError if there's no valid one, rather than waiting for it. */
   authorize(request: HttpRequest): Promise<HttpRequest>;
-  /** Call this if the vendor has rejected the credential (401 or 403). We then get a new one soon. */
+  /** Call this if the vendor has rejected the credential (401 or 403). A new one is then requested soon. */
   rejected(response: Pick<HttpResponse, 'headers'>): void;
-  /** Returns the secrets of the current credential and the one before it. Messages can still contain either. */
+  /** Returns the secrets of the current and the previous credential, because messages can still contain either. */
   secrets(): readonly string[];
 }
 
@@ -38,8 +34,8 @@ export function createBearerCredential(
 }
 
 /**
- * Sends a request to the provider's origin. If the provider has a cloud identity, this adds its credential, which no
- * other host may get. So don't use this for any other host. Throws VendorError.
+ * Sends a request to the provider's origin, with the credential of its cloud identity if it has one. No other host may
+ * receive that credential, so don't use this for any other host. Throws VendorError.
  */
 export function sendAuthorized(
   httpClient: VendorHttpClient,

@@ -6,10 +6,10 @@ import { stripSecrets } from '../strip-secrets.ts';
 const maxLength = 300;
 
 export function describeIdentityError(error: unknown): string {
-  // The error's own message would quote the file.
+  // JSON.parse's own message would quote the file.
   if (error instanceof SyntaxError) return 'a file or response is not valid JSON';
   const message = readMessage(error);
-  // The SDK quotes the command and what it printed, which can contain secrets.
+  // The SDK quotes the command and its output, which can contain secrets.
   if (/^Command failed/i.test(message)) return 'the credential_process of the AWS profile failed';
   const code = isObject(error) ? asString(error.name) : null;
   const text = code === null || code === 'Error' || message.startsWith(code) ? message : `${code}: ${message}`;
@@ -17,8 +17,8 @@ export function describeIdentityError(error: unknown): string {
 }
 
 /**
- * Returns the message of an error. If there's none, returns the message of its cause, or else its code. Azure's library
- * appends the request and the response, which we cut off.
+ * Returns the message of an error or its cause, or else the error's code. Cuts off the request and response that
+ * Azure's library appends.
  */
 function readMessage(error: unknown): string {
   const [message = ''] = errorSummary(error).split(/\s*(?:Headers: |Trace ID: |Browse to )/, 1);

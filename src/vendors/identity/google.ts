@@ -25,7 +25,7 @@ async function createClient(scopes: readonly string[], credentialsFile: string |
   // Tokens don't depend on the project. But if we don't pass any project id, the library runs `gcloud` to find one.
   const auth = new GoogleAuth({ scopes: [...scopes], projectId: 'unused' });
   if (credentialsFile === null) {
-    // If the library hasn't found the metadata server once, it never looks for it again unless we reset this.
+    // Once the library hasn't found the metadata server, it never looks for it again unless this cache is reset.
     gcpMetadata.resetIsAvailableCache();
     return auth.getClient();
   }

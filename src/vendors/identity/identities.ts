@@ -12,7 +12,6 @@ import { exceptMetadataHosts } from './metadata-hosts.ts';
 import { type CredentialState, createRefreshedCredential, type RefreshedCredential } from './refreshed-credential.ts';
 import { createServerClock, type ServerClock } from './server-clock.ts';
 
-/** The properties of a configured provider that we need here. */
 export interface IdentitySource {
   readonly name: string;
   readonly identity: CloudIdentitySettings | null;
@@ -29,11 +28,10 @@ export interface Identities {
    * first credential. Returns null if there are no new ones.
    */
   prepare(sources: readonly IdentitySource[], limitMs: number): Promise<void> | null;
-  /** Starts the identities of these providers, and closes those that no provider uses anymore. */
+  /** Starts the identities of these providers, and closes identities that no provider uses any more. */
   replace(sources: readonly IdentitySource[]): void;
   /** Returns a provider's identity, or null if it has none. Pass the provider to `replace` first. */
   find(provider: string): VendorIdentity | null;
-  /** Waits until each identity has tried to get its first credential. */
   firstAttempts(limitMs: number): Promise<void>;
   states(): readonly ProviderIdentityState[];
   close(): void;
@@ -53,9 +51,9 @@ interface RunningIdentity extends VendorIdentity {
 }
 
 export function createIdentities({ clock, logger }: IdentitiesDeps): Identities {
-  /** The key consists of the identity's settings, which is why providers with the same settings share it. */
+  /** Keyed by the settings of the identity, so that providers with the same settings share it. */
   const running = new Map<string, RunningIdentity>();
-  /** The key in `running` for each provider that has an identity. */
+  /** Maps each provider with an identity to its key in `running`. */
   let keys = new Map<string, string>();
 
   const start = (settings: CloudIdentitySettings, key: string): RunningIdentity => {
@@ -63,7 +61,7 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
     exceptMetadataHosts(process.env);
     const serverClock = createServerClock(clock);
     const fields = () => ({ providers: [...keys].filter(([, used]) => used === key).map(([provider]) => provider), identity: type });
-    /** The last state that we've logged. An identity that fails keeps retrying, so we only log changes. */
+    /** The last state that was logged. An identity that fails keeps retrying, so only changes are logged. */
     let reported: 'working' | 'retrying' | 'invalid' = 'working';
     const credential = createRefreshedCredential({
       load: createLoader(settings, serverClock),
@@ -98,7 +96,6 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
     };
   };
 
-  /** Starts all identities that aren't running yet, and returns their credentials. */
   const add = (sources: readonly IdentitySource[]): RefreshedCredential[] =>
     sources.flatMap(({ name, identity }) => {
       if (identity === null) return [];

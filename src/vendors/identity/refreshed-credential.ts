@@ -11,15 +11,15 @@ import type { Credential, LoadCredential } from './credential.ts';
 import { describeIdentityError } from './describe-identity-error.ts';
 
 export interface RefreshedCredential {
-  /** Throws VendorError if we have no valid credential. */
+  /** Throws VendorError if there's no valid credential. */
   current(): Credential;
-  /** Call this if the vendor has rejected the credential, so that we get a new one soon. */
+  /** Call this if the vendor has rejected the credential. A new one is then requested soon. */
   refreshEarly(): void;
   secrets(): readonly string[];
   state(): CredentialState;
   start(): void;
   /**
-   * Resolves when we've tried once to get a credential, whether or not it worked. Doesn't wait longer than `limitMs`.
+   * Resolves after the first attempt to get a credential, whether it worked or not, but after `limitMs` at the latest.
    */
   firstAttempt(limitMs: number): Promise<void>;
   stop(): void;
@@ -27,11 +27,10 @@ export interface RefreshedCredential {
 
 export interface CredentialState {
   readonly isValid: boolean;
-  /** How long the credential is still valid. 0 if we have no valid one, and null if it never expires. */
+  /** How long the credential is still valid. 0 if there's no valid one, null if it never expires. */
   readonly remainingMs: number | null;
-  /** How many attempts to get a credential have failed since the start. */
   readonly failures: number;
-  /** The reason why the last attempt failed, without any secrets. Null if it didn't. */
+  /** Why the last attempt failed, without any secrets. Null if it succeeded. */
   readonly problem: string | null;
 }
 
@@ -48,13 +47,13 @@ const loadTimeoutMs = 30_000;
 const retries = { initialMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0.3 };
 const minDelayMs = 1_000;
 /**
- * Somebody can replace the file with the credential at any time, so we look for a new one this often even if the
- * current one doesn't expire.
+ * The longest delay before a new credential is requested, even if the current one doesn't expire. Somebody may have
+ * replaced the file that it comes from.
  */
 const maxDelayMs = 3_600_000;
 /**
- * A vendor may reject requests for reasons that a new credential doesn't change. So we never refresh early more often
- * than this.
+ * The minimum interval between early refreshes. A vendor may reject requests for reasons that a new credential doesn't
+ * change.
  */
 const earlyRefreshIntervalMs = 300_000;
 
@@ -70,7 +69,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
     hasStarted = resolve;
   });
 
-  /** Requests take a while to arrive, so we let a credential expire a little early. */
+  /** A credential counts as expired a little early, because requests take a while to arrive. */
   const remainingMs = (): number | null => {
     if (credential === null) return 0;
     if (credential.expiresAtMs === null) return null;

@@ -1,11 +1,11 @@
 /**
- * AWS rejects requests that are signed with a wrong time. So we correct this clock with the `Date` header of a cloud's
- * responses.
+ * A clock that's corrected with the `Date` header of a cloud's responses, because AWS rejects requests that are signed
+ * with a wrong time.
  */
 import type { Clock } from '../../core/time.ts';
 
 export interface ServerClock extends Clock {
-  /** Takes a `Date` header that has just arrived. Returns true if our clock was wrong. */
+  /** Sets the clock by a `Date` header that has just arrived. Returns true if the clock was wrong. */
   setByDate(date: string | null): boolean;
 }
 

@@ -12,7 +12,6 @@ export interface AwsCredentials {
 type SignerInit = ConstructorParameters<typeof SignatureV4>[0];
 type SourceData = string | ArrayBuffer | ArrayBufferView;
 
-/** Makes Node's hashes usable for the signer. */
 class Sha256 {
   private readonly hash: Hash | Hmac;
 
@@ -43,14 +42,13 @@ export async function createSigner(init: Pick<SignerInit, 'credentials' | 'regio
   return new Signer({ ...init, sha256: Sha256 });
 }
 
-/** Sign only these headers, because a proxy on the way could change any other. */
+/** Only sign headers that a proxy on the way wouldn't change. */
 const signedHeaders = /^(?:content-type|anthropic-.*|x-amz.*)$/;
 
 export async function signRequest(signer: SignatureV4, request: HttpRequest, signingDate: Date): Promise<HttpRequest> {
   const { origin, pathname, search } = request.url;
   const { protocol, hostname, host } = new URL(origin);
-  // We encode all reserved characters of the path, such as the colon in a model's name, because AWS's own SDK does so
-  // too.
+  // AWS's own SDK encodes all reserved characters of the path, such as the colon in a model's name, so do the same.
   const path = pathname.split('/').map(encodeSegment).join('/');
   const body = request.body === null || Buffer.isBuffer(request.body) ? request.body : Buffer.concat(await Array.fromAsync(request.body));
   const { headers } = await signer.sign(
@@ -83,7 +81,7 @@ function encodeSegment(segment: string): string {
   return encodeReserved(decodeURIComponent(segment));
 }
 
-/** Only leaves the unreserved characters of RFC 3986 as they are. */
+/** Encodes all characters except the unreserved ones of RFC 3986. */
 function encodeReserved(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
