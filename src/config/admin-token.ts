@@ -14,8 +14,8 @@ import { parseYamlFile } from './yaml-file.ts';
 const tokenFileName = 'admin-token';
 
 /**
- * Returns the configured tokens. If there are none, we use the token in the data directory, and create it if necessary.
- * When several processes start at the same time, one of them writes the file and the others read it.
+ * Returns the configured tokens. Without any, returns the token in the data directory, and creates it on the first
+ * start. When several processes start at the same time, one of them writes the file and the others read it.
  */
 export async function readOrCreateAdminTokens(configured: readonly string[], dataDir: string): Promise<readonly string[]> {
   if (configured.length > 0) return configured;
@@ -27,8 +27,8 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     const text = await readFile(file, 'utf8');
-    // A crash or a full disk may have left an empty file behind. Don't continue without a token, because we'd have to
-    // reject every request.
+    // A crash or a full disk may have left an empty file behind. Don't continue without a token, because every request
+    // would be rejected.
     if (!adminTokensPattern.test(text.trim()))
       throw new Error(`${file} ${adminTokensMessage}. Delete the file to create a new token at the next start`);
     return splitTokens(text);
@@ -36,20 +36,19 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
 }
 
 /**
- * Finds the admin tokens that are configured. Commands send the first one. We look in the environment, then in
- * gateway.yaml and then in the data directory, and stop as soon as we find any. If there are none, the list is empty.
+ * Finds the admin tokens that are configured. Commands send the first one. The environment comes first, then
+ * gateway.yaml, then the data directory. Returns an empty list if none of them has a token.
  */
 export async function findAdminTokens(env: Environment, { adminTokens, server }: EnvironmentSettings): Promise<readonly string[]> {
   if (adminTokens.length > 0) return adminTokens;
   const configured = await readConfiguredAdminTokens(env);
   if (configured.length > 0) return configured;
-  // If we can't read the file, there's no token.
   return splitTokens(await readFile(join(server.dataDir, tokenFileName), 'utf8').catch(() => ''));
 }
 
 /**
- * Reads the tokens from gateway.yaml, for commands on the same machine. If they're missing or malformed, the list is
- * empty. Commands don't care about any other errors in the file.
+ * Reads the tokens from gateway.yaml, for commands on the same machine. Returns an empty list if they're missing or
+ * malformed. Other errors in the file don't matter to commands.
  */
 async function readConfiguredAdminTokens(env: Environment): Promise<readonly string[]> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { setting } from './setting.ts';
 
 const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
-/** The HTTP client sets these headers itself, because they control the connection and where a message ends. */
+/** Headers that control the connection or the length of a message. The HTTP client sets them itself. */
 const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
 export const fixedHeader = headerName.refine(
   (name) => !connectionHeaders.test(name),

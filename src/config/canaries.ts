@@ -8,7 +8,7 @@ type Sections = Pick<Config, 'canaries' | 'tiers' | 'models'>;
 
 /**
  * A canary must be of the same kind as the other models of its tier. Models that aren't in the configuration may be
- * imported later, so we can't check those.
+ * imported later, so they can't be checked here.
  */
 export function checkCanaries({ canaries, tiers, models }: Sections, addError: AddError): void {
   const kindsOf = (ids: readonly string[]) => ids.flatMap((id) => models[id]?.kind ?? []);

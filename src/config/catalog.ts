@@ -24,7 +24,7 @@ import type { AddError, Path } from './yaml-file.ts';
 export interface CatalogOptions {
   readonly source: RowSource;
   readonly addError: AddError;
-  /** Returns a number at this path as it's written in the file, or null if the row doesn't come from a file. */
+  /** Returns a number at this path exactly as it's written in the file, or null if the row doesn't come from a file. */
   readonly getSourceText: (path: Path) => string | null;
   readonly findProvider: FindProvider;
 }
@@ -35,7 +35,6 @@ export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, 
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
 }
 
-/** The result of validating an import. A row that isn't valid has an error instead. */
 export interface ImportedRows {
   readonly rows: Readonly<Record<string, CatalogRow>>;
   readonly errors: readonly string[];
@@ -137,7 +136,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     contextWindow: row.context_window ?? starter?.context_window ?? null,
     firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
-    // `amounts` returns nano-dollars, i.e. nine decimals, but factors are stored in millionths.
+    // `amounts` returns nano-dollars, which have nine decimals, but factors are stored in millionths.
     tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
     perToolUseNanos: amounts('per_tool_use', { ...toolPrices, ...starter?.per_tool_use, ...row.per_tool_use }),
     traits: toTraits({ ...starter, ...row }),
@@ -153,7 +152,6 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
 
 const textKinds: ReadonlySet<Kind> = new Set(['chat', 'embeddings', 'moderations', 'rerank']);
 
-/** Checks that all fields in `takes` are optional fields for this kind of model. */
 function checkTakes(fields: readonly string[], kind: Kind, addError: (message: string, index: number) => void): void {
   const allowed: readonly string[] = kind === 'images' || kind === 'speech' ? supportedParams[kind] : [];
   for (const [index, field] of fields.entries()) {

@@ -15,7 +15,7 @@ export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' |
 
 export interface ProviderConfig extends MediaFormat {
   readonly name: string;
-  /** The name of the vendor's description (src/config/vendors), or null if we don't know the vendor. */
+  /** The name of the vendor's description (src/config/vendors), or null if the vendor is unknown. */
   readonly vendor: string | null;
   /** The base URL, which includes the version prefix but no trailing slash. */
   readonly baseUrl: string;
@@ -25,28 +25,25 @@ export interface ProviderConfig extends MediaFormat {
   /** Null for the local embedder. It counts as having every tag, because no data leaves the machine. */
   readonly tags: readonly string[] | null;
   /**
-   * Whether the provider has the responses route. It's `unknown` unless the row lists the routes or we know the vendor.
+   * Whether the provider has the responses route. `unknown` if neither its row nor the vendor's description says so.
    */
   readonly responses: ResponsesSupport;
   /** The header for the API key. If there is a scheme, e.g. `Bearer`, it comes before the key. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
-  /** The cloud identity that we use in place of an API key, if any. */
+  /** The cloud identity that replaces the API key, if there is one. */
   readonly identity: CloudIdentitySettings | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly requests: RequestFormat;
-  /** Null if we connect directly and trust the default certificate authorities. */
+  /** Null for a direct connection that trusts the default certificate authorities. */
   readonly egress: Egress | null;
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
-  /** How long we wait for the first content of a response. Null if the provider doesn't limit this. */
+  /** How long to wait for the first content of a response. Null for no limit. */
   readonly firstContentTimeoutMs: number | null;
-  /** Hosts other than the provider's own from which we can download generated files. */
+  /** Other hosts than the provider's own from which generated files can be downloaded. */
   readonly assetHosts: readonly string[];
-  /**
-   * The pool over which we distribute the provider's calls. Each member is a key, a deployment or a region. This is
-   * empty if there's no pool.
-   */
+  /** The keys, deployments or regions that share the provider's calls. Empty if the provider has no pool. */
   readonly members: readonly MemberConfig[];
 }
 
@@ -59,14 +56,13 @@ export interface MemberConfig extends ProviderConfig {
 }
 
 /**
- * Where a catalog row comes from. If there are several rows for a model, we use the one from gateway.yaml, or else the
- * imported one, or else the built-in one.
+ * Where a catalog row comes from. If several rows exist for a model, gateway.yaml has priority over an import, and an
+ * import over the starter catalog.
  */
 export type RowSource = 'file' | 'import' | 'starter';
 
 /** A model in the catalog. Amounts are in nano-dollars. */
 export interface CatalogRow extends ModelProperties, UnitPrices {
-  /** `<provider>/<model>`. */
   readonly id: string;
   readonly source: RowSource;
   readonly kind: Kind;
@@ -94,13 +90,13 @@ export interface Config {
   readonly temporal: TemporalConfig;
   readonly tracing: TracingConfig | null;
   /**
-   * The server accepts all of these tokens, and commands send the first one. If there are none, we create a token at
-   * the first start and store it in the data directory.
+   * The server accepts any of these tokens, and commands send the first one. Without any, one is created at the first
+   * start and stored in the data directory.
    */
   readonly adminTokens: readonly string[];
   /**
-   * The scheme and host that browsers use to reach the gateway, without a trailing slash. If this is null, we use the
-   * host of the request.
+   * The scheme and host that browsers use to reach the gateway, without a trailing slash. Null to use the host of the
+   * request.
    */
   readonly publicUrl: string | null;
   readonly oidc: OidcConfig | null;
@@ -112,7 +108,6 @@ export interface Config {
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
-  /** The canary of each tier that has one. Only the tiers in `tiers` can. */
   readonly canaries: Readonly<Record<string, Canary>>;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
@@ -133,22 +128,18 @@ export interface Config {
   readonly memory: {
     readonly idleMs: number;
     readonly recallDeadlineMs: number;
-    /** How long a learning batch waits before it tries again. */
     readonly retry: { readonly initialMs: number; readonly factor: number; readonly maxMs: number };
   };
   readonly localEmbedder: {
-    /**
-     * The models that the gateway runs itself. If there are any, the configuration has to be passed through
-     * `withLocalEmbedder`.
-     */
+    /** Models that the gateway runs itself. If there are any, pass the configuration through `withLocalEmbedder`. */
     readonly models: readonly LocalModel[];
-    /** The operator's folder with the models' files. Null to use the cache directory. */
+    /** A folder with the models' files that the operator provides. Null to use the cache directory. */
     readonly folder: string | null;
   };
   /** True if each journal write is flushed to the disk (`GATEWAY_JOURNAL_SYNC=on`). */
   readonly journalSync: boolean;
   /**
-   * True if there are no providers. Then the demo vendor has to be started, and `demoConfig` adds it to the
+   * True if no provider is configured. The demo vendor then has to be started, and `demoConfig` adds it to the
    * configuration.
    */
   readonly demo: boolean;
@@ -165,10 +156,7 @@ export interface OidcConfig {
   readonly clientId: string;
   /** Null for public clients, which have no secret and rely on PKCE. */
   readonly clientSecret: string | null;
-  /**
-   * We create an account for everybody with a verified e-mail address in one of these domains. The domains are in lower
-   * case.
-   */
+  /** E-mail domains, in lower case. Everybody with a verified address in one of them gets an account. */
   readonly allowedDomains: readonly string[];
 }
 
@@ -185,7 +173,7 @@ export interface ServerConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
   readonly apiProcesses: number;
-  /** How many bytes of request bodies a process may hold in memory at the same time. */
+  /** How much memory a process may use for request bodies at the same time, in bytes. */
   readonly bodyMemoryBytes: number;
   /**
    * After the stop signal, the process keeps serving calls for this long but already reports that it isn't ready, so
@@ -194,21 +182,19 @@ export interface ServerConfig {
   readonly stopDelayMs: number;
   /** After the stop delay, running calls and durable work have this long to finish before we abort them. */
   readonly stopTimeoutMs: number;
-  /** Where `/metrics` is available without a token, if anywhere. */
+  /** Where `/metrics` is available without a token. Null for nowhere. */
   readonly metricsAddress: { readonly host: string; readonly port: number } | null;
 }
 
 /** Where we send traces, and which requests we trace (docs/traces.md). */
 export interface TracingConfig {
-  /** The complete URL that traces are sent to. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Attributes that describe the process, including `service.name`. */
   readonly resource: Readonly<Record<string, string>>;
   /**
-   * We trace `ratio` of all requests. If `followsParent` is true and a request has a `traceparent`, the caller decides
-   * instead.
+   * `ratio` is the share of requests to trace. If `followsParent` is true and a request has a `traceparent`, the caller
+   * decides instead.
    */
   readonly sampler: { readonly ratio: number; readonly followsParent: boolean };
 }
@@ -217,15 +203,12 @@ export interface TemporalConfig {
   /** With `dev`, the gateway runs its own dev server. */
   readonly mode: 'off' | 'external' | 'dev';
   readonly address: string | null;
-  /**
-   * The namespace is only null if the gateway runs its own dev server. In that case we derive its name from the data
-   * directory.
-   */
+  /** Null only if the gateway runs its own dev server. The namespace is then derived from the data directory. */
   readonly namespace: string | null;
-  /** Creates the namespace if it doesn't exist. For the dev server, we do this in any case. */
+  /** Creates the namespace if it doesn't exist. The dev server always does this. */
   readonly createNamespace: boolean;
   readonly apiKey: string | null;
-  /** Null if we connect without TLS. We don't read the files until we connect. */
+  /** Null to connect without TLS. The files aren't read before connecting. */
   readonly tls: TemporalTls | null;
   /**
    * Keys of 32 bytes in base64. The first one encrypts payloads, and all of them can decrypt. If the list is empty,
@@ -233,7 +216,6 @@ export interface TemporalConfig {
    */
   readonly payloadKeys: readonly string[];
   readonly workerBuildId: string | null;
-  /** The base address of the web UI of an external server, without a trailing slash. */
   readonly uiUrl: string | null;
 }
 

@@ -12,15 +12,14 @@ export class PriceTableError extends Error {}
 
 export interface TableInput {
   readonly text: string;
-  /** The file's name for error messages. */
+  /** The file's name, for error messages. */
   readonly name: string;
-  /** The configured providers. We use their `name`, `vendor` and `serves`. */
+  /** Rows of the configured providers, of which only `name`, `vendor` and `serves` are used. */
   readonly providers: readonly unknown[];
   /** Mappings in the form `<name in the table>=<provider>`. */
   readonly as: readonly string[];
 }
 
-/** Throws PriceTableError. */
 export function convertTable({ text, name, providers, as }: TableInput): ConvertedTable {
   const vendors = tableProviders(providers, as);
   try {
@@ -32,8 +31,8 @@ export function convertTable({ text, name, providers, as }: TableInput): Convert
 }
 
 /**
- * Finds out which vendors in the table belong to each provider. Mappings from `--as` come first, then what we know
- * about the vendor. If we know nothing, we look for the provider's own name.
+ * Finds out which vendors in the table belong to each provider. A mapping from `--as` decides, then the vendor's
+ * description. Without either, the provider's own name is looked up.
  */
 function tableProviders(providers: readonly unknown[], as: readonly string[]): TableProvider[] {
   const mappings = as.map(parseVendorMapping);

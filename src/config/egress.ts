@@ -9,7 +9,6 @@ import type { Environment } from './environment.ts';
 import type { ProviderValues } from './file-schema.ts';
 import type { AddError } from './yaml-file.ts';
 
-/** Returns the proxy for an address, or null to connect directly. */
 export type FindProxy = (address: URL) => string | null;
 
 export const noProxy: FindProxy = () => null;
@@ -32,9 +31,7 @@ export function readProxies(env: Environment, errors: string[]): FindProxy {
   return (address) => (isLoopback(address.hostname) || isExcepted(address) ? null : (proxies[address.protocol] ?? null));
 }
 
-/**
- * Returns the URL of a proxy, or null if the text isn't an address. Like curl, we assume http if there is no scheme.
- */
+/** Returns the URL of a proxy, or null if the text isn't an address. Like curl, assumes http if there is no scheme. */
 function parseProxyAddress(text: string): string | null {
   const address = text.includes('://') ? text : `http://${text}`;
   if (!URL.canParse(address)) return null;
@@ -85,12 +82,11 @@ function withoutBrackets(host: string): string {
   return host.replace(/^\[|\]$/g, '');
 }
 
-/** Formats an IPv6 address like in a URL. */
 function shortenAddress(address: string): string {
   return withoutBrackets(new URL(`http://[${address}]`).hostname);
 }
 
-/** Returns the proxy and certificate authorities that the provider needs, or null if it needs neither. */
+/** Returns the proxy and certificate authorities of the provider, or null if it needs neither. */
 export function buildEgress(
   { proxy: own, ca_file: file }: ProviderValues,
   baseUrl: string,

@@ -17,9 +17,9 @@ const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silen
 const logFormats: readonly LogFormat[] = ['auto', 'json', 'text'];
 
 /**
- * Returns the settings and all errors. Invalid variables get their defaults. `hasBadFile` returns true if the
- * variable's value comes from a secret file with an error. We don't report such a variable as missing, because the
- * error in the file has already been reported.
+ * Returns the settings and all errors. Invalid variables get their defaults. `hasBadFile` tells whether a variable's
+ * value comes from a secret file with an error, which has already been reported. Such a variable isn't reported as
+ * missing.
  */
 export function parseEnvironment(
   env: Environment,
@@ -79,7 +79,7 @@ export function parseEnvironment(
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
       // Only `serve` waits by default, to give readiness probes time to notice. A worker doesn't serve any calls.
       stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
-      // People usually run `start` in a terminal, and don't want to wait long after pressing Ctrl-C.
+      // `start` usually runs in a terminal, where people don't want to wait long after pressing Ctrl-C.
       stopTimeoutMs: getInteger('GATEWAY_STOP_TIMEOUT_SECONDS', command === 'start' ? 10 : 600, 0, 3_600) * 1_000,
       metricsAddress: parseAddress('GATEWAY_METRICS_ADDRESS', getText, errors),
     },
@@ -95,7 +95,6 @@ export function parseEnvironment(
   return { settings, errors };
 }
 
-/** Splits the value of a setting into admin tokens, which are separated by white space. */
 export function splitTokens(text: string): string[] {
   return text.split(/\s+/).filter((token) => token !== '');
 }
@@ -158,7 +157,7 @@ function parseTemporal(
   };
 }
 
-/** Parses keys that are separated by commas. We don't quote them in the error, because they're secret. */
+/** Parses keys that are separated by commas. The keys are secret, so errors don't quote them. */
 function parsePayloadKeys(input: string | null, errors: string[]): readonly string[] {
   const keys = input === null ? [] : input.split(',').map((key) => key.trim());
   const isKey = (key: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(key);

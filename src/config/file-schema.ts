@@ -7,7 +7,7 @@ import { supportedParams } from '../core/supported-params.ts';
 import { milliseconds, providerRow } from './provider-schema.ts';
 import { setting } from './setting.ts';
 
-/** Matches one admin token, or several while they're being rotated. */
+/** Matches one or more admin tokens. There are several while tokens are being rotated. */
 export const adminTokensPattern = /^[\x21-\x7e]{16,}(?:\s+[\x21-\x7e]{16,})*$/;
 export const adminTokensMessage = 'must have at least 16 characters; several tokens are separated by spaces or line breaks';
 
@@ -23,10 +23,7 @@ const tierName = z
   .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier')
   .meta({ title: '<tier>' });
 const tiers = z.record(tierName, z.array(modelId).min(1));
-/**
- * A price as a number or as a string. Floating-point numbers wouldn't be exact, so `catalog.ts` parses the source text
- * of the number.
- */
+/** Prices are numbers or strings. Floating-point numbers wouldn't be exact, so `catalog.ts` parses the source text. */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
 const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
 const tokenPrices = {

@@ -30,21 +30,17 @@ export interface ConfigSource {
   readonly env: Environment;
   /** The text of gateway.yaml, or null if there is no file. */
   readonly fileText: string | null;
-  /** The file's name, for error messages. */
   readonly fileName: string;
   readonly secrets?: SecretFiles;
-  /**
-   * Which settings are required depends on the command. For example, `serve`, `worker` and `migrate` need a database
-   * server.
-   */
+  /** Decides which settings are required. For example, `serve`, `worker` and `migrate` need a database server. */
   readonly command?: Command;
 }
 
 export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, fileName, command }: ConfigSource): Config {
   const env = { ...variables, ...secrets.values };
   /**
-   * Returns true if the variable comes from a secret file with an error. That error is already in the list, so don't
-   * complain that the variable is missing as well.
+   * Returns true if the variable comes from a secret file with an error. The error is already in the list, so the
+   * variable isn't reported as missing too.
    */
   const hasBadFile = (name: string): boolean =>
     secrets.errors.length > 0 && Boolean(variables[`${name}_FILE`]?.trim()) && !(name in secrets.values);
@@ -54,14 +50,14 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
   const fileValues = parseValues(file, addError);
   const sections = isObject(file.value) ? file.value : {};
-  /** If we couldn't parse the file, we don't know which settings are missing. */
+  /** After a syntax error, there's no way to tell which settings are missing. */
   const isReadable = !file.hasSyntaxError && isObject(file.value);
   const hasProviders = 'providers' in sections;
   const builtIn = hasProviders ? null : vendorDefaults(env);
   const values = builtIn ? overlay(builtIn, fileValues) : fileValues;
   const demo = builtIn === null && !hasProviders;
-  // Include invalid providers. They're reported on their own, so we don't want another error for each model that refers
-  // to them.
+  // Include invalid providers. They've already been reported, and a second error for each model that refers to them
+  // wouldn't help.
   const providerNames = new Set([
     ...Object.keys(values.providers ?? {}),
     ...Object.keys(isObject(sections.providers) ? sections.providers : {}),
@@ -70,7 +66,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
   const canaries = values.canaries ?? {};
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError, findProxy: readProxies(env, errors) });
-  // With the demo vendor there are no providers yet, so we can't check references to them.
+  // In demo mode there are no providers yet, so references to them can't be checked.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
@@ -123,7 +119,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   });
 }
 
-/** If the configuration has no providers, we add each vendor whose API key is in one of these variables. */
+/** If the configuration has no providers, use each vendor whose API key is in the environment. */
 const vendorVariables = knownVendors.flatMap(({ starter }) => (starter ? [starter.variable] : []));
 
 /**
@@ -182,8 +178,8 @@ export function withLocalEmbedder(config: Config, endpoint: { readonly url: stri
 }
 
 /**
- * Validates the values in gateway.yaml. Invalid rows are reported and left out, so that we can find errors in the other
- * rows too.
+ * Validates the values in gateway.yaml. Invalid rows are reported and left out, so that errors in the other rows are
+ * found too.
  */
 function parseValues(file: YamlFile, addError: AddError): FileValues {
   if (!isObject(file.value)) {
@@ -207,7 +203,7 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
   return rest.success ? rest.data : {};
 }
 
-/** Removes the rows that contain one of these paths. The first two elements of a path are the section and the row. */
+/** Removes the rows that `paths` lead to. A path starts with the section and the row. */
 function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
   const omitted = new Map<string, Set<string>>();
   for (const [section, row] of paths) {
@@ -231,8 +227,8 @@ interface Origin extends Omit<CatalogOptions, 'findProvider'> {
 }
 
 /**
- * Used for our own values, which don't come from a file. We ignore errors in them, because a test would fail if there
- * were any.
+ * The origin of the gateway's own values, which don't come from a file. Errors in them are ignored here, because a test
+ * would find them.
  */
 const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined, findProxy: noProxy };
 
@@ -281,7 +277,6 @@ function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   };
 }
 
-/** Reports references to providers that don't exist. */
 function checkNames(values: FileValues, isProvider: (name: string) => boolean, addError: AddError): void {
   const check = (path: Path, provider: string): void => {
     if (!isProvider(provider)) addError(path, `there is no provider ${provider}`);

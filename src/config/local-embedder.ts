@@ -14,14 +14,14 @@ import type { FileValues } from './file-schema.ts';
 interface UseFacts {
   readonly tiers: Tiers;
   /**
-   * The names of the configured providers. If the operator has a provider called `local`, it's treated like any other,
-   * and we don't run any models ourselves.
+   * Names of the configured providers. If one of them is called `local`, the gateway doesn't run any local models,
+   * because that name belongs to its own embedder.
    */
   readonly providerNames: ReadonlySet<string>;
 }
 
 /**
- * Returns the local models that are used in tiers. If there are none, we may still need the default model, for example
+ * Returns the local models that tiers use. Even if no tier names one, the default model may be needed, for example
  * because there are no other embeddings.
  */
 export function findUsedLocalModels(mode: 'auto' | 'on' | 'off', { tiers, providerNames }: UseFacts): readonly LocalModel[] {
@@ -33,7 +33,6 @@ export function findUsedLocalModels(mode: 'auto' | 'on' | 'off', { tiers, provid
   return mode === 'on' || isNamed || !hasEmbeddingTier(tiers) ? [defaultLocalModel] : [];
 }
 
-/** Returns true if the embeddings that memory needs are configured. */
 export function hasEmbeddingTier(tiers: Tiers): boolean {
   return ['memory-embed', 'embed'].some((tier) => (tiers[tier] ?? []).length > 0);
 }

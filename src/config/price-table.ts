@@ -12,11 +12,9 @@ import { asObject, asString, isObject, type JsonObject } from '../core/json/narr
 import type { Kind } from './config.ts';
 import { isServed } from './starter-models.ts';
 
-/** A configured provider for which we search the public price table. */
 export interface TableProvider {
   readonly name: string;
   readonly serves: readonly string[];
-  /** The names that the public price table uses for the provider's vendor. */
   readonly tableNames: readonly string[];
 }
 
@@ -29,7 +27,7 @@ export interface ConvertedTable {
   /** Rows in the format of gateway.yaml. Their keys are `<provider>/<model>`. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly SkippedEntry[];
-  /** The number of entries that belong to a vendor which no provider uses. */
+  /** The number of table entries for vendors that no provider uses. */
   readonly unmatched: number;
 }
 
@@ -57,7 +55,7 @@ export function convertPriceTable(text: string, providers: readonly TableProvide
 }
 
 /**
- * Parses the table. We keep the source text of numbers, and leave out `sample_spec`, which isn't a model but describes
+ * Parses the table and keeps the source text of numbers. Leaves out `sample_spec`, which isn't a model but describes
  * the fields.
  */
 function parseTable(text: string): [string, JsonObject][] {
@@ -97,7 +95,7 @@ const kindsByMode: Readonly<Record<string, Kind>> = {
   video_generation: 'video',
 };
 
-/** Converts an entry of the table to a catalog row. Returns the reason as a text if we can't convert it. */
+/** Converts an entry of the table to a catalog row. Returns the reason as a text if that isn't possible. */
 function toRow(fields: JsonObject, provider: TableProvider): JsonObject | string {
   const mode = asString(fields.mode);
   const kind = mode === null || !Object.hasOwn(kindsByMode, mode) ? undefined : kindsByMode[mode];
@@ -131,7 +129,7 @@ function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObje
   };
 }
 
-/** Returns true if one of the prices in our rows is based on this field. The prices of audio and tools are ignored. */
+/** Checks whether the field is a price that catalog rows use. Prices of audio and tools are ignored. */
 function isPriceField(name: string): boolean {
   return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens|_priority|_flex)?$/.test(
     name,
@@ -199,8 +197,8 @@ interface TokenAmounts {
 }
 
 /**
- * Returns the prices in USD per million tokens, from the fields whose names end with `suffix`. Image and speech models
- * output image and audio tokens.
+ * Returns the prices in USD per million tokens, from the fields whose names end with `suffix`. For image and speech
+ * models, the output consists of image and audio tokens.
  */
 function toTokenPrices(fields: JsonObject, kind: Kind, suffix: string): TokenAmounts {
   const amount = (name: string): string | undefined => toAmount(fields[`${name}${suffix}`], 6) ?? undefined;
@@ -229,9 +227,9 @@ function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject |
 }
 
 /**
- * Returns the price factors of the service tiers. For most tiers we calculate them, because the table has prices. For
- * the fast mode and the regions of vendors with the messages dialect, the table has the factors. If input and output
- * have different factors, we use the larger one.
+ * Returns the price factors of the service tiers. For most tiers they're calculated from prices in the table. For the
+ * fast mode and the regions of vendors with the messages dialect, the table has the factors. If input and output have
+ * different factors, the larger one is used.
  */
 function toServiceTiers(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const priced = ['priority', 'flex'].map((tier) => {
@@ -249,7 +247,6 @@ function divide(amount: string | undefined, base: string | undefined): number | 
   return isCharged(amount) && isCharged(base) ? Number(amount) / Number(base) : null;
 }
 
-/** Formats the factor with at most six decimals. */
 function toFactor(factor: number): string {
   return String(Number(factor.toFixed(6)));
 }
@@ -280,7 +277,6 @@ function toCount(value: unknown): number | undefined {
   return Number.isInteger(count) && count >= 1 && count <= 100_000_000 ? count : undefined;
 }
 
-/** Omits properties that are null or undefined. */
 function compact(members: object): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null));
 }

@@ -14,7 +14,7 @@ interface AuthRow {
 interface AuthContext {
   readonly baseUrl: string;
   readonly vendor: Pick<VendorDescription, 'title' | 'identity'> | null;
-  /** The header for the API key, unless the row names a different one. */
+  /** The header for the API key, unless the provider's row names another one. */
   readonly byDefault: ProviderConfig['auth'];
 }
 
@@ -27,7 +27,7 @@ export function buildAuth(
 ): Pick<ProviderConfig, 'auth' | 'identity'> {
   const { byDefault } = context;
   if (auth === undefined) return { auth: byDefault, identity: null };
-  // If the row sets its own header, it has to set the scheme as well. There's no default.
+  // A row that sets its own header has to set the scheme as well, because there's no default for it.
   if (!isCloudAuth(auth)) return { auth: { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null }, identity: null };
   if (apiKey != null) addError(['api_key'], `is not used together with auth.type: ${auth.type}; remove one of them`);
   checkVendor(auth, context, addError);

@@ -10,14 +10,14 @@ import { explainUnknownVendor, findVendorByAddress, findVendorByName } from './v
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { AddError } from './yaml-file.ts';
 
-/** The routes of a provider whose row doesn't set `serves`. */
+/** The default of `serves` for each dialect. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
   messages: ['messages'],
   gemini: ['video'],
 };
 
-/** Everything that `serves` can contain. */
+/** All routes that `serves` can contain. */
 const servable: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: [...servedByDefault.chat, 'video'],
   messages: ['messages'],
@@ -59,8 +59,7 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
     const isOfMember = (key: unknown): boolean => Object.hasOwn(own, String(key)) || !Object.hasOwn(row, String(key));
     const addMemberError: AddError = (path, message) => {
       if (isOfMember(path[0])) addError(['members', index, ...path], message);
-      // We're validating settings that all members inherit. Only report their errors for the first member, or they
-      // would appear once per member.
+      // All members inherit these settings, so report an error in them only for the first member.
       else if (index === 0) addError(path, message);
     };
     // A member's own cloud identity replaces the provider's API key.
@@ -84,7 +83,7 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is unknown');
-  // The vendor has APIs in two dialects, at different addresses. We've only got the description of the other one.
+  // The vendor also has an API in another dialect at a different address. The description only fits its own dialect.
   const description = vendor?.dialect === dialect ? vendor : null;
   const baseUrl = parseBaseUrl(row, vendor, addError);
   const media = buildMediaFormat(row, description, findVendorByAddress(baseUrl) !== null);
@@ -124,8 +123,8 @@ function findVendor({ vendor: name, base_url: baseUrl }: ProviderValues, addErro
 }
 
 /**
- * Determines whether a provider has the responses route. If neither the row nor the vendor's description says so, we
- * will try the route.
+ * Determines whether a provider has the responses route. If neither the row nor the vendor's description says so, the
+ * gateway tries the route.
  */
 function findResponsesSupport({ serves }: ProviderValues, dialect: ProviderDialect, vendor: VendorDescription | null): ResponsesSupport {
   if (serves !== undefined) return serves.includes('responses') ? 'native' : 'translated';
@@ -163,8 +162,8 @@ function buildRequestFormat(row: ProviderValues, vendor: VendorDescription | nul
 }
 
 /**
- * Some vendors send us to another host to get the result. That host receives our key, so we only allow this if the
- * address is the vendor's own.
+ * Some vendors refer to another host for the result. That host receives the provider's key, so this is only allowed if
+ * the address is the vendor's own.
  */
 function buildMediaFormat(row: ProviderValues, vendor: VendorDescription | null, isOwnHost: boolean): MediaFormat {
   const { imageJobsOrigin, ...media } = vendor?.media ?? {};

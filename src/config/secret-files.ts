@@ -1,7 +1,7 @@
 /**
- * Reads secrets from files, as mounted by Docker and Kubernetes. `NAME_FILE` is the name of the file that contains the
- * value of `NAME`. Environment variables can't change while the process runs, but files can, so we read them again at
- * every reload.
+ * Reads secrets from files, as mounted by Docker and Kubernetes. `NAME_FILE` names the file that contains the value of
+ * `NAME`. Environment variables can't change while the process runs, but files can, so they're read again at every
+ * reload.
  */
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '../core/error-messages.ts';
@@ -11,11 +11,10 @@ import { environmentReferences } from './yaml-file.ts';
 
 const secretVariables = Object.entries(variables).flatMap(([name, variable]) => (variable.type === 'secret' ? [name] : []));
 
-/** The only secret whose value can have more than one line, because there are two admin tokens during a rotation. */
+/** The only secret that can have more than one line, because there are two admin tokens during a rotation. */
 const multiline = 'GATEWAY_ADMIN_TOKEN';
 
 export interface SecretFiles {
-  /** Contents of the files, by variable. */
   readonly values: Readonly<Record<string, string>>;
   readonly errors: readonly string[];
 }

@@ -21,11 +21,10 @@ interface Source {
   readonly addError: AddError;
 }
 
-/** Parses the settings and adds an error for each invalid one. */
 export function parseSignInSettings({ env, file, errors, addError }: Source): SignInSettings {
   /**
-   * Reads a setting from wherever it's set. If the value is wrong, call `report`, which says where the value comes
-   * from.
+   * Reads a setting from the environment or the file. Call `report` if the value is wrong: it says where the value
+   * comes from.
    */
   const read = (variable: VariableName, path: readonly string[], fromFile: string | undefined) => {
     const fromEnvironment = env[variable]?.trim() || null;

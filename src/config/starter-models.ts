@@ -49,7 +49,6 @@ export function inferKind(row: ModelValues): Kind {
   return row.per_search === undefined ? 'chat' : 'rerank';
 }
 
-/** Returns true if `serves` contains a route that accepts models of this kind. */
 export function isServed(kind: Kind, serves: readonly string[]): boolean {
   const routes: readonly string[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
   return serves.some((route) => routes.includes(route));

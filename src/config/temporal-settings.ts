@@ -9,7 +9,7 @@ interface TlsFiles {
   readonly clientCertPair?: { readonly crt: Buffer; readonly key: Buffer };
 }
 
-/** Throws a ConfigError that lists all files that we can't read. */
+/** Throws a ConfigError that lists all unreadable files. */
 export function readTemporalConnection(config: TemporalConfig) {
   const { mode, address, namespace, createNamespace, apiKey, tls, workerBuildId } = config;
   return {
@@ -23,7 +23,7 @@ export function readTemporalConnection(config: TemporalConfig) {
   };
 }
 
-/** Returns the contents of the TLS files, or true if we need nothing but the system's CA certificates. */
+/** Returns the contents of the TLS files, or true if the system's CA certificates are all that's needed. */
 function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
   const errors: string[] = [];
   const read = (file: string): Buffer => {

@@ -16,9 +16,7 @@ const samplers: Readonly<Record<string, { readonly ratio: number | null; readonl
   parentbased_traceidratio: { ratio: null, followsParent: true },
 };
 
-/**
- * Returns null if traces are turned off. Headers often contain credentials, so we don't quote their values in `errors`.
- */
+/** Returns null if traces are turned off. Headers often contain credentials, so `errors` doesn't quote their values. */
 export function parseTracing(getText: GetText, errors: string[]): TracingConfig | null {
   const exporter = getText('OTEL_TRACES_EXPORTER')?.toLowerCase() ?? 'otlp';
   if (getText('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || exporter === 'none') return null;
@@ -59,8 +57,8 @@ export function parseTracing(getText: GetText, errors: string[]): TracingConfig 
 }
 
 /**
- * OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is a complete address. To OTEL_EXPORTER_OTLP_ENDPOINT, we append the path for
- * traces.
+ * OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is a complete address. OTEL_EXPORTER_OTLP_ENDPOINT is a base address, to which the
+ * path for traces is appended.
  */
 function parseUrl(getText: GetText, errors: string[]): string | null {
   const [name, text] = getForTraces(getText, 'ENDPOINT');
@@ -85,8 +83,8 @@ function parseSampler(getText: GetText, errors: string[]): TracingConfig['sample
 }
 
 /**
- * Returns the variable that applies to traces, with its value. It's either the one that is only for traces or the
- * general one.
+ * Returns the variable that applies to traces and its value. The variable that's only for traces takes precedence over
+ * the general one.
  */
 function getForTraces(getText: GetText, name: 'ENDPOINT' | 'PROTOCOL' | 'TIMEOUT'): [VariableName, string | null] {
   const [forTraces, forAll] = [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`] as const;

@@ -9,22 +9,20 @@ export interface Variable {
    * files (`secret-files.ts`).
    */
   readonly type: 'text' | 'secret' | 'integer' | 'number' | 'boolean' | 'choice' | 'list' | 'path' | 'URL';
-  /** What applies if the variable isn't set, in Markdown. Null if there's no default. */
+  /** The value that applies if the variable isn't set, in Markdown. Null if there's no default. */
   readonly default: string | null;
   /** Describes in Markdown what the variable does, including its format and unit, and which commands need it. */
   readonly meaning: string;
-  /** The commands that read the variable. By default, these are start, serve and worker. */
+  /** The commands that read the variable. Defaults to start, serve and worker. */
   readonly readers?: readonly Reader[];
 }
 
-/** The commands that read the configuration. */
 export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
-/** The commands that send requests to a running service are all called `commands` here. */
+/** `commands` stands for all commands that send requests to a running service. */
 type Reader = Command | 'commands';
 
 const api: readonly Reader[] = ['start', 'serve'];
-/** The commands that run as the processes of a deployment. */
 const services: readonly Reader[] = [...api, 'worker'];
 const addressed: readonly Reader[] = [...services, 'commands'];
 const temporal: readonly Reader[] = [...services, 'payload-key'];

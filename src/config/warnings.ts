@@ -1,4 +1,3 @@
-/** Warns about settings that are valid but probably a mistake. */
 import { isIP } from 'node:net';
 import { metadataHosts } from '../core/internal-hosts.ts';
 import { findLocalModel } from '../core/local-model.ts';
@@ -46,7 +45,6 @@ export function findWarnings(config: Checked): Warning[] {
   ];
 }
 
-/** Returns true if the model is in a tier, is a canary or has a row of its own. */
 function isUsed({ models, tiers, canaries, imageTiers, speechTiers, transcriptionTiers }: Checked, id: string): boolean {
   const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((section) => Object.values(section));
   return (

@@ -21,7 +21,6 @@ export interface YamlFile {
   getSourceText(path: Path): string | null;
 }
 
-/** Returns the names in all `${NAME}` references, even in comments. */
 export function environmentReferences(text: string): string[] {
   return [...text.matchAll(reference)].map(([, name = '']) => name);
 }
@@ -30,8 +29,8 @@ export interface YamlFileOptions {
   readonly fileName: string;
   readonly env: Environment;
   /**
-   * Returns true if the variable comes from a secret file with an error. In this case, the variable isn't reported as
-   * missing, because there's already an error about the file.
+   * Returns true if the variable comes from a secret file with an error. The error has already been reported, so the
+   * variable isn't reported as missing.
    */
   readonly hasBadFile?: (variable: string) => boolean;
 }

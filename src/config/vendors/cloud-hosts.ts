@@ -1,4 +1,3 @@
-/** Knows the hosts on which clouds serve models of other vendors. */
 import type { CloudIdentitySettings } from '../../core/cloud-identity.ts';
 
 type CloudType = CloudIdentitySettings['type'];
@@ -10,7 +9,7 @@ const awsDomain =
 
 /**
  * The hosts that serve each cloud's models, including sovereign regions. Other hosts in a cloud's domain may belong to
- * customers of that cloud, so we never send our credentials there.
+ * customers of that cloud, so credentials are never sent there.
  */
 const modelHosts: Readonly<Record<CloudType, RegExp>> = {
   // `vpce-…` matches VPC endpoints, e.g. vpce-1a2b.bedrock-runtime.eu-west-1.vpce.amazonaws.com.
@@ -20,7 +19,7 @@ const modelHosts: Readonly<Record<CloudType, RegExp>> = {
 };
 
 /**
- * Returns true if the cloud serves models on this host. We never send credentials of a cloud identity to any other
+ * Checks whether the cloud serves models on this host. Credentials of a cloud identity are never sent to any other
  * host.
  */
 export function isCloudHost(type: CloudType, hostname: string): boolean {

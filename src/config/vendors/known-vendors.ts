@@ -1,4 +1,3 @@
-/** Lists the vendors that we know, and matches providers to them. */
 import { anthropic } from './anthropic.ts';
 import { azureOpenai } from './azure-openai.ts';
 import { azureOpenaiDeployments } from './azure-openai-deployments.ts';
@@ -41,7 +40,7 @@ import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
 /**
- * We use the first vendor that matches a host. If two vendors share a host, the one with the more specific path has to
+ * The first vendor that matches a host is used. If two vendors share a host, the one with the more specific path has to
  * come first.
  */
 export const knownVendors: readonly VendorDescription[] = [

@@ -1,5 +1,6 @@
 /**
- * LM Studio runs models on your own machines. We can't recognize it by its address, so providers have to set `vendor`.
+ * LM Studio runs models on your own machines. The address doesn't reveal that it's LM Studio, so providers have to set
+ * `vendor`.
  */
 import type { VendorDescription } from './vendor-description.ts';
 

@@ -1,4 +1,3 @@
-/** Writes the configuration for a provider of a vendor that we know. */
 import { isMap, parseDocument, stringify } from 'yaml';
 import type { CloudIdentity, VendorDescription } from './vendor-description.ts';
 
@@ -55,8 +54,7 @@ export function addToSection(text: string, section: string, name: string, row: u
     .trimEnd()
     .split('\n');
   const block = lines.map((line) => `${indent}${line}\n`).join('');
-  // What comes after the last row belongs to the next section, even if it's just comments or blank lines. So the new
-  // row goes in front of that.
+  // Comments and blank lines after the last row belong to the next section, so insert the new row before them.
   const lastLine = endOfRows(text, start, end);
   return `${endLine(text.slice(0, lastLine))}${block}${text.slice(lastLine)}`;
 }

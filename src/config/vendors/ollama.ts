@@ -1,4 +1,7 @@
-/** Ollama runs models on your own machines. We can't recognize it by its address, so providers have to set `vendor`. */
+/**
+ * Ollama runs models on your own machines. The address doesn't reveal that it's Ollama, so providers have to set
+ * `vendor`.
+ */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const ollama: VendorDescription = {

@@ -29,7 +29,7 @@ const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, servi
  */
 const toolPrices = {
   ...{ web_search: '0.01', web_search_preview: '0.01', file_search: '0.0025', code_interpreter: '0.03', image_generation: '0.25' },
-  // For these, OpenAI only charges the tokens and not the use of the tool itself.
+  // OpenAI charges the tokens of these tools, but not their use.
   ...{ mcp: '0', tool_search: '0' },
 };
 

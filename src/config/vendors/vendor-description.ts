@@ -12,7 +12,6 @@ export interface VendorDescription {
   /** The name for this vendor in `gateway vendors add` and in the `vendor` setting of a provider. */
   readonly name: string;
   readonly title: string;
-  /** The address of the vendor's API documentation. */
   readonly documentation: string;
   /**
    * The vendor's hosts. We assume that a provider on one of these hosts belongs to the vendor, unless its row says
@@ -20,9 +19,7 @@ export interface VendorDescription {
    * needs a description of its own.
    */
   readonly hosts: readonly string[];
-  /**
-   * Distinguishes vendors that have the same host, such as Claude and Gemini on Vertex AI. By default, all paths match.
-   */
+  /** Distinguishes vendors on the same host, such as Claude and Gemini on Vertex AI. Matches all paths by default. */
   readonly path?: RegExp;
   /**
    * The base URL. Placeholders like `{name}` stand for values that only the operator knows, and `parameters` describes
@@ -30,24 +27,27 @@ export interface VendorDescription {
    */
   readonly baseUrl: string;
   readonly parameters?: Readonly<Record<string, VendorParameter>>;
-  /** Some values of placeholders need a different host. This corrects the base URL after they've been inserted. */
+  /**
+   * Corrects the base URL after the placeholders were filled in, because some of their values need a different host.
+   */
   readonly correctBaseUrl?: (url: string) => string;
   readonly dialect: ProviderDialect;
-  /** The vendor's routes. We only list them if they differ from what's usual for the dialect. */
+  /** The vendor's routes. Only needed if they differ from the default of the dialect. */
   readonly serves?: readonly Route[];
   /**
-   * Only used if `serves` is missing. Says whether the vendor has the responses route, which is `unknown` by default in
-   * the chat dialect.
+   * Whether the vendor has the responses route. Ignored if `serves` is set. In the chat dialect, the default is
+   * `unknown`.
    */
   readonly responses?: ProviderConfig['responses'];
   /** The header for the API key. Defaults to the usual header of the dialect. */
   readonly auth?: ProviderConfig['auth'];
-  /** False if calls can be made without an API key, even if there's no cloud identity either. Defaults to true. */
+  /** False if calls work without an API key or a cloud identity. Defaults to true. */
   readonly needsKey?: boolean;
   /** The kind of cloud identity that the vendor accepts in place of an API key. */
   readonly identity?: CloudIdentity;
   /**
-   * False if we can't use the names in the response of `/models`, for example because calls have to name a deployment.
+   * False if the names in the response of `/models` can't be used in calls, for example because calls have to name a
+   * deployment.
    */
   readonly listsModels?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
@@ -60,22 +60,20 @@ export interface VendorDescription {
    */
   readonly models?: Readonly<Record<string, ModelValues>>;
   /**
-   * For vendors that run another vendor's models at their own prices. Returns the row of the original model. We use it
-   * to know what the model accepts, but ignore the price.
+   * Returns the row of the original model, for vendors that run another vendor's models at their own prices. Only its
+   * traits and limits are used, not its prices.
    */
   readonly findModel?: (name: string) => ModelValues | undefined;
   /** The price in USD for each use of a tool that the vendor runs. Applies to all of the vendor's chat models. */
   readonly toolPrices?: Readonly<Record<string, string>>;
-  /**
-   * What the vendor is called in the public price table, both in `litellm_provider` and as the prefix of model names.
-   */
+  /** The vendor's name in the public price table, both in `litellm_provider` and as the prefix of model names. */
   readonly tableNames?: readonly string[];
-  /** The provider and tiers that we use if there's no configuration file and the variable is set. */
+  /** The provider and tiers that apply if there's no configuration file and the variable is set. */
   readonly starter?: { readonly variable: VariableName; readonly values: FileValues };
 }
 
 /**
- * Something that only the operator knows, such as a region. `gateway vendors add` asks the question, and we insert the
+ * A value that only the operator knows, such as a region. `gateway vendors add` asks the question and inserts the
  * answer into the base URL or a header.
  */
 export interface VendorParameter {
@@ -84,7 +82,6 @@ export interface VendorParameter {
   readonly example: string;
 }
 
-/** Describes how the vendor authenticates requests with a cloud identity. */
 export type CloudIdentity =
   | { readonly type: 'aws'; readonly scheme: 'bearer' | 'sigv4'; readonly service: string }
   | { readonly type: 'google' }

@@ -26,9 +26,7 @@ export const vertexGemini: VendorDescription = {
   tableNames: ['vertex_ai-language-models', 'vertex_ai-embedding-models'],
 };
 
-/**
- * In most cases the location is part of the host name. The global location and the two multi-regions work differently.
- */
+/** The location is usually part of the host name. The global location and the two multi-regions are exceptions. */
 function correctHost(url: string): string {
   return url
     .replace('https://global-aiplatform.', 'https://aiplatform.')

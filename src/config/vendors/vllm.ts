@@ -1,4 +1,6 @@
-/** vLLM runs models on your own machines. We can't recognize it by its address, so providers have to set `vendor`. */
+/**
+ * vLLM runs models on your own machines. The address doesn't reveal that it's vLLM, so providers have to set `vendor`.
+ */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const vllm: VendorDescription = {
