@@ -9,7 +9,7 @@ import { join } from 'node:path';
 const folderName = 'addresses';
 const probeTimeoutMs = 2_000;
 
-/** Publishes the address and returns a function that removes it again. Rejects if we can't write to the directory. */
+/** Returns a function that removes the address again. Rejects if the directory isn't writable. */
 export async function publishAddress(dataDir: string, url: string): Promise<() => Promise<void>> {
   const folder = join(dataDir, folderName);
   const file = join(folder, new URL(url).host.replaceAll(':', '-'));
@@ -19,8 +19,8 @@ export async function publishAddress(dataDir: string, url: string): Promise<() =
 }
 
 /**
- * Returns the newest address that responds. If there's no response from any of them, returns the newest one for the
- * error message, or null if there's none at all.
+ * Returns the newest address that responds. If none of them responds, returns the newest one for the error message, or
+ * null if the directory has none.
  */
 export async function findAddress(dataDir: string): Promise<string | null> {
   const addresses = await listAddresses(join(dataDir, folderName));
@@ -29,8 +29,8 @@ export async function findAddress(dataDir: string): Promise<string | null> {
 }
 
 async function listAddresses(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch(() => []); // No service has ever been started.
-  // Another process may have removed the file.
+  const names = await readdir(folder).catch(() => []); // No service has ever been started here.
+  // Another process may have removed the file since it was listed.
   const files = await Promise.all(names.map((name) => readAddress(join(folder, name)).catch(() => null)));
   return files
     .flatMap((file) => (file !== null && URL.canParse(file.url) ? [file] : []))
@@ -49,6 +49,6 @@ async function isReachable(address: string): Promise<boolean> {
     await response.body?.cancel();
     return response.ok;
   } catch {
-    return false; // There's no service at this address anymore.
+    return false; // No service is listening at this address.
   }
 }

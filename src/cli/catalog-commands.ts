@@ -7,7 +7,7 @@ import { asArray, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
 
-/** Returns the service's receipt. It also contains the entries that we didn't send, and why. */
+/** Returns the service's receipt, extended by the entries that weren't sent and why. */
 export async function importCatalog({ send, args: { file = '' }, options }: Invocation): Promise<JsonObject> {
   const text = await readInput(file);
   const { providers } = await send('get /provision/catalog');
@@ -26,7 +26,7 @@ export async function importCatalog({ send, args: { file = '' }, options }: Invo
   return { ...receipt, skipped, foreign: unmatched };
 }
 
-/** Removes an imported row. If we have a built-in row for the same model, that one becomes active again. */
+/** Removes an imported row. A built-in row for the same model becomes active again. */
 export function removeImportedRow({ send, args: { model = '' } }: Invocation): Promise<JsonObject> {
   return send('put /provision/catalog', { models: { [model]: null } });
 }

@@ -22,7 +22,6 @@ warnings, and exits with 0. With --online, it also sends a free request to each 
 
 const checkable = ['start', 'serve', 'worker', 'migrate'] as const;
 
-/** The result of a free request to a provider. */
 interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;
@@ -30,8 +29,8 @@ interface ProviderCheck {
 }
 
 /**
- * Prints the summary or the help. Returns 1 if any provider doesn't work, or else 0. If there are mistakes, throws a
- * ConfigError that lists all of them.
+ * Prints the summary or the help. Returns 1 if any provider doesn't work, otherwise 0. Throws a ConfigError that lists
+ * all mistakes in the configuration.
  */
 export async function checkConfig(
   args: readonly string[],
@@ -85,7 +84,7 @@ function summarize(config: Config, file: string | null): [string, unknown][] {
 
 const temporalModes = { off: 'off', dev: 'development server' } as const;
 
-/** Shortens a URL to its host, port and database, so that it doesn't show the user and the password. */
+/** Shortens a URL to its host, port and database, which leaves out the user and the password. */
 function nameOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `${host}${pathname}`;

@@ -1,6 +1,6 @@
 /**
- * Lists all commands that call a running service. We derive most of them from the API's operations. `special` has
- * whatever is different about the rest.
+ * The commands that call a running service. Most of them are derived from the API's operations, and `special` lists
+ * what's different about the rest.
  */
 import { Option } from 'commander';
 import type { JsonObject } from '../core/json/narrow.ts';
@@ -110,7 +110,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
       `${String(url)}\n\nIt ${email === null ? 'creates the account of a deployment admin' : `signs in ${String(email)}`}, once, until ${String(end)}.\n`,
   },
   'usage show': { format: formatUsage },
-  // For a busy month, this takes minutes. If the client doesn't wait that long, the service still finishes.
+  // Repricing a busy month takes minutes. If the client gives up earlier, the service still finishes.
   'usage reprice': { timeoutMs: 290_000, format: formatReprice },
 };
 

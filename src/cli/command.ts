@@ -1,24 +1,22 @@
-/** Types for commands and for running them. */
 import type { Option } from 'commander';
 import type { JsonObject } from '../core/json/narrow.ts';
 
 export interface CommandOutput {
   write(text: string): void;
   writeError(text: string): void;
-  /** Standard output as a stream, for output that doesn't fit into memory. Not every output has one. */
+  /** Standard output as a stream, for output that doesn't fit into memory. Missing if the output isn't a stream. */
   readonly stream?: NodeJS.WritableStream;
 }
 
 export interface Invocation {
   /** The parsed options, with their names in camel case. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** The positional arguments by name. */
   readonly args: Readonly<Record<string, string | undefined>>;
-  /** The fields for the query and the body. They come from options, arguments and `--file`. */
+  /** Fields of the query and the body, from options, arguments and `--file`. */
   readonly members: JsonObject;
   /**
-   * Sends a request to the service, with the parameters filled into the path and the query. The body consists of
-   * `members`, unless you pass another one. Throws CommandError.
+   * Sends a request to the service and fills the parameters into the path and the query. The body defaults to
+   * `members`. Throws CommandError.
    */
   send(address: string, body?: JsonObject): Promise<JsonObject>;
   /** Like `send`, for a body of any length. */
@@ -32,13 +30,13 @@ export interface Invocation {
 export interface Command {
   readonly summary: string;
   /**
-   * The operations that the command calls, such as `get /provision/teams`. If there's no `run` function, we call the
-   * first one for which the user has passed all path parameters.
+   * The operations that the command calls, such as `get /provision/teams`. Without a `run` function, the command calls
+   * the first one for which the user has passed all path parameters.
    */
   readonly operations: readonly string[];
-  /** Positional arguments that aren't in any path. */
+  /** Positional arguments that aren't path parameters. */
   readonly args?: readonly string[];
-  /** Fields of the body for which there's no option. */
+  /** Fields of the body that get no option. */
   readonly without?: readonly string[];
   /** Options that aren't fields of the query or the body. */
   readonly options?: readonly Option[];
@@ -49,7 +47,7 @@ export interface Command {
 
 /** Thrown if a command fails. The message is a single line that tells the operator what's wrong. */
 export class CommandError extends Error {
-  /** The status with which the service has responded. Null if it hasn't. */
+  /** The HTTP status of the service's response. Null if there was no response. */
   readonly status: number | null;
 
   constructor(message: string, status: number | null = null, cause?: unknown) {

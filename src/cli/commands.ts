@@ -1,7 +1,7 @@
 /**
- * Runs the commands in `command-table.ts`. Each of them sends a few requests to the running service. We print the
- * response as text, or as JSON if there's a `--json`. The exit status is 0, or 1 after an error. In that case, there's
- * also a line on standard error.
+ * Runs the commands in `command-table.ts`. Each of them sends a few requests to the running service and prints the
+ * response as text, or as JSON with `--json`. The exit status is 0, or 1 after an error, which is printed as one line
+ * on standard error.
  */
 import { CommanderError, Option, Command as Program } from 'commander';
 import { PriceTableError } from '../config/convert-price-table.ts';
@@ -15,7 +15,7 @@ import { toOptions } from './options.ts';
 
 const tokenSource = `The admin token is taken from GATEWAY_ADMIN_TOKEN, gateway.yaml or <data directory>/admin-token, in this order.`;
 
-/** Runs a command and returns the exit status. */
+/** Returns the exit status. */
 export async function runCommand(argv: readonly string[], environment: Environment, output: CommandOutput): Promise<number> {
   try {
     await createProgram(environment, output).parseAsync(argv, { from: 'user' });

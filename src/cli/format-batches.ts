@@ -1,4 +1,3 @@
-/** Formats learning batches for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
 import { type Column, formatFacts, formatList, titleOf } from './table.ts';
@@ -24,7 +23,7 @@ export function formatBatches(response: JsonObject): string {
   return formatList('No batches.', batchColumns, response);
 }
 
-/** Formats a batch. Below a table of its groups, there are all of their errors. */
+/** Formats a batch as a table of its groups, followed by their errors. */
 export function formatBatch(batch: JsonObject): string {
   const groups = asArray(batch.groups).map(asObject);
   const facts = formatFacts([
@@ -46,9 +45,7 @@ export function formatBatch(batch: JsonObject): string {
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
 }
 
-/**
- * Formats the response to a replay. That was either a single batch, or all of a project's batches in a certain state.
- */
+/** Formats the response to a replay of either a single batch, or all batches of a project in some state. */
 export function formatReplay(batch: JsonObject): string {
   if (Array.isArray(batch.batches)) {
     const { project, state, batches } = batch;

@@ -1,9 +1,8 @@
-/** Formats the responses of the `gateway catalog` commands for a terminal. */
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
 import { type Column, formatList } from './table.ts';
 
-/** A line lists this many skipped entries. `--json` shows all of them. */
+/** The number of skipped entries that one line lists. `--json` shows all of them. */
 const maxNamesShown = 5;
 
 const columns: readonly Column[] = [

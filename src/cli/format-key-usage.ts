@@ -5,7 +5,7 @@ import { formatTable } from './table.ts';
 export interface KeyUsageReport {
   readonly runs: number;
   readonly schedules: number;
-  /** The keys in TEMPORAL_PAYLOAD_KEY in their order, and then the keys that should be there but aren't. */
+  /** The keys in TEMPORAL_PAYLOAD_KEY, in their order, followed by keys that are needed but missing there. */
   readonly keys: readonly KeyReport[];
 }
 
@@ -14,7 +14,7 @@ interface KeyReport {
   readonly configured: boolean;
   readonly runs: number;
   readonly schedules: number;
-  /** A few of the workflows and schedules that still need the key. */
+  /** Some of the workflows and schedules that still need the key. */
   readonly examples: readonly string[];
   readonly advice: string;
 }

@@ -1,9 +1,8 @@
-/** Formats the service's responses for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import type { Invocation } from './command.ts';
 import { type Column, formatFacts, formatList, formatRecord, titleOf, toRows } from './table.ts';
 
-/** How to format a response that's a list, by command. */
+/** Formatters for responses that are lists, by command. */
 export const lists = {
   'projects list': list('No projects yet. Create one with: gateway projects create <project>', [
     ...['project', 'name', 'may_call'],
@@ -69,7 +68,7 @@ export const lists = {
   ]),
 };
 
-/** Formats a new key. Its secret has a line to itself, which makes it easy to copy. */
+/** Formats a new key. The secret has a line to itself, which makes it easy to copy. */
 export function formatIssuedKey(response: JsonObject, { options: { project } }: Invocation): string {
   const facts = formatFacts([
     ['prefix', response.prefix],
@@ -106,7 +105,7 @@ const refusedCallColumns: readonly Column[] = [
   'id',
 ];
 
-/** There's a row for each failed attempt, but `RESULT` says how the whole call ended. */
+/** Each row is a failed attempt, but `RESULT` says how the whole call ended. */
 function formatFailedAttempts(response: JsonObject): string {
   const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)
@@ -131,7 +130,6 @@ const failedAttemptColumns: readonly Column[] = [
   ['MESSAGE', ({ error }) => asObject(error).message],
 ];
 
-/** Formats the status. Problems come first, followed by the work that's waiting. */
 export function formatStatus({ version, status, reasons, degraded, work }: JsonObject): string {
   const problems = [...asArray(reasons), ...asArray(degraded)].map((problem) => `- ${String(problem)}\n`).join('');
   const waiting = isObject(work)
@@ -150,8 +148,8 @@ export function formatRuleHits({ data }: JsonObject): string {
 }
 
 /**
- * Formats the totals of the month, and a table for each group that has any rows. If there's no project, these are the
- * totals of all projects.
+ * Formats the totals of the month, followed by a table for each grouping that has rows. Without a project, the totals
+ * cover all projects.
  */
 export function formatUsage(usage: JsonObject): string {
   if (usage.by_project !== undefined) return formatDeploymentUsage(usage);
@@ -227,7 +225,6 @@ function ceiling(name: string): Column {
   return [titleOf(name), (row) => formatCeiling(row, name)];
 }
 
-/** Formats a ceiling with its window. */
 function formatCeiling(row: JsonObject, name: string): unknown {
   const limit = asObject(row.ceilings)[name];
   const window = asObject(row.windows)[name];

@@ -1,4 +1,3 @@
-/** Turns a command line into requests to the service. */
 import { Option } from 'commander';
 import type { Environment } from '../config/environment.ts';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
@@ -9,8 +8,8 @@ import { connectService } from './service-client.ts';
 import { requireChange } from './special-commands.ts';
 
 /**
- * Returns a command's positional arguments. In the `projects` commands, the project is one of them. In all others, it's
- * an option.
+ * Returns a command's positional arguments. The project is a positional argument of the `projects` commands and an
+ * option of all others.
  */
 export function argumentsOf(name: string, { operations, args = [] }: Command): { parameter: string; isRequired: boolean }[] {
   const inPath = new Set(operations.flatMap(parametersOf));
@@ -22,10 +21,7 @@ export function argumentsOf(name: string, { operations, args = [] }: Command): {
   ];
 }
 
-/**
- * Returns the `--project` option. If the command doesn't need a project, or if it's a positional argument, returns
- * null.
- */
+/** Returns the `--project` option, or null if the command takes no project or takes it as a positional argument. */
 export function projectOption(name: string, { operations }: Command): Option | null {
   const inPath = operations.filter((address) => parametersOf(address).includes('project'));
   if (isOfProjects(name) || inPath.length === 0) return null;
@@ -33,7 +29,6 @@ export function projectOption(name: string, { operations }: Command): Option | n
   return new Option('--project <project>', `slug of the project${isRequired ? ' (required)' : ''}`);
 }
 
-/** Returns the fields of the query and the body for which the command has an option. */
 export function membersOf(name: string, command: Command): Member[] {
   const { operations, args = [], without = [] } = command;
   const others = [...args, ...without, ...(projectOption(name, command) ? ['project'] : [])];
@@ -62,7 +57,6 @@ export async function runInvocation(given: Given): Promise<void> {
   output.write(options.json === true ? `${JSON.stringify(response, null, 2)}\n` : command.format(response, invocation));
 }
 
-/** Calls the first operation for which the user has passed all path parameters. */
 function sendFirst(name: string, { operations }: Command, { send, args, options, members }: Invocation): Promise<JsonObject> {
   const isGiven = (parameter: string): boolean => (args[parameter] ?? options[parameter]) !== undefined;
   const address = operations.find((one) => parametersOf(one).every(isGiven)) ?? operations.at(-1) ?? '';
@@ -111,7 +105,7 @@ async function createInvocation({ name, command, environment, output, options, g
   };
 }
 
-/** Collects the fields of the request. If a field is both in an option and in `--file`, the option wins. */
+/** Collects the fields of the request. An option wins over the same field in `--file`. */
 async function readMembers(members: readonly Member[], options: Invocation['options']): Promise<Record<string, unknown>> {
   const read: Record<string, unknown> = typeof options.file === 'string' ? { ...(await readBodyFile(options.file)) } : {};
   for (const member of members) {
@@ -128,10 +122,7 @@ function attributeOf({ name }: Member): string {
   return new Option(`--${optionName(name)}`).attributeName();
 }
 
-/**
- * Users only know the names of the options, so we put those into the service's error messages in place of the names of
- * the fields.
- */
+/** Replaces field names in the service's error messages by the names of the options, because users only know those. */
 function nameOptions({ message, status, cause }: CommandError, members: readonly Member[]): CommandError {
   const named = message.replaceAll(/(^|; )([a-z_]+(?:\.[a-z_]+)*)((?:\.\d+)?: )/g, (all, before: string, path: string, after: string) =>
     members.some(({ name }) => name === path) ? `${before}--${optionName(path)}${after}` : all,

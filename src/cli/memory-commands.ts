@@ -45,8 +45,7 @@ export function formatMemoryExport({ file, records }: JsonObject): string {
 }
 
 /**
- * Counts the records of an export or import as they pass through. Every line is a record, except for the first and the
- * last.
+ * Counts the records of an export or import as they pass through. Every line is a record except the first and the last.
  */
 function createCounter(chunks: AsyncIterable<Uint8Array>) {
   let lines = 0;

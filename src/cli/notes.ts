@@ -1,4 +1,4 @@
-/** Additional paragraphs for the help of some groups of commands. */
+/** Extra paragraphs for the help of some command groups. */
 export const notes: Readonly<Partial<Record<string, string>>> = {
   batches: `States: running, waiting, retrying, failing, done, failed, stopped.
 

@@ -23,7 +23,7 @@ export interface Operation {
 
 export const apiOperations: Readonly<Record<string, Operation>> = operations;
 
-/** For these commands, the name that we'd derive from the method and the path isn't good enough. */
+/** Names for commands where the one derived from method and path isn't good enough. */
 const renamed: Readonly<Record<string, string>> = {
   'applications delete': 'applications reset',
   'audit list': 'audit',
@@ -47,7 +47,7 @@ const renamed: Readonly<Record<string, string>> = {
 const verbs: Readonly<Record<string, string>> = { post: 'create', put: 'set', patch: 'set', delete: 'delete' };
 
 /**
- * Returns the operations of each command, e.g. `get /provision/teams`. Those with the most path parameters come first.
+ * Returns the operations of each command, e.g. `get /provision/teams`, the ones with the most path parameters first.
  */
 export function operationsByCommand(): ReadonlyMap<string, readonly string[]> {
   const byCommand = Map.groupBy(Object.keys(apiOperations), commandName);

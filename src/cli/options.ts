@@ -9,7 +9,7 @@ import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import { CommandError } from './command.ts';
 import type { Member } from './operations.ts';
 
-/** For most options, we derive the name from their field. These have a different one. */
+/** Option names that differ from the one derived from the field. */
 const names: Readonly<Record<string, string>> = {
   'ceilings.calls': 'calls',
   'ceilings.cost': 'cost',
@@ -35,8 +35,8 @@ const names: Readonly<Record<string, string>> = {
 };
 
 /**
- * The words for null, or for an empty list if the field can't be null. If an option isn't listed here, its word depends
- * on its kind.
+ * The words that stand for null, or for an empty list if the field can't be null. For other options, the word depends
+ * on the kind of field.
  */
 const words: Readonly<Record<string, string>> = {
   'delete-after-days': 'never',
@@ -48,7 +48,7 @@ const words: Readonly<Record<string, string>> = {
 };
 const nullWords: Readonly<Record<string, string>> = { boolean: 'default', choice: 'default', list: 'all', number: 'none' };
 
-/** These boolean options have no value. For all others, people type `on` or `off`. */
+/** Boolean options without a value. All others take `on` or `off`. */
 const switches = ['admin', 'disabled'];
 
 const valueNames: Readonly<Record<string, string>> = {
@@ -60,14 +60,13 @@ const valueNames: Readonly<Record<string, string>> = {
   time: 'time',
 };
 
-/** Collects the values of an option that can be repeated. */
 export const collect = (text: string, previous: unknown): unknown[] => [...(Array.isArray(previous) ? previous : []), text];
 
 export function optionName(member: string): string {
   return names[member] ?? member.replaceAll(/[._]/g, '-');
 }
 
-/** Returns the options for a field. If it's a boolean in the body there are two, e.g. `--admin` and `--no-admin`. */
+/** Returns the options for a field. A boolean field of the body gets two, e.g. `--admin` and `--no-admin`. */
 export function toOptions(member: Member): Option[] {
   const name = optionName(member.name);
   const { kind, values, description = '' } = member;
@@ -89,7 +88,6 @@ export function toOptions(member: Member): Option[] {
   return [kind === 'lists' ? option.argParser(collect) : option];
 }
 
-/** Converts what the user typed to the value of the field. Throws CommandError. */
 export function parseMember(member: Member, given: unknown): unknown {
   const name = optionName(member.name);
   if (Array.isArray(given)) return name === 'rule' ? given.map(parseRule) : parseLists(given, name);

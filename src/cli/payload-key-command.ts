@@ -1,9 +1,8 @@
 /**
- * Implements `gateway payload-key check` and `gateway payload-key rotate`. They find out which payload keys the runs in
- * Temporal still need. During a rotation, they print the next value of TEMPORAL_PAYLOAD_KEY.
- *
- * They connect to Temporal with the service's settings, and don't change anything there. `rotate` is the only one that
- * ever prints keys, and only to standard output.
+ * Implements `gateway payload-key check` and `gateway payload-key rotate`, which find out which payload keys the runs
+ * in Temporal still need. During a rotation, they print the next value of TEMPORAL_PAYLOAD_KEY. They connect to
+ * Temporal with the service's settings and don't change anything there. Only `rotate` ever prints keys, and only to
+ * standard output.
  */
 import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../config/config.ts';
@@ -32,7 +31,7 @@ Both commands use the settings of the service (TEMPORAL_PAYLOAD_KEY, TEMPORAL_AD
 they use the development server of the data directory.
 `;
 
-/** Runs the command and returns the exit status. Throws ConfigError. */
+/** Returns the exit status. Throws ConfigError. */
 export async function runPayloadKeyCommand(args: readonly string[], env: Environment, output: CommandOutput): Promise<number> {
   const { positionals, values } = readOptions(args);
   if (values.help === true) {

@@ -1,6 +1,6 @@
 /**
- * The HTTP client for commands, which uses the admin token. Only one process can open the embedded database, so
- * commands have to ask the service. That's also why they work just the same on another machine.
+ * The HTTP client for commands, which uses the admin token. Commands go through the service, because only one process
+ * can open the embedded database. It also lets them run on another machine.
  */
 import { join } from 'node:path';
 import { findAdminTokens } from '../config/admin-token.ts';
@@ -12,9 +12,9 @@ import { findAddress } from './addresses.ts';
 import { CommandError } from './command.ts';
 
 export interface ServiceClient {
-  /** Returns the JSON of the response. If there's an error, throws a CommandError with the service's message. */
+  /** Returns the JSON of the response. If the service reports an error, throws a CommandError with its message. */
   send(method: string, path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
-  /** Like `send`, but the body can have any length and there's no timeout. */
+  /** Like `send`, for a body of any length and without a timeout. */
   upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
   /**
    * Yields a response of any length in chunks. Throws the same errors as `send`, and may still do so in the middle of
@@ -26,14 +26,14 @@ export interface ServiceClient {
 const defaultTimeoutMs = 15_000;
 
 /**
- * Finds the service and the admin token. If there's no `url`, we look for an address in the data directory, and then
- * use HOST and PORT.
+ * Finds the service and the admin token. Without a `url`, looks for an address in the data directory and then uses HOST
+ * and PORT.
  */
 export async function connectService(variables: Environment, url: string | undefined): Promise<ServiceClient> {
   const mistakes: string[] = [];
   const environment = withSecretFiles(variables, mistakes);
-  // The service would just say that the token is invalid and not mention the file, so report this mistake here.
-  // Commands don't need any other secret.
+  // Report a mistake in the token's file here, because the service would just say that the token is invalid. Commands
+  // don't need any other secret.
   const mistake = mistakes.find((sentence) => sentence.startsWith('GATEWAY_ADMIN_TOKEN'));
   if (mistake !== undefined) throw new CommandError(mistake);
   const { settings } = parseEnvironment(environment);
@@ -84,7 +84,7 @@ function request({ origin, token }: Target, path: string, { contentType, ...init
   const headers = { authorization: `Bearer ${token}`, ...(contentType !== undefined && { 'content-type': contentType }) };
   return fetch(origin + path, { ...init, headers, duplex: 'half' }).catch((cause: unknown) => {
     const reason: unknown = asObject(cause).cause;
-    if (reason instanceof CommandError) throw reason; // We couldn't read what we're uploading.
+    if (reason instanceof CommandError) throw reason; // The input of the upload couldn't be read.
     if (init.body instanceof ReadableStream && errorCode(reason) !== 'ECONNREFUSED')
       throw new CommandError(`the connection to ${origin} was lost; run the command again`, null, cause);
     throw new CommandError(`no gateway responds at ${origin}; start one with npm start, or pass its address with --url`, null, cause);
@@ -92,7 +92,7 @@ function request({ origin, token }: Target, path: string, { contentType, ...init
 }
 
 async function readResponse(target: Target, response: Response): Promise<JsonObject> {
-  const text = await response.text().catch(() => ''); // If the response was cut off, it isn't valid JSON anyway.
+  const text = await response.text().catch(() => ''); // A response that was cut off isn't valid JSON anyway.
   const responseBody = parseJson(text);
   if (isPlainTextError(response)) throw new CommandError(text.trim(), response.status);
   if (!isObject(responseBody))
@@ -102,15 +102,12 @@ async function readResponse(target: Target, response: Response): Promise<JsonObj
   throw new CommandError(sentence ?? `the gateway responded with status ${response.status}`, response.status);
 }
 
-/**
- * Some of the gateway's errors are plain text (docs/api/reference.md#plain-text-errors). Returns true if this is one of
- * them.
- */
+/** Checks whether this is one of the gateway's errors that are plain text (docs/api/reference.md#plain-text-errors). */
 function isPlainTextError({ status, headers }: Response): boolean {
   return [400, 413, 415].includes(status) && (headers.get('content-type') ?? '').startsWith('text/plain');
 }
 
-/** Returns the base URL of a service. If it listens on all interfaces, we use the loopback address. */
+/** Returns the base URL of a service. A service that listens on all interfaces is called on the loopback address. */
 function toBaseUrl(host: string, port: number): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;

@@ -7,14 +7,14 @@ const team = '/provision/teams/{project}';
 
 export async function createProject({ send, args }: Invocation): Promise<JsonObject> {
   const existing = await send(`get ${team}`).catch(nullIfNotFound);
-  // If the project exists, a PUT would change it and not fail. So check that first.
+  // A PUT would change an existing project instead of failing, so check that there's none.
   if (existing !== null) throw new CommandError(`the project ${args.project} already exists`);
   return send(`put ${team}`);
 }
 
 export async function setProject({ send, members }: Invocation): Promise<JsonObject> {
   requireChange(members, 'projects');
-  // If the name is misspelled, a PUT would create a new project. So check that there is one.
+  // A PUT with a misspelled name would create a new project, so check that the project exists.
   await send(`get ${team}`);
   return send(`put ${team}`);
 }

@@ -1,7 +1,6 @@
 /** Formats plain text tables for a terminal, without borders. A column is as wide as its widest cell. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 
-/** Formats a table, starting with its titles. Empty cells become `-`. */
 export function formatTable(titles: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map(cellText))];
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
@@ -16,12 +15,12 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('');
 }
 
-/** Either the name of a field, or a title with a function that returns the text for a cell. */
+/** Either the name of a field, or a title with a function that returns the text of a cell. */
 export type Column = string | readonly [title: string, show: (row: JsonObject) => unknown];
 
 /**
- * Formats the list in a response. If it's empty, returns `empty`. If `columns` is null, there's a column for every
- * field.
+ * Formats the list in a response. Returns `empty` if there are no rows. If `columns` is null, there's a column for
+ * every field.
  */
 export function formatList(empty: string, columns: readonly Column[] | null, response: JsonObject): string {
   const rows = toRows(response);
@@ -34,12 +33,11 @@ export function formatList(empty: string, columns: readonly Column[] | null, res
   );
 }
 
-/** Derives the title of a column, e.g. `LAST USED` from `last_used_at`. */
+/** Derives a column's title from a field, e.g. `LAST USED` from `last_used_at`. */
 export function titleOf(member: string): string {
   return member.replace(/_at$/, '').replaceAll('_', ' ').toUpperCase();
 }
 
-/** Formats names and values in two columns. */
 export function formatFacts(facts: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}\n`).join('');
@@ -68,6 +66,6 @@ function cellText(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
   if (isObject(value)) return Object.keys(value).length === 0 ? '-' : JSON.stringify(value);
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(',');
-  // A control character in a name could move the cursor of the terminal, so replace those.
+  // Replace control characters, because one in a name could move the cursor of the terminal.
   return String(value).replace(/\p{Cc}/gu, '?');
 }

@@ -1,6 +1,6 @@
 /**
- * Implements `gateway vendors`, which lists the vendors that we know, and `gateway vendors add`, which adds a provider
- * to gateway.yaml. If it runs in a terminal, it asks for everything that's missing from the options.
+ * Implements `gateway vendors`, which lists the supported vendors, and `gateway vendors add`, which adds a provider to
+ * gateway.yaml. On a terminal, it asks for everything that the options leave out.
  */
 import { existsSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -36,10 +36,10 @@ If add runs in a terminal, it asks for everything that is missing. It writes to 
 keeps everything that is in there. The file never contains the key itself.
 `;
 
-/** Asks a question, and returns the default if the answer is empty. Throws ConfigError if there's no terminal. */
+/** Asks a question. An empty answer means the default. Throws ConfigError if there's no terminal. */
 export type Ask = (question: string, byDefault: string | null) => Promise<string>;
 
-/** Runs the command and returns the exit status. Throws ConfigError. */
+/** Returns the exit status. Throws ConfigError. */
 export async function runVendorsCommand(args: readonly string[], env: Environment, output: CommandOutput, ask?: Ask): Promise<number> {
   const { values, positionals } = readOptions(args);
   const [action, vendorName, extra] = positionals;
@@ -147,12 +147,11 @@ function parseModelNames(assignments: readonly string[]): Readonly<Record<string
 
 type Dialogue = Pick<Terminal, 'ask' | 'output'>;
 
-/** People shouldn't have to start over because of a typo, so we ask this often. */
 const maxTries = 3;
 
 /**
- * Asks until `check` returns null. As long as it doesn't, it returns what's wrong with the answer. Throws ConfigError
- * after three answers.
+ * Repeats a question until the answer is valid. `check` returns what's wrong with an answer, or null if it's valid.
+ * Throws ConfigError after three invalid answers.
  */
 async function askUntilValid(
   { ask, output }: Dialogue,
@@ -210,10 +209,6 @@ interface Insertion {
   readonly model: string;
 }
 
-/**
- * Adds the provider to the text of gateway.yaml. Throws ConfigError if that isn't possible, or if the result isn't
- * valid.
- */
 function insert(
   text: string,
   { fileName, block, env, provider, row, model }: Insertion,
