@@ -7,7 +7,7 @@ import type { Activities } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 export interface CleanupActivityDeps {
-  /** The steps of the daily cleanup, in the order in which they run. */
+  /** In the order in which they run. */
   readonly steps: readonly CleanupStep[];
   readonly sliceMs?: number;
 }
@@ -15,7 +15,7 @@ export interface CleanupActivityDeps {
 export interface CleanupStep {
   /** Workflow histories refer to the step by this name, so don't rename it. */
   readonly name: string;
-  /** Processes one batch and returns its number of rows. Returns 0 if there's nothing left to do. */
+  /** Processes one batch and returns its number of rows, or 0 if nothing is left to do. */
   run(signal: AbortSignal): Promise<number>;
 }
 
@@ -26,8 +26,8 @@ export function createCleanupActivities({ steps, sliceMs = 60_000 }: CleanupActi
         const signal = cancellationSignal();
         const index = name === null ? 0 : steps.findIndex((step) => step.name === name);
         const step = steps[index];
-        // We don't know this step, e.g. because another version started the run. End the run, and tomorrow's will start
-        // over from the first step.
+        // Another version may have started the run and passed a step that this version doesn't have. End the run.
+        // Tomorrow's run starts from the first step.
         if (!step) return { step: null, next: null, rows: 0 };
         const endAt = performance.now() + sliceMs;
         let rows = 0;

@@ -46,7 +46,7 @@ export function createActivities(deps: ActivityDeps): Activities {
 
 export interface ConversationActivityDeps extends Pick<Episodes, 'closeConversation'> {
   readonly closeIdle: CloseIdle;
-  /** Returns how long a conversation has to be idle before we close it, according to the current configuration. */
+  /** Returns the idle time from the current configuration, after which a conversation is closed. */
   readonly idleMs: () => number;
 }
 
@@ -68,7 +68,6 @@ export function createConversationActivities({ idleMs, closeConversation, closeI
 }
 
 interface EmbeddingActivityDeps {
-  /** Embeds passages of a project. Returns after a few minutes at most. */
   readonly embedPassages: (projectId: string, run: number, signal: AbortSignal) => Promise<EmbedProgress>;
 }
 
@@ -105,9 +104,7 @@ export interface LearningActivityDeps {
   readonly learnGroup: GroupStep;
   readonly consolidateGroup: GroupStep;
   readonly finishBatch: (run: BatchRun) => Promise<BatchFinish>;
-  /** Replays the failed batches of a project and returns how many there were. */
   readonly replayBatches: (projectId: string) => Promise<number>;
-  /** Aborted when the worker stops, so that running activities end as well. */
   readonly stopping: AbortSignal;
 }
 
@@ -176,7 +173,10 @@ function toPendingGroup({ position, waitMs, attempts, step, code, blocked }: Pen
 }
 
 export interface VideoActivityDeps {
-  /** Asks the vendor for the state of the video that this call started. Settles its cost once the video has ended. */
+  /**
+   * Asks the vendor for the state of a video, and settles its cost once it has ended. `callId` is the call that started
+   * it.
+   */
   readonly pollVideo: (callId: string, signal: AbortSignal) => Promise<VideoPollResult>;
 }
 

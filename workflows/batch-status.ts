@@ -1,4 +1,3 @@
-/** Shows operators what each group is doing while a batch runs. */
 import { patched } from '@temporalio/workflow';
 import { type BatchSummary, callUnderWay, type GroupWait, maxUnusableResponses, type PendingGroup } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
@@ -12,20 +11,16 @@ type ShownWait = { readonly waitMs: number } & Partial<GroupWait>;
 export interface BatchStatus {
   readonly show: ShowStatus;
   opened(groups: readonly PendingGroup[], total: number | undefined): void;
-  /** Returns the summary for an activity that's about to run. */
   runs(step: GroupStep, position: number, attempt: number): string;
-  /** Call this before an activity that has nothing to do except skip the group. Returns the activity's summary. */
+  /** Returns the summary for an activity that only skips the group. */
   skips(position: number, outcome: 'parked' | 'done'): string;
-  /** Returns the summary for a timer that's about to start. */
   waits(step: GroupStep, position: number, wait: ShownWait): string;
   /** Returns the summary for a timer that waits for the rest of a delay from an earlier run. */
   waitsFromBefore(position: number, waitMs: number): string;
   settled(position: number, isParked: boolean): void;
-  /** Returns the summary of the activity that closes the batch. */
   closes(): string;
-  /** Returns the failure message for a run in which groups are parked. */
+  /** Returns the failure message of a run in which some groups were given up. */
   parked(batch: BatchSummary): string;
-  /** Returns the failure message for a run whose batch was stopped. */
   stopped(): string;
   ended(batch: BatchSummary | null | undefined): void;
 }
@@ -36,7 +31,7 @@ interface GroupStatus {
   readonly advice?: string;
 }
 
-/** We list at most this many groups, so that the details don't get too long. */
+/** Limits how many groups the details in Temporal's UI list. */
 const maxGroupLines = 20;
 
 const verbs = { learnGroup: 'learn', consolidateGroup: 'consolidate' } as const;

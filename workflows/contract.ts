@@ -6,7 +6,6 @@
  * text. Names, properties and kinds are persisted, and changing one would break running workflows.
  */
 
-/** The one queue that all workers poll. */
 export const memoryQueue = 'memory';
 
 /** Returned by an activity that wants to be called again later. */
@@ -15,33 +14,28 @@ export interface Wait {
   readonly waitMs: number;
 }
 
-/** Returned by an activity that the workflow has to call until all of its work is done. */
+/** Returned by an activity that works in steps. The workflow calls it until it's done. */
 export interface Progress {
-  /** If this is `more`, there's work left, so the workflow should call the activity again. */
   readonly kind: 'done' | 'more';
 }
 
-/** Search attributes of type Keyword. Temporal doesn't encrypt these. */
 export const searchAttributes = {
-  /** The project id. */
   project: { name: 'GatewayProject', type: 'KEYWORD' },
   projectSlug: { name: 'GatewayProjectSlug', type: 'KEYWORD' },
   /** The part of the workflow id before the first slash, e.g. `conversation`. */
   kind: { name: 'GatewayKind', type: 'KEYWORD' },
-  /** The state of the run (see `run-status.ts`). */
   state: { name: 'GatewayState', type: 'KEYWORD' },
-  /** The id of a learning batch. */
   batch: { name: 'GatewayBatch', type: 'KEYWORD' },
 } as const;
 
 /** The input of `idleConversations`. It's stored in the outbox row, so don't rename the fields. */
 export interface IdleConversationsInput {
   readonly project_id: string;
-  /** The sequence number of this run within the project. Once there's a newer run, this one does nothing. */
+  /** The sequence number of this run within the project. A run does nothing once there's a newer one. */
   readonly run: number;
 }
 
-/** The result of a check for idle conversations. `read` is how many of them were closed. */
+/** The result of a check for idle conversations. `read` counts the conversations that were closed. */
 export type CloseIdleResult = { readonly read: number } & (
   | { readonly kind: 'done' } // no conversation is open
   | { readonly kind: 'superseded' } // a newer run has taken over, or the project was deleted
@@ -67,7 +61,6 @@ export type IdleCheckResult =
 
 /** The input of `videoOperation`. Don't rename the field, because outbox rows contain it. */
 export interface VideoOperationInput {
-  /** The id of the call that started the video. */
   readonly call_id: string;
 }
 
@@ -80,26 +73,25 @@ export type VideoPollResult =
       readonly giveUpMs?: number;
     }); // poll again after `waitMs`
 
-/** The end of a video. Older versions returned nothing here. */
+/** How a video ended. Older versions returned nothing here. */
 export interface VideoEnd {
   /** `unknown` means that the vendor has forgotten the operation, and we never learned how it ended. */
   readonly outcome: 'completed' | 'vendor_failed' | 'unknown';
-  /** The vendor's error code. Null if the video didn't fail. */
   readonly code: string | null;
 }
 
 /** The input of `embedMemory`. It's stored in the outbox row, so don't rename the fields. */
 export interface EmbedMemoryInput {
   readonly project_id: string;
-  /** The sequence number of this run within the project. Once there's a newer run, this one does nothing. */
+  /** The sequence number of this run within the project. A run does nothing once there's a newer one. */
   readonly run: number;
 }
 
 export interface EmbedProgress extends Progress {
-  /** The number of passages that the activity has embedded. Older versions didn't return this. */
+  /** Older versions didn't return this. */
   readonly passages: number;
   /**
-   * Set if the work ended before all passages had a vector: either there's no embedding model, or a newer run has taken
+   * Set if the run ended before all passages had a vector, because there's no embedding model or a newer run has taken
    * over.
    */
   readonly reason?: 'no_route' | 'superseded';
@@ -108,8 +100,8 @@ export interface EmbedProgress extends Progress {
 /** Tells a learning workflow to check its state again, because something has changed. */
 export const wakeSignal = 'look';
 /**
- * If it's sent to a project's run, all failed batches are replayed. To replay a single batch, we send it to the run of
- * that batch, which is started if necessary.
+ * Replays all failed batches if it's sent to a project's run. Sent to the run of a batch, it replays that batch, and
+ * starts the run if necessary.
  */
 export const replaySignal = 'replay';
 
@@ -118,7 +110,6 @@ export interface ProjectLearningInput {
   readonly project_id: string;
 }
 
-/** The result of checking whether there are enough messages in a project to learn from. */
 export type LearningCheckResult =
   | { readonly kind: 'gone' } // the project was deleted
   | ({ readonly kind: 'idle' } & LearningFacts) // no messages are waiting or memory is off
@@ -131,7 +122,6 @@ export interface LearningFacts {
   /** The number of messages that are waiting for a batch. A batch starts once there are `batchOf` of them. */
   readonly messages?: number;
   readonly batchOf?: number;
-  /** Id of the normal batch that's running, if there is one. */
   readonly batch?: string | null;
   /**
    * The number of batches in each state. Failed and stopped ones have to be replayed by somebody. Failing ones had
@@ -152,10 +142,10 @@ export interface LearningGroupInput extends LearningBatchInput {
   readonly position: number;
 }
 
-/** The groups of a batch that aren't finished, and how long each has to wait for its next attempt. */
+/** The unfinished groups of a batch, and how long each has to wait for its next attempt. */
 export interface PendingGroups {
   readonly groups: readonly PendingGroup[];
-  /** The total number of groups in the batch. Older versions didn't return this. */
+  /** The number of all groups in the batch. Older versions didn't return this. */
   readonly total: number;
 }
 
@@ -165,7 +155,7 @@ export interface PendingGroup {
   /** The number of attempts so far. Older versions didn't return this. */
   readonly attempts: number;
   /**
-   * What the batch wants to do next. If it can't, `code` and `blocked` say why. Older versions didn't return any of
+   * The next step of the group. `code` and `blocked` say why it can't run now. Older versions didn't return any of
    * these.
    */
   readonly step?: 'learnGroup' | 'consolidateGroup';
@@ -181,26 +171,26 @@ export type GroupStepResult =
 export interface GroupOutcome {
   /** `parked` only comes from older versions, which gave up on a group after five unusable responses. */
   readonly outcome: 'learned' | 'done' | 'parked';
-  /** If the group is parked, the code of its last error, and otherwise null. */
+  /** The code of the last error if the group is parked, otherwise null. */
   readonly code: string | null;
   readonly written: number;
 }
 
 /**
- * After this many unusable responses in a row, we show the group as failing, and gradually increase the delay between
- * its retries to up to a day.
+ * After this many unusable responses in a row, a group is shown as failing, and the delay between its retries gradually
+ * grows to a day.
  */
 export const maxUnusableResponses = 5;
 
 /** Reported while we wait for a model call by an earlier run of the batch, which was reset, terminated or cancelled. */
 export const callUnderWay = 'call_under_way';
 
-/** What a waiting group is waiting for. Older versions didn't return any of this. */
+/** Why a group has to wait. Older versions didn't return any of this. */
 export interface GroupWait {
   readonly attempts: number;
   /** The error code of the last attempt, or `callUnderWay` if a model call of an earlier run is still in progress. */
   readonly code: string;
-  /** True if the project's settings don't allow an attempt, so there was none. */
+  /** True if the project's settings don't allow an attempt. In that case none was made. */
   readonly blocked: boolean;
   /** The number of unusable responses in a row. Missing if the last response was usable. */
   readonly unusable?: number;
@@ -222,8 +212,8 @@ export type BatchFinish =
 
 export interface ExecutedBy {
   /**
-   * The run that executed the activity. After a reset, the new run's history also contains results of the old run, and
-   * this is how we tell them apart. Older versions didn't return it.
+   * The run that executed the activity. After a reset, the new run's history still contains results of the old run,
+   * which are recognized by this id. Older versions didn't return it.
    */
   readonly runId: string;
 }
@@ -247,7 +237,7 @@ export interface SubjectErasureInput {
   readonly erasure_id: string;
 }
 
-/** How far along the gateway's processes are with an erasure. */
+/** How far the gateway's processes have got with an erasure. */
 export type ErasureStatus =
   | { readonly kind: 'gone' } // the erasure was deleted
   | { readonly kind: 'done' } // the erasure had already been finished
@@ -256,16 +246,16 @@ export type ErasureStatus =
 
 /** The progress of an erasure. Older versions didn't return any of this. */
 export interface ProcessCounts {
-  /** The number of live processes, and how many of them apply the tombstone by now. */
+  /** The number of live processes. `ready` of them already apply the tombstone. */
   readonly total: number;
   readonly ready: number;
-  /** The ids of some processes that aren't ready. */
+  /** The ids of some processes that don't apply the tombstone yet. */
   readonly missing: readonly string[];
 }
 
 /**
- * The input of `dailyCleanup` and of its activity. `step` is the step to continue with. If it's null, we start with the
- * first one.
+ * The input of `dailyCleanup` and of its activity. `step` is the step to continue with, or null to start with the first
+ * one.
  */
 export interface CleanupInput {
   readonly step: string | null;
@@ -276,7 +266,6 @@ export interface CleanupProgress {
   readonly step: string | null;
   /** The step to continue with. Null after the last one. */
   readonly next: string | null;
-  /** The number of rows that the step has deleted or changed. We show this to operators. */
   readonly rows: number;
 }
 
@@ -286,7 +275,7 @@ export interface Activities {
   cleanUp(input: CleanupInput): Promise<CleanupProgress>;
   /** Computes the embeddings that stored texts don't have yet, with the project's model. */
   embedPassages(input: EmbedMemoryInput): Promise<EmbedProgress>;
-  /** Starts a batch if one is due. If not, the result says what to wait for. */
+  /** Starts a batch if one is due. Otherwise the result says what the project is waiting for. */
   lookAtLearning(input: ProjectLearningInput): Promise<LearningCheckResult>;
   openBatch(input: LearningBatchInput): Promise<PendingGroups>;
   /**
@@ -307,7 +296,6 @@ export interface Activities {
    */
   replayBatches(input: ProjectLearningInput): Promise<{ readonly batches: number }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;
-  /** Deletes Temporal runs that contain data about the subject. */
   purgeErasedRuns(input: SubjectErasureInput): Promise<Progress>;
   /** Checks that there's no data of the subject left. Fails if there is. */
   finishErasure(input: SubjectErasureInput): Promise<void>;
@@ -317,18 +305,17 @@ export interface Activities {
    */
   pollVideo(input: VideoOperationInput): Promise<VideoPollResult>;
   /**
-   * Closes conversations of the project that have been idle long enough. If any are left open, the result says when to
+   * Closes conversations of the project that have been idle long enough. If any stay open, the result says when to
    * check again.
    */
   readIdleConversations(input: IdleConversationsInput): Promise<CloseIdleResult>;
   /**
-   * Closes a conversation if it has been idle long enough. If not, the result says how long to wait. Only runs from
+   * Closes a conversation if it has been idle long enough. Otherwise the result says how long to wait. Only runs from
    * older versions use this.
    */
   readConversation(input: ConversationIdleInput): Promise<IdleCheckResult>;
 }
 
-/** The workflows that can be started by an outbox row. */
 export const workflowNames = [
   'conversationIdle',
   'dailyCleanup',
@@ -345,7 +332,6 @@ export type WorkflowName = (typeof workflowNames)[number];
 /** The workflow header with the W3C `traceparent` of whatever started the run. Missing if that wasn't sampled. */
 export const traceHeader = 'traceparent';
 
-/** The report that a workflow sends to its worker when a traced run ends. */
 export interface RunEnd {
   readonly trace: string;
   readonly outcome: 'completed' | 'continued' | 'failed';

@@ -24,7 +24,7 @@ export interface CleanupResult {
   readonly rows: Readonly<Record<string, number>>;
 }
 
-/** These have to be the same as the activity's steps. A test compares them. */
+/** Keep these the same as the activity's steps. A test compares them. */
 export const cleanupSteps: readonly string[] = Object.keys(cleanupTasks);
 
 export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> {
@@ -47,7 +47,7 @@ export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> 
       show({ state: 'failed', step }, [message, note('nextCleanup'), ...done, failed, ...missing]);
       throw ApplicationFailure.nonRetryable(message, 'CleanupStepFailed');
     });
-    // If an older version has written the result to the history, it has no `step`.
+    // Older versions wrote results without `step` to the history.
     const ran = progress.step ?? step;
     rows[ran] = (rows[ran] ?? 0) + progress.rows;
     next = progress.next;

@@ -24,7 +24,7 @@ export async function embedMemory(input: EmbedMemoryInput): Promise<EmbedMemoryR
     const embed = (): Promise<EmbedProgress> =>
       embedPassages.executeWithOptions({ ...options, summary: note('embedPassages', slice) }, [input]);
     const progress = await retry(embed, vendorRecovering, { facts: { passages }, lines: [note('embedding', passages)] });
-    // not in results of older versions
+    // older versions returned no count
     passages += progress.passages ?? 0;
     outcome = progress.reason ?? 'done';
     show({ state: 'running', passages }, [note('embedding', passages), note('nextByItself')]);

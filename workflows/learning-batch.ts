@@ -43,7 +43,7 @@ const steps = proxyActivities<Pick<Activities, GroupStep>>(stepOptions);
 
 type Settled = Extract<GroupStepResult, { kind: 'settled' }>;
 
-/** We process this many groups at the same time, not counting those that wait for a retry. */
+/** Limits how many groups are processed at the same time, not counting those that wait for a retry. */
 const maxConcurrentGroups = 3;
 
 /** The result of the workflow. `gone` means that the batch was deleted. Older versions didn't return the counts. */
@@ -77,8 +77,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   const runStep = async (step: GroupStep, { position, attempts = 0 }: PendingGroup, skips?: 'parked' | 'done'): Promise<Settled> => {
     let failures = 0;
     for (let tries = attempts; !shouldContinueAsNew(); ) {
-      // When one group finishes, all groups that are waiting here wake up. Not all of them can start, so each has to
-      // check again.
+      // When a group finishes, all waiting groups wake up, but only some can start. So check again.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
       const signalsSeen = signals;

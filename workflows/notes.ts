@@ -28,17 +28,17 @@ export const cleanupTasks = {
 } as const;
 
 /**
- * A pattern for each kind of slot. If a value doesn't match, we show `?` instead, so that a note can never make a
- * workflow fail.
+ * A pattern for each kind of slot. A value that doesn't match is shown as `?`, so that a note can never make a workflow
+ * fail.
  */
 const slots = {
   count: String.raw`\d{1,12}`,
   /** Matches UUIDs, workflow ids, and the names of the gateway's models and operations. */
   id: '[A-Za-z0-9_:/.-]{1,200}',
   slug: '[a-z0-9][a-z0-9-]{0,62}',
-  /** Matches the gateway's own error codes, and vendor codes that the gateway's filter has accepted. */
+  /** Matches the gateway's error codes, and vendors' codes that passed the gateway's filter. */
   code: '[A-Za-z][A-Za-z0-9_]{0,63}',
-  /** For example `14:05 UTC`. It includes seconds if the time is near, and the date if it's on another day. */
+  /** For example `14:05 UTC`. Has seconds if the time is near, and the date if it's on another day. */
   time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?::\d\d)? UTC`,
   step: 'learn|consolidate',
   task: `${Object.values(cleanupTasks).join('|')}|step [A-Za-z0-9-]{1,64}`,
@@ -116,7 +116,6 @@ export const templates = {
   tryRuns: 'Try {count} runs; the one before failed ({code}).',
   cancelled: 'An operator cancelled this run.',
 
-  // advice for the operator
   nextNothing: 'Next: nothing to do.',
   nextByItself: 'Next: nothing to do; the run continues automatically.',
   nextRestart: 'Next: nothing to do. The gateway starts unfinished work again within a day, as a new run.',
@@ -148,7 +147,7 @@ export const templates = {
   nextCleanup:
     'Next: see `activity failed` in the log of the workers and correct its cause. To run the cleanup now, trigger the schedule `daily-cleanup`.',
 
-  // What runs show while they're working, by kind of run.
+  // Shown while a run is working, by kind of run.
   waitsForIdle: 'The conversation continues; next check at {time}.',
   conversationClosed: 'The conversation is closed.',
   conversationGone: 'The conversation was deleted.',
@@ -242,7 +241,7 @@ export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(t
   });
 }
 
-/** If a time is closer than this, we show seconds. */
+/** Times that are closer than this are shown with seconds. */
 const nearMs = 120_000;
 
 /** Formats a time in UTC. Includes the date unless it's today. */

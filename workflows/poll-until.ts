@@ -11,17 +11,16 @@ import type { Progress, Wait } from './contract.ts';
 /** Starts the next run with `continueAsNew`, which never returns. */
 type ContinueAsNew = () => Promise<never>;
 
-/** The shortest delay. Without it, a run could spin if a delay was rounded down to zero. */
+/** The shortest delay. It keeps a run from spinning if a delay was rounded down to zero. */
 export const minWaitMs = 1_000;
 
-/** Returns the time that's `waitMs` from now. */
 export function timeAfter(waitMs: number): Date {
   return new Date(Date.now() + Math.max(minWaitMs, waitMs));
 }
 
 /**
- * Calls `check` with 1, 2, 3 … until its result isn't `wait`, and returns that result. In between, we sleep for as long
- * as the result says. `describeWait` returns the timer's summary, and can show the wait in other places too.
+ * Calls `check` with 1, 2, 3 … until its result isn't `wait`, and returns that result. Sleeps between the calls for as
+ * long as each result says. `describeWait` returns the timer's summary, and can show the wait in other places too.
  */
 export async function pollUntil<Result extends { readonly kind: string }>(
   check: (count: number) => Promise<Result>,

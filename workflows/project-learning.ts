@@ -30,7 +30,7 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
   const requestReplay = (): void => {
-    // Older versions ignored this signal, so when we replay one of their histories, it must not wake the workflow.
+    // Older versions ignored this signal, so it must not wake the workflow when their histories are replayed.
     if (!patched(replaySignal)) return;
     replays += 1;
     wake();
@@ -68,7 +68,6 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
   }
 }
 
-/** Tells the operator why no batch is starting, what to do, and which batches need attention. */
 function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, nextAt: Date | null): string[] {
   const { messages, batchOf, batch, failed = 0, failing = 0, stopped = 0, blocked = 0 } = result;
   const slug = projectSlug();
@@ -78,7 +77,7 @@ function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, n
   if (failing > 0) attention.push(note('batchesFailing', failing), note('nextFailingProject'), note('listFailing', slug));
   if (blocked > 0) attention.push(note('batchesBlocked', blocked), note('nextBlocked'), note('listWaiting', slug));
   if (stopped > 0) attention.push(note('batchesStopped', stopped), note('nextReplayStopped'), note('replayStopped', slug));
-  // Put problems first, and leave out the usual advice, because it says that there's nothing to do.
+  // Put problems first. If there are any, leave out the usual advice, which says that there's nothing to do.
   const withNext = (fact: string, advice: string): string[] => (attention.length > 0 ? [...attention, fact] : [fact, advice]);
   if (result.kind === 'running') return withNext(batch ? note('learningRunsBatch', batch) : note('learningRuns'), note('nextByItself'));
   if (messages === undefined || batchOf === undefined)

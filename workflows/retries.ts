@@ -25,17 +25,19 @@ export const singleTry = { maximumAttempts: 1 } as const;
 export interface RetryOptions {
   readonly firstMs: number;
   readonly maxMs: number;
-  /** The default is to retry forever. */
+  /** Unlimited by default. */
   readonly maxTries?: number;
 }
 
 /**
- * The longest delay between attempts. After an outage, nobody has to wait for hours until we try again, but we also
- * don't put too much load on a dependency that's failing.
+ * The longest delay between attempts. It's short enough that work resumes soon after an outage, and long enough not to
+ * overload a dependency that's failing.
  */
 const longestWaitMs = 10 * 60_000;
 
-/** For activities that only depend on the database and Temporal. Both will recover, so the first delay is short. */
+/**
+ * For activities that only depend on the database and Temporal. Both recover on their own, so the first delay is short.
+ */
 export const recovering: RetryOptions = { firstMs: 1_000, maxMs: longestWaitMs };
 
 /** Like `recovering`, but for local activities, which Temporal itself retries. */
@@ -50,7 +52,6 @@ export const recoveringLocally = {
  */
 export const vendorRecovering: RetryOptions = { firstMs: 60_000, maxMs: longestWaitMs };
 
-/** What a run's details say while its work is being retried. */
 export interface RetriedWork {
   readonly facts?: Omit<RunStatus, 'state'>;
   readonly lines?: readonly string[];
@@ -61,7 +62,7 @@ type Try<Result> = (count: number) => Promise<Result>;
 
 export type Retry = <Result>(start: Try<Result>, options: RetryOptions, work?: RetriedWork) => Promise<Result>;
 
-/** Returns a function that tells how many wake signals have arrived. If the number has changed, a wait ends early. */
+/** Returns a function that counts the wake signals so far. A wait ends early when the count changes. */
 export function countWakeSignals(): () => number {
   let count = 0;
   const wake = (): void => {
@@ -71,10 +72,7 @@ export function countWakeSignals(): () => number {
   return () => count;
 }
 
-/**
- * Creates a function that retries until an attempt succeeds. If `maxTries` attempts have failed, it throws the last
- * failure.
- */
+/** Creates a function that retries until an attempt succeeds. Throws the last failure after `maxTries` attempts. */
 export function createRetries(show: ShowStatus, continueRun: () => Promise<never>, signals: () => number = countWakeSignals()): Retry {
   return async (start, { firstMs, maxMs, maxTries }, { facts = {}, lines = [], advice } = {}) => {
     for (let count = 1; ; count += 1) {
@@ -99,14 +97,14 @@ export function createRetries(show: ShowStatus, continueRun: () => Promise<never
   };
 }
 
-/** Returns how long to wait after this many failures. Temporal's own retry policies use the same formula. */
+/** Returns the delay after this many failures. The formula is the one of Temporal's own retry policies. */
 export function toDelayMs(failures: number, { firstMs, maxMs }: RetryOptions): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }
 
 /**
- * Returns the error code if the workflow can retry this failure, and rethrows the error if it can't. That's the case
- * for cancellations, and for failures in old histories, which Temporal has already retried.
+ * Returns the error code if the workflow can retry this failure, and otherwise rethrows the error. Cancellations can't
+ * be retried, and neither can failures in old histories, which Temporal has already retried.
  */
 export function toFailureCode(error: unknown): string {
   const code = findFailureCode(error);

@@ -24,16 +24,18 @@ import { note, toMarkdown } from './notes.ts';
  */
 export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed' | 'cancelled';
 
-/** The result of the `status` query, with the state, counts, codes, and times in RFC 3339. */
 export interface RunStatus {
   readonly state: RunState;
   readonly [fact: string]: string | number | null;
 }
 
-/** Updates the status that the run shows. All of the `details` have to be notes. */
+/** Updates the status that the run shows. The `details` have to be notes (`notes.ts`). */
 export type ShowStatus = (status: RunStatus, details: readonly string[]) => void;
 
-/** Call this at the beginning of a workflow. `afterCancel` tells the operator what to do after a cancellation. */
+/**
+ * Creates the status of a run at the beginning of its workflow. `afterCancel` tells the operator what to do after a
+ * cancellation.
+ */
 export function createRunStatus(initial: RunStatus, details: readonly string[] = [], afterCancel = note('nextRestart')): ShowStatus {
   let status = initial;
   setCurrentDetails(toMarkdown(details));
@@ -53,15 +55,11 @@ export function createRunStatus(initial: RunStatus, details: readonly string[] =
   return show;
 }
 
-/**
- * Returns the slug of the run's project, or an empty string if an older version has started the run without this search
- * attribute.
- */
+/** Returns the slug of the run's project. Empty if an older version started the run without this search attribute. */
 export function projectSlug(): string {
   return workflowInfo().typedSearchAttributes.get(searchAttributes.projectSlug) ?? '';
 }
 
-/** Tells the operator what to do about an error code. */
 export function toAdvice(code: string): string {
   if (code === 'memory_off') return note('nextMemoryOff', projectSlug());
   if (code === 'no_route') return note('nextRoute');

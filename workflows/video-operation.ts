@@ -16,9 +16,8 @@ const options = { startToCloseTimeout: '2 minutes', heartbeatTimeout: '12 second
 const { pollVideo } = proxyActivities<Activities>(options);
 
 export interface VideoOperationResult {
-  /** How the video ended. If it's `settled`, the result is from an older version, which didn't record the outcome. */
+  /** How the video ended. `settled` means that an older version finished the run without recording the outcome. */
   readonly outcome: VideoEnd['outcome'] | 'gone' | 'settled';
-  /** The vendor's error code. Null if the video didn't fail. */
   readonly code: string | null;
   readonly polls: number;
 }
@@ -63,7 +62,7 @@ const codesByAdvice = {
   'vendorCode:quota': ['RESOURCE_EXHAUSTED', 'CODE_8'],
 } as const;
 
-/** Returns what the caller should do about an error code of the vendor. The numbers are gRPC codes. */
+/** Returns what the caller should do about a vendor's error code. Numbers are gRPC codes. */
 function adviseCaller(code: string | null): string {
   for (const [name, codes] of Object.entries(codesByAdvice) as [keyof typeof codesByAdvice, readonly string[]][])
     if (code !== null && codes.includes(code)) return note(name);
