@@ -120,7 +120,7 @@ export function medianInterval(values) {
   // with a probability of at most 2.5 %.
   let probability = 0.5 ** ordered.length;
   let [omitted, sum] = [0, probability];
-  while (sum <= 0.025) {
+  while (omitted < ordered.length && sum <= 0.025) {
     omitted += 1;
     probability *= (ordered.length - omitted + 1) / omitted;
     sum += probability;

@@ -19,8 +19,10 @@ const otherScenarios = ['processes', 'open-streams'];
 /** @param {string[]} args the command-line arguments */
 export async function runBenchmark(args) {
   const options = parseOptions(args);
+  /** @type {Map<string, import('./report.js').Measurement[]>} */
+  const startsOf = new Map();
   /** @type {import('./report.js').Row[]} */
-  const rows = [];
+  const processesRows = [];
   /** @type {import('./open-streams.js').OpenStreams[]} */
   const openStreams = [];
   try {
@@ -28,8 +30,6 @@ export async function runBenchmark(args) {
       const { names } = options;
       let targets = names.some((name) => name !== 'processes') ? await startTargets(bench, options) : [];
       const rivals = [...(options.rivals ? await startRivals(bench) : []), ...options.others];
-      /** @type {Map<string, import('./report.js').Measurement[]>} */
-      const startsOf = new Map();
       for (let start = 1; start <= options.starts; start += 1) {
         if (start > 1) targets = await restartTargets(bench, targets, options);
         for (const name of names) {
@@ -38,21 +38,26 @@ export async function runBenchmark(args) {
           const all = suitsRivals(scenario) ? [...targets, ...rivals] : targets;
           const starts = [...(startsOf.get(name) ?? []), await runScenario(bench, { name, scenario, targets: all, ...options })];
           startsOf.set(name, starts);
-          if (start === options.starts) rows.push(...summarizeStarts(name, starts));
         }
       }
-      for (const line of describeIntervals(rows)) console.log(line);
+      for (const line of describeIntervals(summarizeAll(startsOf))) console.log(line);
       if (names.includes('open-streams')) openStreams.push(...(await measureOpenStreams(bench, { targets, streams: options.streams })));
       if (!names.includes('processes')) return;
       // This scenario starts its own gateways, so stop the ones that are running. They would compete for the cores.
       for (const { gateway } of targets) await gateway?.program.stop();
-      rows.push(...(await measureProcesses(bench, { ...options, calls: options.calls ?? callsOf({}) })));
+      processesRows.push(...(await measureProcesses(bench, { ...options, calls: options.calls ?? callsOf({}) })));
     });
   } finally {
     // Print the rows even after a failure, because measuring them took minutes.
+    const rows = [...summarizeAll(startsOf), ...processesRows];
     if (rows.length > 0) console.log(formatSummary(rows, (name) => scenarios[name]?.title ?? name));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify([...rows, ...openStreams], null, 2)}\n`);
   }
+}
+
+/** @param {ReadonlyMap<string, import('./report.js').Measurement[]>} startsOf the measurements of each scenario */
+function summarizeAll(startsOf) {
+  return [...startsOf].flatMap(([name, starts]) => summarizeStarts(name, starts));
 }
 
 /**

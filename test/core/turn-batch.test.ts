@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { createTurnBatch } from '../../src/core/turn-batch.ts';
@@ -56,4 +57,14 @@ test('runs callbacks that were added by the batch in the next turn', async () =>
   expect(ran).toEqual(['first']);
   await nextTurn();
   expect(ran).toEqual(['first', 'second']);
+});
+
+test("doesn't run callbacks in the async context of whoever came first", async () => {
+  const batch = createTurnBatch();
+  const context = new AsyncLocalStorage<string>();
+  const contexts: unknown[] = [];
+  context.run('a sampled call', () => batch.runAfter(() => contexts.push(context.getStore())));
+  batch.run(() => contexts.push(context.getStore()));
+  await nextTurn();
+  expect(contexts).toEqual([undefined, undefined]);
 });

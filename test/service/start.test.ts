@@ -135,6 +135,7 @@ describe('errors when the gateway starts', () => {
   beforeAll(async () => {
     home = await processes.home('empty');
     await writeFile(join(home, 'file'), '');
+    await writeFile(join(home, 'gateway.yaml'), '');
     await mkdir(join(home, 'closed'), { mode: 0 });
     await mkdir(join(home, 'not-mine', 'db'), { recursive: true });
     await chmod(join(home, 'not-mine', 'db'), 0);
@@ -171,16 +172,19 @@ describe('errors when the gateway starts', () => {
     ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^DATABASE_URL: is required for gateway serve; /],
     ['worker without DATABASE_URL', 'worker', {}, /^DATABASE_URL: is required for gateway worker; /],
   ])('reports one error line for %s', async (_title, role, { GATEWAY_DATA_DIR: dataDir = 'data', ...env }, complaint) => {
+    const stop = new AbortController();
+    const files = { GATEWAY_CONFIG: join(home, 'gateway.yaml'), GATEWAY_DATA_DIR: resolve(home, dataDir) };
     const host: ServiceHost = {
-      env: { GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: adminToken, ...env, GATEWAY_DATA_DIR: resolve(home, dataDir) },
+      env: { GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: adminToken, ...env, ...files },
       write: () => undefined,
       writeError: () => undefined,
       isTerminal: false,
-      stopping: new AbortController().signal,
+      stopping: stop.signal,
       onReload: () => undefined,
       clusterWorker: null,
     };
     const error: unknown = await runService(role, host).catch((reason: unknown) => reason);
+    stop.abort();
     const lines = error instanceof ConfigError ? error.errors : error instanceof StartError ? [error.message] : [error];
     expect(lines).toEqual([expect.stringMatching(complaint)]);
   });

@@ -2,23 +2,20 @@
  * Creates an embedded database that has been migrated. Test files start with a copy of it, because migrating a new
  * database takes seconds of CPU time.
  *
- * The database is kept in the cache directory, which all clones share, so it's only created in the first run after a new
- * migration.
+ * The database is kept in `node_modules/.cache`, so it's only created in the first run after a new migration.
  */
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cacheDirectory } from '../../scripts/cache.js';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { emptyDatabaseFile } from '../../src/db/empty-database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 
-const cacheFolder = join(cacheDirectory(), 'embedded-templates');
-/** Other clones may use other templates, so we delete one only if no run has used it for this long. */
-const unusedMs = 7 * 86_400_000;
+const cacheFolder = fileURLToPath(new URL('../../node_modules/.cache/model-gateway/embedded-templates', import.meta.url));
+const unfinished = 'unfinished-';
 
 /**
  * Creates a copy of the template and puts its path into the environment for the test files. Returns a function that
@@ -31,8 +28,6 @@ export async function prepareEmbeddedTemplate(): Promise<() => Promise<void>> {
   try {
     const cached = join(cacheFolder, await hashOfSchema());
     if (existsSync(cached)) {
-      const now = new Date();
-      await utimes(cached, now, now);
       copyFolder(cached, folder);
     } else {
       await createDatabase(dataDir);
@@ -72,25 +67,20 @@ async function hashOfSchema(): Promise<string> {
   const code = fileURLToPath(new URL('../../src/db', import.meta.url));
   const names = (await readdir(code, { recursive: true })).filter((name) => /\.(?:ts|sql)$/.test(name)).sort();
   // The file name of the empty database contains a hash of PGlite.
-  const hash = createHash('sha256').update(basename((await emptyDatabaseFile()).pathname));
+  const hash = createHash('sha256').update((await emptyDatabaseFile()).pathname);
   for (const name of names) hash.update(`\0${name}\0`).update(await readFile(join(code, name)));
   return hash.digest('hex').slice(0, 16);
 }
 
 /**
- * Adds a template to the cache and deletes the unused ones. Several runs may do this at the same time, so a template only
- * gets its final name when it's complete.
+ * Replaces older templates in the cache. Several runs may do this at the same time, so a template only gets its final
+ * name when it's complete.
  */
 async function keep(folder: string, cached: string): Promise<void> {
   await mkdir(cacheFolder, { recursive: true });
-  for (const path of (await readdir(cacheFolder)).map((name) => join(cacheFolder, name))) {
-    const usedAt = await stat(path).then(
-      ({ mtimeMs }) => mtimeMs,
-      () => Number.POSITIVE_INFINITY, // Another run has deleted it, or given it its final name.
-    );
-    if (Date.now() - usedAt > unusedMs) await rm(path, { recursive: true, force: true });
-  }
-  const copy = await mkdtemp(join(cacheFolder, 'unfinished-'));
+  const old = (await readdir(cacheFolder)).filter((name) => !name.startsWith(unfinished));
+  for (const name of old) await rm(join(cacheFolder, name), { recursive: true, force: true });
+  const copy = await mkdtemp(join(cacheFolder, unfinished));
   copyFolder(folder, join(copy, 'db'));
   await rename(join(copy, 'db'), cached).catch(() => undefined);
   await rm(copy, { recursive: true, force: true });

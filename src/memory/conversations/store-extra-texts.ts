@@ -1,5 +1,5 @@
 /** Stores the texts of extras, e.g. of system prompts and tool results. A project has each text only once. */
-import { LRUCache } from 'lru-cache';
+import { createLruCache } from '../../core/lru-cache.ts';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
@@ -26,7 +26,7 @@ interface ExtraText extends PackedText {
  * The keys of texts that we've recently stored or found. These are only hints about which ones to look up, because
  * another process may have deleted the texts since then.
  */
-const hints = new LRUCache<string, true>({ max: 50_000 });
+const hints = createLruCache<true>(50_000);
 
 /**
  * Stores the texts that the database doesn't have yet. Often a part is new but its text isn't, e.g. if a client has

@@ -5,7 +5,7 @@
  * `released-parts.ts` deletes chains from their ends, and both hold the project's conversations lock. So we need only a
  * few lookups to find out what's new in a history of hundreds of messages.
  */
-import { LRUCache } from 'lru-cache';
+import { createLruCache } from '../../core/lru-cache.ts';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
@@ -54,7 +54,7 @@ const maxUnchecked = 4;
  * Keys of parts that we've recently stored or found. This only tells us where to look first, because another process
  * may have deleted the parts in the meantime.
  */
-const hints = new LRUCache<string, true>({ max: 50_000 });
+const hints = createLruCache<true>(50_000);
 
 export async function storeParts(tx: Queries, calls: readonly CallChains[]): Promise<void> {
   const added = new NewParts();
