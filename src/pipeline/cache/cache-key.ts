@@ -7,7 +7,6 @@ import { digestParameters, parameterBytes } from '../../dialects/json/parameter-
 export interface CacheKeyInput {
   readonly call: Pick<Call, 'route' | 'body' | 'spans' | 'forwardedHeaders' | 'addsOutputLimit' | 'maxOutputTokens'>;
   readonly candidates: readonly Candidate[];
-  /** The revision of the configuration that the candidates come from. It's part of the cache key. */
   readonly revision: number;
 }
 
@@ -32,7 +31,6 @@ const maxJoinedBytes = 16 * 1_024;
 
 interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {
   readonly projectId: string;
-  /** The output limit that we add before sending the body, or null if we leave the body alone. */
   readonly addedLimit: number | null;
 }
 

@@ -15,7 +15,6 @@ export interface CachedResponse {
    */
   readonly bytes: Buffer;
   readonly contentType: string;
-  /** `<provider>/<model>` */
   readonly model: string;
   /** The request fields that we dropped or adjusted for the vendor. Null or absent if the request wasn't translated. */
   readonly changes?: RequestChanges | null;
@@ -70,7 +69,6 @@ export function createResponseStore(maxBytes: number) {
     delete(key: string): void {
       entries.delete(key);
     },
-    /** Returns how many entries were deleted. */
     deleteWhere(matches: (response: CachedResponse) => boolean): number {
       const matching = [...entries].filter(([, entry]) => matches(entry));
       for (const [key] of matching) entries.delete(key);

@@ -1,13 +1,12 @@
 /**
- * Replays a cached response as a stream. As in a vendor's stream, each chunk consists of whole events, so backpressure
- * works.
+ * Replays a cached response as a stream. Like a vendor, we end each chunk at the end of an event.
  */
 import type { Call } from '../../core/call.ts';
 import { type ChunkReader, omitUsage } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 import type { CacheHit } from './response-cache.ts';
 
-/** We replay the response in chunks of this size, which is the default high-water mark of a socket. */
+/** Replay in chunks of a socket's default high-water mark. */
 const chunkBytes = 16 * 1024;
 
 /**
@@ -35,10 +34,6 @@ export function replayCached(hit: CacheHit, { hidesUsage }: Pick<Call, 'hidesUsa
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
-/**
- * Returns the end of the last event between `start` and `limit`. If no event ends there, returns the end of the event
- * that contains `limit`.
- */
 function findEventEnd(bytes: Buffer, start: number, limit: number): number {
   if (limit >= bytes.length) return bytes.length;
   for (let at = bytes.lastIndexOf(lineFeed, limit - 1); at > start; at = bytes.lastIndexOf(lineFeed, at - 1)) {

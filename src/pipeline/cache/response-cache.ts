@@ -23,18 +23,16 @@ import { type CachedResponse, createResponseStore, type ResponseFormat } from '.
 export interface CacheSettings {
   readonly enabled: boolean;
   readonly ttlMs: number;
-  /** True if we also cache responses to calls that ask for random samples. */
   readonly sampled: boolean;
 }
 
-/** A cached response, already converted to the caller's format. */
 export interface CacheHit {
   readonly bytes: Buffer;
   readonly contentType: string;
   readonly model: string;
   readonly changes?: RequestChanges | null | undefined;
   readonly summary: ResponseSummary;
-  /** The events that contain nothing but usage. We leave them out if the caller didn't ask for usage. */
+  /** Events that only contain usage, which we skip if the caller didn't ask for usage. */
   readonly usage: readonly Span[];
 }
 
@@ -43,7 +41,7 @@ type ResponseSource = Pick<CachedResponse, 'contentType' | 'model' | 'changes'>;
 /** Collects the bytes that are sent to the caller. Nothing is cached until you call `commit`. */
 export interface CacheWriter {
   append(bytes: Buffer): void;
-  /** Adds the response to the cache. Only call this once the response is complete, and only if it was successful. */
+  /** Only call this once the response is complete and known to be successful. */
   commit(source: ResponseSource): void;
 }
 
@@ -52,14 +50,14 @@ export interface CacheWriter {
  * unhealthy vendor to the end.
  */
 interface LookupRequest extends CacheKeyInput {
-  /** The call after recall, so the recalled memories are part of its body. */
+  /** The call after recall, so memories may already be part of its body. */
   readonly call: Call;
   readonly recalledSubjects: readonly string[];
   readonly settings: CacheSettings;
 }
 
 export interface ResponseCache {
-  /** `writer` is null if this call's response can't be cached. */
+  /** `writer` is null if the response to this call can't be cached. */
   lookup(request: LookupRequest): { readonly hit: CacheHit | null; readonly writer: CacheWriter | null };
   /**
    * Deletes all responses about a subject and prevents calls in flight from caching theirs. Returns how many entries
@@ -92,7 +90,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
     for (const storedFormat of [format, otherFormat(format)]) {
       const entryKey = `${key} ${storedFormat}`;
       const response = store.get(entryKey, now, settings.ttlMs);
-      // The entry may be too old for this caller's max-age, but other callers can still use it.
+      // An entry that is too old for this caller's `max-age` may still be fresh enough for other callers.
       const hit = response && now < response.storedAt + maxAgeMs && render(response, { dialect, storedFormat, format });
       if (!hit) continue;
       store.touch(entryKey);
@@ -120,8 +118,8 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
         if (invalidations.isInvalidated(projectId, subjects, startedAt)) return;
         const storedAt = clock.now();
         stored += 1;
-        // The caller either bypassed the cache or asked for a recent response, so whatever we've stored in the other
-        // format is outdated too.
+        // A caller that bypasses the cache or sets a `max-age` wants a fresh response, so we also drop the entry for
+        // the other format (streamed or plain).
         if (!cache.reads || cache.maxAgeMs !== undefined) store.delete(`${key} ${otherFormat(format)}`);
         store.set(`${key} ${format}`, { bytes, ...source, projectId, subjects, storedAt, expiresAt: storedAt + settings.ttlMs });
       };
@@ -139,7 +137,7 @@ function otherFormat(format: ResponseFormat): ResponseFormat {
   return format === 'plain' ? 'stream' : 'plain';
 }
 
-/** Returns the response in the requested format, or null if the conversion would lose something. */
+/** Returns null if converting the cached response between streamed and plain would lose something. */
 function render(
   response: CachedResponse,
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
@@ -160,8 +158,8 @@ function render(
 type Reading = Pick<CacheHit, 'summary' | 'usage'>;
 
 /**
- * Caches what we parse when an entry is served for the first time. The store has already reserved space for this (see
- * `sizeCalculation`).
+ * Caches the parsed form of each entry that has been served once. `sizeCalculation` has already reserved memory for
+ * this.
  */
 const readings = new WeakMap<CachedResponse, Reading>();
 
@@ -191,7 +189,7 @@ function readStream(dialect: Dialect, bytes: Buffer): Reading {
     if (reader.read(event) === 'usage') usage.push({ start: offset + event.start, end: offset + event.end });
   };
   offset = parser.scan(bytes, readEvent).length;
-  // The blank line after the last event may be missing.
+  // The last event of a stream may lack its final blank line.
   parser.scanEnd(readEvent);
   return { summary: reader.summary(), usage };
 }

@@ -34,12 +34,8 @@ interface EmbedRequest {
   readonly texts: readonly string[];
   /** Some models need to know if a text is a search query, or a passage that is searched. */
   readonly purpose: 'query' | 'passage';
-  /**
-   * Set if this call is made on behalf of another call with the same key, which already counts against the `calls`
-   * ceiling.
-   */
+  /** Set if this embedding call belongs to a call that has already been counted against the key's `calls` ceiling. */
   readonly isExemptFromCallCeiling?: true;
-  /** The timeout for all attempts together. */
   readonly timeoutMs: number;
 }
 
@@ -84,16 +80,15 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
       timeoutMs,
     }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
       const chain = findChain(project.settings, {});
-      // The key may require tags that only some other model has. We couldn't use that model, because its vectors aren't
-      // comparable with the stored ones.
+      // If the key requires tags, routing may end up at a different embedding model than the project's. Its vectors
+      // wouldn't be comparable with the stored ones, so we fail instead.
       if (chain === null || findChain(project.settings, caller)?.model !== chain.model) throw gatewayError('no_route');
       const now = clock.now();
       const prefix = prefixes[chain.model]?.[purpose] ?? '';
       const call = buildInternalCall({
         id: newId(now),
         route: 'embeddings',
-        // The key's list of models is meant for the application that uses the key. Memory uses the model that the
-        // project has chosen.
+        // The key's model list restricts the application. Memory always uses the embedding model of the project.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: chain.tier,
@@ -117,8 +112,8 @@ export function isTextRejected(error: unknown): boolean {
 }
 
 /**
- * Returns the name without providers, because e.g. `openai/text-embedding-3-small` and
- * `router/openai/text-embedding-3-small` are the same model.
+ * Strips the provider from a model id, because e.g. `openai/text-embedding-3-small` and
+ * `router/openai/text-embedding-3-small` produce the same vectors.
  */
 function modelName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);

@@ -27,7 +27,7 @@ const tiersByJob: Readonly<Record<MemoryJob, readonly string[]>> = {
   extract: ['memory-extract', 'trivial'],
   consolidate: ['memory-consolidate', 'memory-extract', 'trivial'],
 };
-/** The timeout for all attempts together. It's generous because nobody waits for the result. */
+/** Covers all attempts. It's generous, because memory jobs run in the background. */
 const callTimeoutMs = 5 * 60_000;
 
 export interface MemoryModelDeps {
@@ -82,7 +82,6 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
     return findTierWithChain({ catalog: catalog(), project, source: memoryApplication }, tiersByJob[job]);
   }
 
-  /** Returns true if the tier has a model that the project may use. */
   function canPlan(projectId: string, project: ProjectContext, tier: string): boolean {
     const caller = backgroundCaller(projectId);
     try {
@@ -106,7 +105,7 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
 function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  // A retry would be rejected as well, so treat it like an unusable response.
+  // The vendor would reject a retry as well, so treat a rejected prompt like an unusable response.
   const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : isContentRejected(error) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }

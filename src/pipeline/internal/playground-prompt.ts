@@ -1,37 +1,30 @@
-/** Builds the fields of a chat completion from what a person entered in the playground. */
-
 export interface PlaygroundToolCall {
   readonly id: string;
   readonly name: string;
-  /** In JSON. */
   readonly arguments: string;
 }
 
 export interface PlaygroundTurn {
-  /** A `tool` turn contains the result of a tool that the assistant called in an earlier turn. */
+  /** A `tool` turn contains the result of an earlier tool call by the assistant. */
   readonly role: 'user' | 'assistant' | 'tool';
   readonly text: string;
   /** URLs of images, which can be `data:` URLs. Only user turns can have images. */
   readonly images: readonly string[];
-  /** The tools that the assistant called in this turn. */
   readonly toolCalls: readonly PlaygroundToolCall[];
-  /** In a `tool` turn, the id of the tool call that produced this result. Empty in all other turns. */
+  /** In a `tool` turn, the id of the tool call that was answered. Empty in all other turns. */
   readonly toolCallId: string;
 }
 
 export interface PlaygroundPrompt {
-  /** Empty if there's no system prompt. */
   readonly system: string;
   readonly turns: readonly PlaygroundTurn[];
   readonly temperature: number | null;
   readonly maxTokens: number | null;
-  /** Tool definitions in OpenAI's format. */
   readonly tools: readonly object[];
   /** The `json_schema` of the response format, or null for free text. */
   readonly schema: object | null;
 }
 
-/** Returns the fields of a chat completion. Fields that aren't set are left out. */
 export function chatMembers({ system, turns, temperature, maxTokens, tools, schema }: PlaygroundPrompt): Record<string, unknown> {
   return {
     messages: [...(system === '' ? [] : [{ role: 'system', content: system }]), ...turns.map(toMessage)],

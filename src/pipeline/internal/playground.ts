@@ -15,19 +15,18 @@ import { backgroundCaller, buildInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import { chatMembers, type PlaygroundPrompt, type PlaygroundToolCall } from './playground-prompt.ts';
 
-/** The timeout for all attempts together, until the response begins. */
+/** Limits the time until the response begins, for all attempts together. */
 const callTimeoutMs = 120_000;
 
 export interface PlaygroundRequest {
   readonly id: string;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: ProjectContext };
   readonly personId: string;
-  /** The name of a tier or a model, as a caller would put it into the request. */
+  /** A tier or model name, as in the request body of an API call. */
   readonly model: string;
   readonly prompt: PlaygroundPrompt;
-  /** True if memories are inserted into the prompt. */
   readonly recalls: boolean;
-  /** The end user whose memories are recalled in addition to the project's, if there is one. */
+  /** If this is set, we recall the memories of this end user as well as those of the project. */
   readonly subject: string | null;
   readonly signal: AbortSignal;
 }
@@ -39,8 +38,8 @@ export type PlaygroundEvent =
   | { readonly kind: 'tool_calls'; readonly calls: readonly PlaygroundToolCall[] };
 
 /**
- * Yields the response as it arrives. Throws a GatewayError. If the call reached a vendor, it has been recorded by the
- * time this ends.
+ * Yields the response as it arrives. Throws a GatewayError. A call that reached a vendor has been recorded by the time
+ * the generator ends.
  */
 export type RunInPlayground = (request: PlaygroundRequest) => AsyncGenerator<PlaygroundEvent, void>;
 
@@ -126,7 +125,6 @@ async function* readDeltas(chunks: AsyncIterable<Buffer>): AsyncGenerator<Playgr
   yield* collected.events();
 }
 
-/** Joins the deltas of tool calls. */
 function collectToolCalls() {
   const reader = createToolCallReader();
   const calls: { id: string; name: string; arguments: string }[] = [];

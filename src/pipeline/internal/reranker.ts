@@ -23,11 +23,8 @@ interface RerankRequest {
   readonly project: MemoryProject;
   readonly query: string;
   readonly texts: readonly string[];
-  /**
-   * Set if this call is part of another call with the same key. Only the other one counts against the `calls` ceiling.
-   */
+  /** Set if this rerank call belongs to a call that has already been counted against the key's `calls` ceiling. */
   readonly isExemptFromCallCeiling?: true;
-  /** The timeout for all attempts together. */
   readonly timeoutMs: number;
 }
 
@@ -49,7 +46,7 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
         ...options,
         id: newId(now),
         route: 'rerank',
-        // The key's list of models doesn't apply, because the project decides which model memory uses.
+        // The key's model list restricts the application. Memory uses the rerank model that the project has chosen.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: tier,
@@ -66,10 +63,7 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
   };
 }
 
-/**
- * Parses the response. The index in each entry says which document it's about. The list is called `results`, or `data`
- * in Voyage's case (docs/vendors.md#rerank).
- */
+/** Voyage calls the list of results `data`, all other vendors call it `results` (docs/vendors.md#rerank). */
 function parseRelevances(bytes: Buffer, count: number): (number | null)[] {
   const { results, data } = asObject(parseJson(bytes.toString('utf8')));
   const byIndex = new Map(

@@ -32,7 +32,9 @@ import {
 import { checkOutput } from './output-rules.ts';
 
 export interface MediaDeps extends RuleEnforcerDeps {
-  /** Returns the ceilings of a key, as a promise if they aren't in memory. Throws `limits_unavailable`. */
+  /**
+   * Looks up the ceilings of a key. The result is only a promise if they aren't in memory. Throws `limits_unavailable`.
+   */
   readonly getKeyCeilings: (caller: Caller) => Promise<Limits['key']>;
   readonly admission: Admission;
   readonly breakers: Breakers;
@@ -45,39 +47,33 @@ interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
-  /** Null if the vendor doesn't report tokens. */
   readonly tokens: Tokens | null;
 }
 
-/**
- * The stream for the caller. You have to read `chunks` to the end or call `return` on it, because only then is the call
- * settled.
- */
+/** Read `chunks` to the end or call `return` on it. Otherwise the call is never settled. */
 export interface MediaStream {
   readonly model: string;
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-/**
- * A response stream from a vendor. `chunks` throws VendorError. If you stop reading early, the request to the vendor
- * ends too.
- */
+/** `chunks` throws VendorError. Calling `return` on it cancels the request to the vendor. */
 interface VendorStream {
   readonly status: number;
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
   /**
-   * Returns the usage that the vendor reported in the stream. If this is absent or returns null, we charge the units
-   * that were requested.
+   * Returns the usage that the vendor reported in the stream. If there is none, we charge for the units that the caller
+   * requested.
    */
   readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens'> | null;
-  /** Returns the text that was read from the stream, for the output rules. */
+  /** Returns the text of the stream, for the content rules. */
   readonly texts?: () => readonly string[];
 }
 
 /**
- * Says why we don't send the vendor's response. Either a content rule blocked it (`refused`) or we failed (`failed`).
+ * The reason why we withhold a vendor's response: a content rule blocked it (`refused`), or we couldn't process it
+ * (`failed`).
  */
 interface UnsentResponse {
   readonly error: GatewayError;
@@ -92,14 +88,11 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   const { checkTexts, checkOutput: checkOutputTexts } = createRuleEnforcer({ logger, recordRuleHit });
 
   return {
-    /**
-     * Returns true if there's a cost ceiling. The planner then has to skip models that have no price. Throws
-     * `limits_unavailable`.
-     */
+    /** A cost ceiling needs prices, so the planner skips models that don't have one. Throws `limits_unavailable`. */
     requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
     /**
-     * Handles a call with a plain response. Throws a GatewayError. If the call reached its vendor, it has already been
-     * recorded when this throws.
+     * Handles a call with a plain response. Throws a GatewayError, and by then a call that reached its vendor has been
+     * recorded.
      */
     async execute<Value>(request: MediaCallRequest, send: (onRequestId: OnRequestId) => Promise<MediaResult<Value>>): Promise<Value> {
       const running = await open(request);
@@ -113,8 +106,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
       return value;
     },
     /**
-     * Handles a call with a streamed response. `cancellation` ends it when the caller disconnects. Until the stream
-     * begins, this throws the same errors as `execute`.
+     * Handles a call with a streamed response, and cancels it if the caller disconnects. Until the stream begins, this
+     * throws the same errors as `execute`.
      */
     async stream(
       request: MediaCallRequest,
@@ -134,8 +127,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
           throw error;
         }
         const delivered = deliver(respondingCall, { ...stream, chunks });
-        // Start the generator here. If the caller leaves before the first chunk, `return` would have no effect on a
-        // generator that hasn't started, and the call would never be settled.
+        // Run the generator up to its first `yield`. If the caller disconnects before the first chunk, `return` would
+        // skip the `finally` block of a generator that hasn't started, and the call would never be settled.
         await delivered.next();
         return { model: request.candidate.id, contentType, chunks: delivered };
       });
@@ -168,7 +161,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     return limitsFor(call, project, await getKeyCeilings(call.caller));
   }
 
-  /** Admits the call and writes it to the journal. If this throws, the call isn't recorded. */
+  /** Admits a call and writes it to the journal. If admission fails, nothing is recorded. */
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
     if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
@@ -236,8 +229,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   }
 
   /**
-   * Relays the chunks of a stream. Settles the call when the stream ends, whether it's complete, broken off by the
-   * vendor or abandoned by the caller.
+   * Relays a vendor's stream. `finally` settles the call, no matter if the stream completes, fails or is abandoned by
+   * the caller.
    */
   async function* deliver(
     running: RunningMediaCall,
@@ -255,7 +248,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
       yield* chunks;
       await settleAs('ok');
     } catch (cause) {
-      // The client is gone. `finally` settles the call.
+      // The caller has disconnected. `finally` settles the call.
       if (cause instanceof VendorError && cause.kind === 'aborted') return;
       if (cause instanceof VendorError) report(request, cause);
       const error = asGatewayError(cause);
@@ -276,8 +269,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   }
 
   /**
-   * Replaces the reservation by the actual usage and records the call. A response that we don't send is charged too,
-   * because the vendor bills it.
+   * Replaces the reservation with the actual usage and records the call. We also charge for responses that we withhold,
+   * because the vendor bills them.
    */
   async function settle(running: RunningMediaCall, end: MediaEnd, unsent?: UnsentResponse): Promise<void> {
     const { result, ...call } = settleMediaCall(running, end);

@@ -1,4 +1,4 @@
-/** Handles `POST /v1/images/generations`. Generates images at one provider and returns them in OpenAI's format. */
+/** Generates images at one provider (`POST /v1/images/generations`). */
 import type { MediaCall } from '../../core/call.ts';
 import { connectionKey, type MediaCandidate } from '../../core/candidate.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -19,7 +19,7 @@ export interface ImageResult {
 }
 
 export interface MediaRouteDeps {
-  /** Chooses the default model if the request doesn't name one. Throws `no_route`. */
+  /** Falls back to the default model if the request doesn't name one. Throws `no_route`. */
   readonly planMedia: (
     call: Omit<MediaCall, 'requestedModel'> & { readonly requestedModel: string | null },
     project: ProjectContext,
@@ -31,7 +31,7 @@ export interface MediaRouteDeps {
   readonly clock: Clock;
 }
 
-/** If `unsentSignal` aborts, we stop checking the content rules. */
+/** Aborting `unsentSignal` ends the check of the content rules. */
 export type GenerateImages = (
   call: MediaCall,
   project: ProjectContext,
@@ -59,7 +59,7 @@ export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | u
 }
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
-  /** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
+  /** Throws a GatewayError. If the call reached its vendor, it has been recorded by then. */
   return async function generateImages(call, project, fields, unsentSignal) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
@@ -89,7 +89,7 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
   };
 }
 
-/** Throws `no_route` if the provider has been removed by a reload since the call was planned. */
+/** Throws `no_route` if a configuration reload has removed the provider since we planned the call. */
 export function requireProvider(candidate: MediaCandidate, findProvider: MediaRouteDeps['findProvider']): MediaProvider {
   const row = findProvider(connectionKey(candidate));
   if (!row) throw gatewayError('no_route', { refusal: { reason: 'no_model' } });

@@ -1,4 +1,3 @@
-/** Builds the records of media calls with their metadata, usage bounds, charges, outcomes and errors. */
 import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
 import {
   type Attempt,
@@ -20,9 +19,9 @@ import { toCallMetadata } from '../call/settle.ts';
 export interface MediaCallRequest {
   readonly call: MediaCall;
   readonly project: ProjectContext;
-  /** Texts that content rules have to check: prompts and spoken text. */
+  /** The prompts or the spoken text, which content rules have to check. */
   readonly texts: readonly string[];
-  /** If this aborts, we stop checking the content rules. */
+  /** Aborting this ends the check of the content rules. */
   readonly unsentSignal?: AbortSignal | undefined;
   readonly candidate: MediaCandidate;
   /**
@@ -30,13 +29,10 @@ export interface MediaCallRequest {
    * charge these.
    */
   readonly units: Units;
-  /** True if `units` is only an estimate, which makes the charge an estimate as well. */
   readonly unitsEstimated?: boolean;
   /** The tokens that we charge if the price is per token and the vendor doesn't report any. */
   readonly estimatedTokens: Tokens;
-  /**
-   * Returns what we charge instead of `units` and `estimatedTokens` if the call is cut off before the vendor responds.
-   */
+  /** What we charge instead of `units` and `estimatedTokens` if a call is cut off before the vendor responds. */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
   /** The highest number of units that the vendor could bill. Defaults to `units`. */
   readonly maxUnits?: Units;
@@ -53,28 +49,25 @@ export interface RunningMediaCall {
   readonly metadata: CallMetadata;
   readonly reservation: Reservation;
   readonly start: AttemptStart;
-  /** Null until the vendor has responded. */
   readonly status: number | null;
   readonly firstByteMs: number | null;
   /**
-   * Shared by all copies of the call, so that only one of them settles it. `requestId` is null until the vendor sends
-   * one.
+   * Shared between copies of a call, so that it's only settled once. `requestId` is null until the vendor sends one.
    */
   readonly progress: { isSettled: boolean; requestId: string | null };
-  /** Tells the pool that its member has finished this request. */
+  /** Tells the pool's load balancer that this member has finished a request. */
   readonly endLoad: (() => void) | undefined;
 }
 
 export interface MediaEnd {
   readonly outcome: Outcome;
-  /** The status that we send to the caller. */
   readonly status: number;
   readonly error?: GatewayError;
   readonly units: Units;
-  /** True if `units` is an estimate. Takes precedence over the same field of the request. */
+  /** True if `units` is an estimate. Takes precedence over `unitsEstimated` of the request. */
   readonly unitsEstimated?: boolean;
   readonly tokens: Tokens | null;
-  /** True if the call ended before we were connected to the vendor. Such a call is free. */
+  /** True if the call ended before we had a connection to the vendor. Such calls are free. */
   readonly isUnsent?: boolean;
   readonly endedAt: number;
   readonly describe?: (attempt: Attempt) => Attempt;
@@ -121,8 +114,8 @@ function isFailure(outcome: Outcome): boolean {
 }
 
 /**
- * Charges for units if there's a price for any of them. Otherwise, charges for tokens, which we estimate if the vendor
- * didn't report them.
+ * Prices per unit (images, characters, seconds) take precedence over token prices. If the vendor didn't report tokens,
+ * we estimate them.
  */
 function computeCharge(
   { candidate, estimatedTokens, unitsEstimated: requestEstimated = false }: MediaCallRequest,
@@ -151,10 +144,7 @@ export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
   return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(likelyTokens) };
 }
 
-/**
- * We don't know how much of the input is text and how much is images, so we assume that all of it is the kind that
- * costs more.
- */
+/** We don't know which input tokens are text and which are images, so we assume the higher of the two prices. */
 function mostTokenCost(tokens: Tokens, price: Price): number {
   return Math.max(tokenCost(tokens, price), tokenCost(tokens, price, { imageTokens: tokens.input }));
 }

@@ -13,8 +13,8 @@ export interface CheckedOutput {
 const maxHeldBytes = 64 * 1024 * 1024;
 
 /**
- * Checks the text of a response. If there are blocking rules, we hold the response until its text has been checked. If
- * not, the check runs when the response ends. Calls `check` once, which never throws if the rules only observe.
+ * If any rule can block the response, we hold it back until its text has been checked. Otherwise we check the text once
+ * the response has ended. `check` is called once, and never throws if the rules only observe.
  */
 export async function checkOutput(rules: PlaceRules, chunks: Chunks, check: () => Promise<GatewayError | null>): Promise<CheckedOutput> {
   if (!rules.blocks) return { chunks: tap(chunks, check), error: null };
@@ -31,7 +31,7 @@ async function* tap(chunks: Chunks, check: () => Promise<unknown>): Chunks {
   }
 }
 
-/** Reads a response to its end, and returns a replay of it with the same chunks and the same error. */
+/** Buffers a whole response, including an error at its end, so that it can be replayed. */
 async function hold(chunks: Chunks): Promise<Chunks> {
   const held: Buffer[] = [];
   let heldBytes = 0;

@@ -18,11 +18,11 @@ export type SynthesizeSpeech = (
 
 /** OpenAI's audio tokens per second, i.e. the list price for a minute (0.015 USD) divided by the price of a token. */
 const tokensPerSecond = 1_250 / 60;
-/** A slow voice takes up to this many times as long as the average one. */
+/** Slow voices take up to this many times as long as the average one. */
 const maxSlowdown = 4;
 
 export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): SynthesizeSpeech {
-  /** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
+  /** Throws a GatewayError. If the call reached its vendor, it has been recorded by then. */
   return async function synthesizeSpeech(call, project, { fields, cancellation }) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);

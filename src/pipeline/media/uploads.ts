@@ -17,13 +17,16 @@ import type { MediaCallRequest } from './media-record.ts';
 
 export interface UploadCall {
   readonly kind: UploadKind;
-  /** The fields that have arrived so far. If the project has content rules, these are all fields. */
+  /**
+   * If the project has content rules, we read the whole upload first, so all fields are there. Otherwise, only those
+   * that have arrived so far.
+   */
   readonly fields: UploadFields;
   readonly countImages: () => number;
-  /** The strings that content rules have to check. There are none if the project has no rules. */
+  /** The strings that content rules have to check. Empty if the project has no rules. */
   readonly texts: readonly string[];
   readonly readAll: () => Promise<void>;
-  /** Returns the body, with the caller's model replaced by the vendor's. */
+  /** Returns the upload with the vendor's model name in place of the caller's. */
   readonly bodyFor: (model: string) => UploadBody;
   readonly cancellation: CallCancellation;
 }
@@ -32,21 +35,23 @@ export type RelayUpload = (call: MediaCall, project: ProjectContext, upload: Upl
 
 /** Speech is usually encoded at 64 kbit/s. We assume this rate when we charge a call that was cut off. */
 const bytesPerSecond = 8_000;
-/** Speech is never recorded with less than 6 kbit/s. We use this bit rate to reserve cost. */
+/**
+ * A lower bound for the bit rate of speech (6 kbit/s), which gives us an upper bound for its length when we reserve
+ * cost.
+ */
 const minBytesPerSecond = 750;
-/** OpenAI counts this many tokens per second of audio. */
 const audioTokensPerSecond = 10;
-/** An upper limit. Nobody speaks faster than this. */
+/** Nobody speaks faster than this, so it's an upper bound of the tokens in a transcription. */
 const maxTextTokensPerSecond = 10;
 
 export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
-  /** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
+  /** Throws a GatewayError. If the call reached its vendor, it has been recorded by then. */
   return async function relayUpload(call, project, { kind, fields, texts, countImages, readAll, bodyFor, cancellation }) {
     const hasCostCeiling = await mediaCalls.requiresPrice(call, project);
     const candidate = planMedia(call, project, hasCostCeiling);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
-    // The reservation depends on the number and size of the images, and those fields may come after the file.
+    // The cost reservation depends on the number and size of the images, and these fields may follow the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const model = modelNameAt(provider.requests, candidate.model);
     const { body, sentBytes } = countSent(bodyFor(model));
@@ -74,10 +79,7 @@ type EstimatedUsage = Pick<
   'units' | 'unitsEstimated' | 'estimatedTokens' | 'maxUnits' | 'maxInputTokens' | 'maxOutputTokens' | 'likelyTokens'
 >;
 
-/**
- * Estimates from the request what the call uses. For audio this is a rough estimate, because the bytes of a file say
- * little about its tokens.
- */
+/** For audio, this is only a rough estimate, because the size of a file says little about its length. */
 function estimateUsage(
   { bodyBytes }: MediaCall,
   {
@@ -108,8 +110,8 @@ function estimateUsage(
 }
 
 /**
- * Estimates how much a vendor used of an upload that was cut off. An image can't be edited if the vendor only received
- * a part of it.
+ * Estimates what a vendor bills for an upload that was cut off. An image can't be edited before it's complete, so it's
+ * free.
  */
 function estimatePart({ route }: UploadKind, sentBytes: number): Pick<MediaCallRequest, 'units' | 'estimatedTokens'> {
   if (route === 'images') return { units: { images: 0 }, estimatedTokens: noTokens };

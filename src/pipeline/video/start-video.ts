@@ -26,12 +26,12 @@ export interface VideoStart {
   readonly model: string;
 }
 
-/** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
+/** Throws a GatewayError. If the call reached its vendor, it has been recorded by then. */
 export type StartVideo = (
   call: MediaCall,
   project: ProjectContext,
   request: VideoRequestSummary,
-  /** If this aborts, we stop checking the content rules. */
+  /** Aborting this ends the check of the content rules. */
   unsentSignal: AbortSignal | undefined,
 ) => Promise<VideoStart>;
 
@@ -45,7 +45,7 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
   return async (call, project, request, unsentSignal) => {
     const candidate = planMedia({ ...call, requestedModel: request.model }, project, await mediaCalls.requiresPrice(call, project));
     const provider = findProvider(connectionKey(candidate));
-    // We only support videos in the dialect of Gemini.
+    // Gemini is the only supported dialect for video.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
     const body = request.writeBody();
     await videos.assertWritable();
@@ -59,8 +59,7 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
         const video = {
           callId: call.id,
           projectId: call.caller.projectId,
-          // This has to identify the member of the pool, because operations are only visible in the account of the
-          // member that started them.
+          // Store the pool member as well, because an operation is only visible in the account that started it.
           provider: connectionKey(candidate),
           model: candidate.model,
           operation: started,

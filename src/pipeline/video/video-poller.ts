@@ -22,19 +22,17 @@ interface VideoPollerDeps {
 
 export type VideoPoller = ReturnType<typeof createVideoPoller>;
 
-/**
- * Vendors keep operations and files for about two days. If we haven't found out a video's state by then, we never will.
- */
+/** Vendors delete operations and files after about two days. We give up on videos whose state we don't know by then. */
 const vendorRetentionMs = 48 * 3_600_000;
 const minWaitMs = 2_000;
 const maxWaitMs = 10 * 60_000;
 
 export function createVideoPoller({ videos, vendor, findProvider, clock, logger }: VideoPollerDeps) {
-  // The polls in progress. There are never many, because we limit how many run at the same time.
+  // Polls in progress by call id. The number of concurrent polls is limited, so this stays small.
   const running = new Map<string, Promise<VideoState>>();
 
   async function pollOnce(video: Video, provider: MediaProvider): Promise<VideoState> {
-    // Read the state again, because another poll may have been faster.
+    // Read the state again, because a concurrent poll may have settled the video in the meantime.
     const current = await videos.get(video.callId);
     if (current?.state === 'running' && current.polledAt !== video.polledAt) return { kind: 'running' };
     const state = await vendor.poll(provider, video.operation);
@@ -48,7 +46,7 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
     logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video');
   }
 
-  /** Polls the vendor. A final state is settled before this resolves. Throws VendorError and `budget_unavailable`. */
+  /** Resolves once a final state has been settled. Throws VendorError and `budget_unavailable`. */
   function poll(video: Video, provider: MediaProvider): Promise<VideoState> {
     const pending = running.get(video.callId);
     if (pending) return pending;
@@ -79,7 +77,6 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
     },
   };
 
-  /** Returns the state, or null if the vendor is unavailable. */
   async function pollUnlessUnavailable(video: Video, signal: AbortSignal): Promise<VideoState | null> {
     const provider = findProvider(video.provider);
     if (provider === null) return null;
@@ -93,13 +90,13 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
   }
 }
 
-/** gRPC's codes, and the codes that we create ourselves. */
+/** The gRPC status codes, and codes of our own. */
 const knownCodes =
   /^(?:FILTERED|NO_VIDEO|CODE_\d{1,3}|CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS)$/;
 
 /**
- * Unless the code is a known one, we pass `FAILED` to Temporal instead, because the vendor might have copied a word
- * from the prompt into it.
+ * Replaces unknown codes by `FAILED`, because a vendor might quote the prompt in its code, and workflow histories never
+ * contain text.
  */
 function toSettled(state: VideoResult['kind'], code: string | null): VideoPollResult {
   const outcomes = { done: 'completed', failed: 'vendor_failed', unknown: 'unknown' } as const;

@@ -18,7 +18,7 @@ interface VideoQueriesDeps {
   readonly videos: Videos;
   readonly vendor: VideoVendor;
   readonly poller: VideoPoller;
-  /** All configured video providers. The default one is first. */
+  /** Returns all video providers, with the default one first. */
   readonly providers: () => readonly MediaProvider[];
   readonly clock: Clock;
 }
@@ -30,21 +30,19 @@ interface ResolvedTarget<Value> {
 
 export interface VideoRequester {
   readonly projectId: string;
-  /** The names of the providers that the project may use. Null if it may use all of them. */
+  /** The video providers that the project may use. Null if that's all of them. */
   readonly providers: readonly string[] | null;
 }
 
 export interface OperationStatus {
   readonly operation: string;
-  /** Null until the operation has ended. */
   readonly uris: readonly string[] | null;
 }
 
 export interface FileResponse {
   readonly contentType: string;
-  /** Null if the vendor didn't report it. */
   readonly lengthBytes: number | null;
-  /** Read this to its end or call `return` on it, which ends the vendor's request. Throws `upstream_failed`. */
+  /** Read this to the end, or call `return` on it to cancel the request to the vendor. Throws `upstream_failed`. */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
@@ -72,17 +70,17 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       return { operation, uris: state.kind === 'done' ? state.uris : null };
     },
 
-    /** Throws what `getOperation` throws, apart from `video_failed`. */
+    /** Opens a video file. Throws the same errors as `getOperation`, apart from `video_failed`. */
     async openFile(requester: VideoRequester, address: string, signal: AbortSignal): Promise<FileResponse> {
       const targets = resolveTargets((provider) => parseFileAddress(address, provider.hosts));
       const key = getFileKey(address);
       const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
       const { provider, value: url } = selectTarget(video, requester, targets);
-      // The provider's key gives access to more than video files. If the URL doesn't belong to a video that we know, we
-      // only accept a file on the provider's host.
+      // The provider's API key gives access to more than video files. So if we don't know the URL, it has to be a file
+      // on the provider's own host.
       if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
-        // An error of this kind means that the URL redirects to another host, or that there are too many redirects.
+        // `unreadable` means that the file redirects to another host, or redirects too often.
         if (error instanceof VendorError && error.kind === 'unreadable') throw gatewayError('forbidden_target', { cause: error });
         throw asCallerError(error);
       });
@@ -91,8 +89,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   };
 
   /**
-   * Returns the providers that recognize the caller's name or URL, each with the parsed value. Throws if there are
-   * none.
+   * Returns each provider that recognizes the operation name or URL, together with the parsed value. Throws if there
+   * are none.
    */
   function resolveTargets<Value>(
     read: (provider: MediaProvider) => Value | null,
@@ -107,14 +105,13 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return [first, ...others];
   }
 
-  /** Returns the providers that the project may use, with the default one first. */
   function allowedProviders({ providers: names }: VideoRequester): readonly MediaProvider[] {
     return providers().filter(({ name }) => names?.includes(name) ?? true);
   }
 
   /**
-   * Returns the video if it belongs to the project, even if the project isn't allowed to use its provider any more. If
-   * `name` isn't a video that was started through this gateway, returns null.
+   * A project can still see its own videos after it has lost access to their provider. Returns null if the video wasn't
+   * started through this gateway.
    */
   function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
     if (video?.projectId === requester.projectId) return video;
@@ -123,7 +120,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return null;
   }
 
-  /** Selects the provider of the video. If there's no video, selects the project's default provider. */
+  /** Uses the project's default provider if the video wasn't started through this gateway. */
   function selectTarget<Value>(
     video: Video | null,
     requester: VideoRequester,
@@ -143,8 +140,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   }
 
   /**
-   * Polls a failed video again to get the vendor's message, because we don't store it (it may quote the prompt). If
-   * this fails, returns the stored reason.
+   * Polls a failed video again to get the vendor's message, which we don't store because it may quote the prompt. If
+   * the poll fails, returns the stored reason.
    */
   async function getFailure({ operation, failure }: Video, provider: MediaProvider): Promise<VideoState> {
     const stored = { kind: 'failed', reason: failure ?? 'FAILED', message: '' } as const;
@@ -166,7 +163,7 @@ function noProvider(requester?: VideoRequester): GatewayError {
   return noRoute(message, 'no provider of the project serves videos');
 }
 
-/** Responds in the same way as the vendor would for a name that it doesn't know. */
+/** Mimics the vendor's response to an unknown name. */
 function unknownToVendor(name: string): GatewayError {
   const body = JSON.stringify({ error: { code: 404, message: `${name} is not found.`, status: 'NOT_FOUND' } });
   return gatewayError('upstream_error', { message: `the vendor responded with 404: ${body}` });
@@ -176,10 +173,7 @@ function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }
   return gatewayError('video_failed', { message: `the video failed: ${reason}${message === '' ? '' : `: ${message}`}` });
 }
 
-/**
- * Converts a vendor's error to one for the caller. Video routes don't have an error code for responses that we can't
- * parse, so we treat them as failures.
- */
+/** Video routes have no error code for responses that we can't parse, so we report those as `upstream_failed`. */
 function asCallerError(error: unknown): unknown {
   if (!(error instanceof VendorError)) return error;
   const code = error.kind === 'status' ? 'upstream_error' : 'upstream_failed';
