@@ -8,18 +8,15 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type BackoffPolicy, backoffMs } from './backoff.ts';
 
 /**
- * When the next run is due: after a delay in milliseconds, immediately (`again`), or after the interval (`idle`). It
- * can start earlier if somebody wakes the loop.
+ * When the next run is due: after a delay in milliseconds, immediately (`again`), or after the interval (`idle`).
+ * Waking the loop can start it earlier.
  */
 export type NextRun = 'again' | 'idle' | number;
 
 export interface BackgroundLoopOptions {
-  /** Does the work of one run. `stop` aborts the signal. */
+  /** The signal is aborted when the loop is stopped. */
   readonly run: (signal: AbortSignal) => Promise<NextRun>;
-  /**
-   * The delay between the end of an idle run and the next run. If this is null, an idle loop only runs when somebody
-   * wakes it.
-   */
+  /** The delay after an idle run. If it's null, an idle loop sleeps until somebody wakes it. */
   readonly intervalMs: number | null;
   /** The delays after failed runs. If this isn't set, failed runs are repeated at the interval. */
   readonly backoff?: BackoffPolicy;
@@ -27,16 +24,16 @@ export interface BackgroundLoopOptions {
    * Called for the first failure of an outage, so that we log it once. None of the callbacks is called after `stop`.
    */
   readonly onFirstFailure?: (error: unknown) => void;
-  /** Called after each failed run with the number of consecutive failures, after `onFirstFailure`. */
+  /** Called after each failed run (and after `onFirstFailure`) with the number of consecutive failures. */
   readonly onFailure?: (error: unknown, failures: number) => void;
-  /** Called after the first successful run that follows a failure. */
+  /** Called after the first success that follows a failure. */
   readonly onRecovered?: () => void;
-  /** Set this to keep the process alive while the loop is waiting, as in `node:timers/promises`. */
+  /** True to keep the process alive while the loop is waiting, as in `node:timers/promises`. */
   readonly ref?: boolean;
 }
 
 export interface BackgroundLoop {
-  /** The first run starts immediately. You can also use this to restart the loop after `stop`. */
+  /** Starts the first run immediately. Can also restart a stopped loop. */
   start(): void;
   /**
    * Makes the loop run in `delayMs`, or earlier if a run is already due before that. If the loop hasn't been started,
@@ -87,7 +84,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
   };
 
   const runInBackground = (): void => {
-    runNow().catch(() => undefined); // The callbacks have already reported the error.
+    runNow().catch(() => undefined);
   };
 
   const runOnce = async (signal: AbortSignal): Promise<void> => {
@@ -125,7 +122,6 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
     wake(delayMs = 0) {
       if (stopping.signal.aborted) return;
       isRepeating = true;
-      // Never postpone a run that's already due earlier.
       if (performance.now() + delayMs < dueAt) schedule(delayMs);
     },
     runNow,

@@ -1,8 +1,6 @@
-/** Computes growing delays between retries, and retries work. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface BackoffPolicy {
-  /** First delay, in milliseconds. */
   readonly initialMs: number;
   /** Each delay is the previous one multiplied by this. Defaults to 2. */
   readonly factor?: number;
@@ -20,7 +18,7 @@ export interface RetryOptions {
    * `backoffDelays`.
    */
   readonly delays: Iterable<number>;
-  /** Aborting this ends the wait between two attempts. `retry` then throws the signal's reason. */
+  /** Aborting this ends the wait between two attempts, and `retry` throws the signal's reason. */
   readonly signal?: AbortSignal;
   /** Returns true if another attempt may succeed after this error. If you don't set this, we retry all errors. */
   readonly isRetryable?: (error: unknown) => boolean;
@@ -40,7 +38,7 @@ export function* backoffDelays(policy: BackoffPolicy, maxRetries = Number.POSITI
   for (let failures = 1; failures <= maxRetries; failures += 1) yield backoffMs(failures, policy);
 }
 
-/** Resolves with the first result of `work`. Calls it again after each failure that can be retried. */
+/** Calls `work` until it succeeds, there are no more delays, or it throws an error that can't be retried. */
 export async function retry<Result>(
   work: () => Promise<Result>,
   { delays, signal, isRetryable = () => true, onRetry }: RetryOptions,

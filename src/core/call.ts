@@ -30,7 +30,6 @@ export type MediaRoute = 'images' | 'speech' | 'transcriptions' | 'video';
 export const routes = [...textRoutes, 'images', 'speech', 'transcriptions', 'video'] as const;
 export type Route = TextRoute | MediaRoute;
 
-/** The routes that accept prompts. We store their prompts and responses, and memory can learn from them. */
 export type PromptRoute = Dialect | 'responses';
 
 /**
@@ -45,12 +44,12 @@ export function isPromptRoute(route: Route): route is PromptRoute {
   return isDialect(route) || route === 'responses';
 }
 
-/** The kind of model that serves a route, which is also the name of the operation in metrics and traces. */
+/** Returns the kind of model that a route needs. Metrics and traces use it as the name of the operation. */
 export function kindOf(route: Route): Exclude<Route, 'messages' | 'responses'> {
   return isPromptRoute(route) ? 'chat' : route;
 }
 
-/** The models of each tier, in order of preference. */
+/** The models of each tier, with the preferred one first. */
 export type Tiers = Readonly<Record<string, readonly string[]>>;
 
 /** The identity of a valid virtual key, without its secret. */
@@ -63,14 +62,14 @@ export interface Caller {
    */
   readonly quotaKeyId: string;
   readonly projectId: string;
-  /** The models that the key may use, as ids or names of tiers. If this is null, it may use all of them. */
+  /** The model ids and tier names that the key may use. Null if there's no restriction. */
   readonly models: readonly string[] | null;
   readonly expiresAt: number | null;
-  /** Takes precedence over the project's policy, unless it's null. */
+  /** Overrides the project's store-down policy, unless it's null. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
   /** We apply this output limit to calls that don't set one. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
-  /** Tags that the key requires of every provider, on top of those that the project requires. */
+  /** Provider tags that the key requires in addition to the project's. */
   readonly requiredTags?: readonly string[];
 }
 
@@ -93,11 +92,11 @@ export interface MemoryOptions {
    * logged.
    */
   readonly subject: string | null;
-  /** Set if the caller sent an invalid subject. In this case, recall ignores all memories of end users. */
+  /** Set if the caller sent an invalid subject, in which case recall ignores the memories of all end users. */
   readonly isSubjectInvalid?: true;
   /**
-   * True if the memory settings allowed us to record the call when it was made. Absent in records from older versions,
-   * and if we couldn't read the settings. We then check the settings when we store the call.
+   * True if the memory settings allowed us to record the call when it was made. If this is absent (because we couldn't
+   * read the settings, or in older records), we decide when we store the call.
    */
   readonly isRecorded?: boolean;
 }
@@ -134,9 +133,8 @@ export const noCorrelation: Correlation = {
   distilSaved: null,
 };
 
-/** Fields that calls and their records have in common. */
 interface CallIdentity {
-  /** UUIDv7 with the time `startedAt`. */
+  /** A UUIDv7 created at `startedAt`. */
   readonly id: string;
   readonly startedAt: number;
   /** The calling application. Defaults to the project slug. */
@@ -144,11 +142,10 @@ interface CallIdentity {
   readonly correlation: Correlation;
 }
 
-/** The fields that calls of all routes have. Those that we also record are in `CallIdentity`. */
 interface RequestedCall extends CallIdentity {
   /**
-   * True if the caller sent `x-gateway-source`. One of the recording rules depends on this, see
-   * docs/api/reference.md#memory-rules.
+   * True if the caller sent `x-gateway-source`, which affects whether memory records the call
+   * (docs/api/reference.md#memory-rules).
    */
   readonly hasExplicitSource: boolean;
   /** The model that the caller requested, or `auto` if it didn't request one. */
@@ -161,26 +158,23 @@ export interface Call extends RequestedCall {
   readonly projectSlug: string;
   readonly stream: boolean;
   /**
-   * Set if the caller didn't ask for usage in its stream. We still read it, but drop the events that contain nothing
-   * else.
+   * Set if the caller of a stream didn't ask for usage. We request usage from the vendor anyway, and drop the events
+   * that contain nothing else.
    */
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** The output limit that the caller set, or else the key's default limit, if there is one. */
+  /** The caller's output limit. If the caller didn't set one, this is the default limit of the key. */
   readonly maxOutputTokens: number | null;
   /** Set if `maxOutputTokens` is the key's default, so we have to add the limit to the request body. */
   readonly addsOutputLimit?: true;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;
-  /** The deadline for all attempts, if the caller has set one with `x-gateway-timeout-ms`. */
+  /** The deadline from `x-gateway-timeout-ms`, for all attempts together. */
   readonly deadlineAt: number | null;
-  /**
-   * How long an attempt may take to deliver its first content, if the caller limits this with
-   * `x-gateway-first-content-timeout-ms`.
-   */
+  /** Limits how long an attempt may take to deliver its first content (`x-gateway-first-content-timeout-ms`). */
   readonly firstContentTimeoutMs?: number;
-  /** The caller's headers that we forward to vendors, with names in lower case. */
+  /** Request headers that we forward to vendors, with lower-case names. */
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   /**
    * Set if the gateway itself calls a model with text that is stored elsewhere, such as a conversation. We record and
@@ -194,7 +188,7 @@ export interface Call extends RequestedCall {
   readonly isExemptFromCallCeiling?: true;
 }
 
-/** A media call, as far as we record it. The parameters of the individual routes aren't included. */
+/** The fields of a media call that we record. Parameters such as the image size aren't included. */
 export interface MediaCall extends RequestedCall {
   readonly route: MediaRoute;
   readonly caller: Caller;
@@ -202,15 +196,15 @@ export interface MediaCall extends RequestedCall {
   readonly bodyBytes: number;
 }
 
-/** An entry in the recorded plan of a call: either a candidate, or a model that we skipped, with the reason. */
+/** A model in the recorded plan of a call, either a candidate or a model that we skipped for a reason. */
 export interface PlanEntry {
   readonly model: string;
   readonly skipped: string | null;
-  /** The required tags that the provider lacks. Only set if the reason is `tags_missing`. */
+  /** The required tags that the provider doesn't have. Only set if the reason is `tags_missing`. */
   readonly lacks?: readonly string[];
-  /** Set if this call belongs to the share that tries the tier's canary. */
+  /** The tier's canary model. Only set on calls that try it. */
   readonly canary?: string;
-  /** Set if the tier has a canary and this call doesn't try it, so that we can compare the two groups. */
+  /** The tier's canary model, on calls that don't try it. These calls are the control group. */
   readonly control?: string;
   /** Set if the model isn't in the configured chain and was added by catalog fill. */
   readonly filled?: true;
@@ -219,9 +213,7 @@ export interface PlanEntry {
 export const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/**
- * Says why an attempt failed. We keep this for a limited time, and show it to people who have access to the project.
- */
+/** The reason why an attempt failed. It's stored for a limited time and shown to members of the project. */
 export interface AttemptError {
   /**
    * The kind of failure: a `VendorErrorKind`, `deadline`, or `lost` if the process died. This is a plain string because
@@ -239,11 +231,11 @@ export interface AttemptError {
 }
 
 export interface Attempt {
-  /** Starts at 1. */
+  /** The number of the attempt, starting at 1. */
   readonly n: number;
   readonly provider: string;
   readonly model: string;
-  /** Absent if the provider has no pool. */
+  /** The member of the provider's pool. Absent if there's no pool. */
   readonly member?: string;
   readonly status: number | null;
   readonly outcome: Outcome;
@@ -255,7 +247,7 @@ export interface Attempt {
   readonly firstByteMs: number | null;
   readonly durationMs: number;
   readonly tokens: Tokens;
-  /** Null if the price is unknown. */
+  /** Null if the model has no known price. */
   readonly costNanos: number | null;
   /**
    * Set if the vendor may bill the attempt but didn't report any token counts, so that the counts are our estimate.
@@ -270,10 +262,10 @@ export interface Attempt {
  * we have to keep the names of fields from older versions.
  */
 export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | 'keyId' | 'keyPrefix'> {
-  /** Stores `hasExplicitSource`. */
+  /** The journal's name for `hasExplicitSource`. */
   readonly sourceGiven: boolean;
   readonly route: Route;
-  /** Stores `requestedModel`. */
+  /** The journal's name for `requestedModel`. */
   readonly modelAsked: string;
   readonly stream: boolean;
   readonly memory: MemoryOptions;
@@ -283,23 +275,23 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
    * per four bytes. On text routes we don't treat media in the body differently from text.
    */
   readonly bodyBytes: number;
-  /** Stores `isExemptFromCallCeiling`. */
+  /** The journal's name for `isExemptFromCallCeiling`. */
   readonly takesNoSlot?: true;
-  /** The units that a media call asks for. If the process dies before the call settles, we charge these. */
+  /** The requested units of a media call, which we charge if the process dies before the call settles. */
   readonly units?: Units;
   /**
    * Set if the quota store was unavailable and we admitted the call without checking its ceilings. We count its usage
    * when we store the call.
    */
   readonly unmetered?: true;
-  /** The W3C `traceparent` of the call, if it's sampled. */
+  /** The W3C `traceparent`, if the call is sampled. */
   readonly trace?: string;
 }
 
 export interface CallResult {
   readonly outcome: Outcome;
   readonly status: number;
-  /** Null if the call succeeded. */
+  /** The error code that the caller got, or null if the call succeeded. */
   readonly code: string | null;
   /** `<provider>/<model>`, or null if no model served the call. */
   readonly model: string | null;
@@ -323,9 +315,8 @@ export interface CallResult {
   };
 }
 
-/** A deduction from one lease. */
 export interface ConsumedAmount {
-  /** Id of the row in `limit_counters`. */
+  /** The id of a row in `limit_counters`. */
   readonly counter: number;
   readonly generation: number;
   readonly amount: number;
@@ -333,13 +324,12 @@ export interface ConsumedAmount {
   readonly owed?: number;
 }
 
-/** The assistant's part of a response. Memory learns from it. */
 export interface AssistantTurn {
   readonly text: string;
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
 }
 
-/** The text of a call: the caller's unchanged body, and the assistant's turn if there is one. */
+/** What a call sent and received: the caller's original request body, and the assistant's turn in the response. */
 export interface CallContent {
   readonly request: Buffer;
   readonly response: AssistantTurn | null;
@@ -352,7 +342,7 @@ export interface CallContent {
   readonly recalledTokens?: number;
 }
 
-/** A settled call, as the journal keeps it until the database has stored it. */
+/** A finished call. The journal keeps it until the database has stored it. */
 export interface SettledCall {
   readonly metadata: CallMetadata;
   readonly result: CallResult;
@@ -371,5 +361,5 @@ export const memoryApplication = 'gateway-memory';
 /** Calls that people make in the console's playground are charged to this application. */
 export const playgroundApplication = 'gateway-playground';
 
-/** The memory options of a call that neither reads nor writes memory. */
+/** The memory options of calls that neither recall nor record memories. */
 export const noMemory: MemoryOptions = { mode: 'off', explicitWrite: false, subject: null };

@@ -7,47 +7,45 @@ import type { Price, UnitPrices } from './pricing.ts';
 import type { SupportedParam } from './supported-params.ts';
 
 interface CandidateModel {
-  /** `<provider>/<model>`, as in the catalog. */
   readonly id: string;
   readonly provider: string;
-  /** The vendor's id for the model. For speech this can be the name of the voice. */
+  /** The vendor's name for the model. For speech, this can be the name of a voice. */
   readonly model: string;
   /**
-   * The price per token, or null if it's unknown. We ignore it if any of the call's units (images, characters, seconds)
-   * has a price.
+   * The price per token, or null if it's unknown. If the call's units (images, characters, seconds) have a price, we
+   * charge that instead.
    */
   readonly price: Price | null;
-  /** The member to call, if the provider has a pool. */
+  /** The pool member to call, if the provider has a pool. */
   readonly member?: PoolMember;
 }
 
-/** One of the keys, deployments or regions of a provider. */
+/** One of a provider's API keys, deployments or regions, among which a pool distributes calls. */
 export interface PoolMember {
   readonly name: string;
   /**
    * `<provider>/<name>`. Connections and circuit breakers are looked up by this key, because each member has its own.
    */
   readonly key: string;
-  /** Members of one account share its rate limit and prompt cache. */
+  /** The vendor's account. Pool members with the same account share a rate limit and a prompt cache. */
   readonly account: string;
-  /** The keys of all members in the account. They cool down together. */
+  /** The keys of all pool members with the same account. When one of them is rate-limited, they all cool down. */
   readonly accountKeys: readonly string[];
 }
 
-/** Returns the key of the connection and circuit breaker that a candidate uses. */
+/** Returns the key of a candidate's connection and circuit breaker. Each pool member has its own. */
 export function connectionKey({ provider, member }: Pick<CandidateModel, 'provider' | 'member'>): string {
   return member?.key ?? provider;
 }
 
 export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
-  /** The most tokens that the vendor counts for an image of up to 1024x1536. Null if we don't know. */
+  /** An upper bound of the tokens that the vendor counts for an image of up to 1024x1536. Null if we don't know one. */
   readonly imageTokens?: number | null;
-  /** The optional request fields that the model accepts, or null if we don't know them. */
+  /** The optional request fields that the model accepts, or null if that's unknown. */
   readonly takes: readonly SupportedParam[] | null;
 }
 
-/** Capabilities of a model that matter when we translate between dialects. */
 export interface ModelTraits {
   /** Messages dialect only. True if the model supports `output_config.format` and strict tools. Defaults to false. */
   readonly supportsSchema?: boolean;
@@ -68,7 +66,7 @@ export interface ModelTraits {
  */
 export type ResponsesSupport = 'native' | 'translated' | 'unknown';
 
-/** The limits of a model. Null if unknown. */
+/** Limits of a model, e.g. the size of its context window. They're null if the catalog doesn't say. */
 export interface ModelLimits {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
@@ -78,22 +76,22 @@ export interface ModelLimits {
   readonly contextWindow: number | null;
   /** How long to wait for the first content of a response. If this is null, the provider's setting applies. */
   readonly firstContentTimeoutMs: number | null;
-  /** The most input tokens that the vendor counts for one image. Null if we don't know. */
+  /** An upper bound of the input tokens for one image. Null if we don't know one. */
   readonly imageTokens: number | null;
 }
 
 /** The entry of a model in the catalog, without its prices. */
 export interface ModelProperties extends ModelLimits {
   readonly traits: ModelTraits;
-  /** The routes on which a chat model can be used. If this is null, it can be used on all routes of its provider. */
+  /** The routes that the model can serve. Null if that's every route of its provider. */
   readonly serves: readonly Route[] | null;
-  /** The optional request fields that the model accepts, for images and speech. Null if we don't know. */
+  /** The optional request fields that an image or speech model accepts, or null if that's unknown. */
   readonly takes: readonly SupportedParam[] | null;
 }
 
 export interface Candidate extends CandidateModel, Partial<ModelLimits> {
   readonly dialect: Dialect;
-  /** Defaults to native. */
+  /** By default, the vendor serves `/v1/responses` natively. */
   readonly responses?: ResponsesSupport;
   readonly maxOutputTokens: number | null;
   readonly traits?: ModelTraits;

@@ -1,15 +1,12 @@
 /**
- * Computes how much of a ceiling a settled call uses up. When SQL counts stored calls, it has to get the same result,
- * so the column `calls.vendor_called` contains what `reachedVendor` returned.
+ * Computes how much a settled call counts against a ceiling. SQL queries that count stored calls have to get the same
+ * result, so `calls.vendor_called` stores what `reachedVendor` returned.
  */
 import type { CallResult } from './call.ts';
 import { clampToSafeInteger } from './cost.ts';
 import type { CeilingName } from './windows.ts';
 
-/**
- * Returns true if we sent a request to a vendor. We don't for cache hits, or if none of the candidates' dialects can
- * express the call.
- */
+/** Returns false for cache hits, and for calls that we couldn't translate to the dialect of any candidate. */
 export function reachedVendor({ cache, attempts }: CallResult): boolean {
   return cache !== 'hit' && attempts.some(({ outcome, status }) => outcome !== 'refused' || status !== null);
 }

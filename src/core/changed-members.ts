@@ -1,8 +1,8 @@
-/** Compares settings before and after a change, for the audit log. */
 import { isDeepStrictEqual } from 'node:util';
 
 /**
- * Returns the properties of `after` that differ from `before`, with both values. For new properties, `from` is absent.
+ * Returns the properties of `after` that differ from `before`, with the old and the new value. `from` is absent if the
+ * property is new.
  */
 export function changedMembers(before: object, after: object): Record<string, { readonly from?: unknown; readonly to: unknown }> {
   const old = new Map<string, unknown>(Object.entries(before));

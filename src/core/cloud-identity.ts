@@ -1,6 +1,5 @@
 /**
- * Settings for a cloud identity. Providers with one get short-lived credentials from their cloud instead of using an
- * API key.
+ * The cloud identity of a provider. We get short-lived credentials from the cloud instead of using an API key.
  */
 export type CloudIdentitySettings = AwsIdentitySettings | GoogleIdentitySettings | AzureIdentitySettings;
 
@@ -9,25 +8,25 @@ export interface AwsIdentitySettings {
   readonly region: string;
   /** A profile in the shared AWS config files. If this is null, we use the default credential chain. */
   readonly profile: string | null;
-  /** A role to assume, using the credentials of the chain. */
+  /** A role to assume. Null to use the credentials of the chain directly. */
   readonly roleArn: string | null;
   readonly externalId: string | null;
-  /** The name under which our session shows up in CloudTrail. If this is null, we use the default. */
+  /** The session name in CloudTrail. Null for the default. */
   readonly sessionName: string | null;
   /**
    * How we authenticate requests: `bearer` sends a token derived from the credentials, and `sigv4` signs each request.
    */
   readonly scheme: 'bearer' | 'sigv4';
-  /** The name of the service that goes into the signature. */
+  /** The AWS service name to sign for. */
   readonly service: string;
 }
 
 export interface GoogleIdentitySettings {
   readonly type: 'google';
   readonly scopes: readonly string[];
-  /** Null for the application default credentials. */
+  /** A credentials file. Null for the application default credentials. */
   readonly credentialsFile: string | null;
-  /** The service account to impersonate. We request its tokens with our own credentials. */
+  /** A service account to impersonate. */
   readonly impersonate: string | null;
 }
 

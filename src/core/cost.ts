@@ -4,7 +4,7 @@
  */
 import type { CallUnits, Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
-/** A change of the cost that we stored for a call. Unknown costs count as 0. */
+/** A correction of a call's stored cost. Unknown costs count as 0. */
 export interface CostAdjustment {
   readonly callId: string;
   readonly nanos: number;
@@ -23,14 +23,14 @@ export function toUsd(nanos: number): number {
  * number.
  */
 export function nanosFromUsd(usd: string | number): bigint {
-  // Convert the number to its shortest decimal text without an exponent (`3e-6` -> `0.000003`). If we multiplied it, it
-  // would be rounded twice.
+  // Convert to decimal text without an exponent (`3e-6` -> `0.000003`), because multiplying the float would round it
+  // twice.
   const text = typeof usd === 'number' ? (shiftDecimal(String(usd), 0) ?? String(usd)) : usd;
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text);
   if (!match) throw new RangeError(`not an amount in USD: ${text}`);
   const [, whole = '0', fraction = ''] = match;
   const padded = fraction.padEnd(9, '0');
-  const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n; // Round up if the tenth decimal is 5 or more.
+  const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n;
   return BigInt(whole) * 1_000_000_000n + BigInt(padded.slice(0, 9)) + roundUp;
 }
 
@@ -44,7 +44,7 @@ export function tokenCost(tokens: Tokens, price: Price, units: ChargedUnits = {}
   const { rates } = ratesFor(tokens, price, units);
   const imageInput = Math.min(imageTokens, tokens.input);
   let total = charge(tokens.input - imageInput, rates.inputNanos) + charge(tokens.output, rates.outputNanos);
-  // Most calls don't have any of these, so we avoid the BigInt arithmetic, which is slow.
+  // Skip the counts that are 0 in most calls, because BigInt arithmetic is slow.
   if (imageInput > 0) total += charge(imageInput, price.imageInputNanos ?? rates.inputNanos);
   if (tokens.cachedInput > 0) total += charge(tokens.cachedInput, rates.cachedInputNanos);
   if (tokens.cacheWrite > 0) total += charge(tokens.cacheWrite, rates.cacheWriteNanos);
@@ -95,7 +95,7 @@ function scaleRates(rates: TokenPrice, serviceTier: string, { tierMillionths = {
   };
 }
 
-/** Returns the cost of `units` in nano-dollars, rounded half up, or null if there's no price for any of them. */
+/** Returns the cost in nano-dollars, rounded half up, or null if none of the units has a price. */
 export function unitsCost({ images, characters, seconds }: Units, prices: UnitPrices): number | null {
   const { perImageNanos, perMillionCharactersNanos, perSecondNanos } = prices;
   const parts = [
@@ -110,8 +110,8 @@ export function unitsCost({ images, characters, seconds }: Units, prices: UnitPr
 }
 
 /**
- * Shifts the decimal point of a JSON number by `places` (`3e-06`, 6 -> `3`). We work on the digits because
- * floating-point arithmetic would round. Returns null for negative numbers and for text that isn't a number.
+ * Shifts the decimal point of a JSON number by `places` (`3e-06`, 6 -> `3`), without the rounding errors of
+ * floating-point arithmetic. Returns null for negative numbers and for text that isn't a number.
  */
 export function shiftDecimal(text: string, places: number): string | null {
   const match = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/.exec(text);

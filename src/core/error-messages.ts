@@ -1,9 +1,7 @@
-/** Formats errors as text. */
 import { isObject } from './json/narrow.ts';
 
-/** A problem with one of the fields in an input. */
 export interface Issue {
-  /** The path of the field, such as `ceilings.rpm`. Empty for the input as a whole. */
+  /** The path of the invalid field, such as `ceilings.rpm`. Empty if the issue concerns the whole input. */
   readonly path: string;
   readonly message: string;
 }
@@ -22,12 +20,11 @@ export function errorMessage(error: unknown): string {
 }
 
 /**
- * Returns the first line of an error's message, to be quoted as a reason. If an AggregateError has no message of its
- * own, we join the first lines of its errors.
+ * Returns the first line of an error's message, to quote it as a reason. If an AggregateError has no message, we join
+ * the first lines of its errors.
  */
 export function errorSummary(error: unknown): string {
   if (isObject(error) && error.message === '' && Array.isArray(error.errors)) return error.errors.map(errorSummary).join('; ');
-  // PGlite throws plain objects without a message.
   if (isObject(error) && typeof error.message !== 'string') return JSON.stringify(error);
   return errorMessage(error).split('\n', 1)[0] ?? '';
 }

@@ -11,7 +11,7 @@ import type { Refusal } from './refusal.ts';
 interface ErrorSpec {
   readonly status: number;
   readonly message: string;
-  /** The value of the `retry-after` header. If this is absent, we don't send the header. */
+  /** The number of seconds in the `retry-after` header. Absent if we don't send the header. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -35,7 +35,7 @@ const specs = {
   },
   no_route: { status: 400, message: 'no models available for route' },
   upstream_failed: { status: 502, message: 'every model of the plan failed' },
-  /** `upstream_refused` normally has the status of the first vendor instead. */
+  /** `upstream_refused` usually takes the status from the first vendor's response instead of this default. */
   upstream_refused: { status: 400, message: 'every model refused the request' },
   upstream_error: { status: 502, message: 'the vendor answered with an error' },
   bad_upstream_response: { status: 502, message: "the vendor's response cannot be read" },
@@ -69,27 +69,23 @@ export const errorSpecs: Readonly<Record<ErrorCode, ErrorSpec>> = specs;
 
 /** Additional fields in an error body, after `message`, `type` and `code` (docs/api/reference.md#errors). */
 export interface ErrorMembers {
-  /** The parameter that the vendor complained about. */
+  /** The name of the request parameter that caused the vendor's error. */
   readonly param?: string;
-  /** The code and type in the vendor's error. */
   readonly upstream_code?: string;
   readonly upstream_type?: string;
   readonly hint?: string;
-  /**
-   * The vendor's code, for callers that opted in to it. It overrides the gateway's `code`, which comes first in the
-   * body.
-   */
+  /** For callers that opted in, this is the vendor's error code, which replaces the gateway's `code`. */
   readonly code?: string;
   readonly details?: ErrorDetails;
 }
 
 /**
- * The `details` in Anthropic's errors, which its SDKs use to decide if they resend a conversation
+ * The `details` in Anthropic's errors. Its SDKs use them to decide whether to resend a conversation
  * (docs/architecture/translation.md#threads).
  */
 export interface ErrorDetails {
   readonly error_code: string;
-  /** If the request continues a thread, these are the parts of it that the vendor doesn't support. */
+  /** The parts of a thread that the vendor doesn't support. */
   readonly unsupported?: readonly string[];
 }
 
@@ -97,18 +93,15 @@ export interface GatewayErrorOptions {
   readonly message?: string;
   /** Problems with individual input fields. If this is set, the message lists all of them. */
   readonly issues?: readonly Issue[];
-  /** Overrides the default status of the error code, e.g. for `upstream_failed`. */
   readonly status?: number;
   readonly cause?: unknown;
-  /** Overrides the default `retry-after` of the error code. */
   readonly retryAfterSeconds?: number | undefined;
   /**
-   * False makes us send `x-should-retry: false`, so that the official SDKs don't retry. Their backoff is too short for
-   * a retry to succeed.
+   * Set to false to send `x-should-retry: false`. The backoff of the official SDKs is too short for a retry to succeed.
    */
   readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
-  /** Set if the refusal hasn't been recorded yet. We store it, but don't send it to the caller. */
+  /** A refusal that we still have to record. We never send it to the caller. */
   readonly refusal?: Refusal;
 }
 
@@ -161,15 +154,18 @@ export type VendorErrorKind =
   | 'aborted'; // the caller disconnected or the deadline passed
 
 /**
- * The details of a vendor's error response, apart from its message. We pass them on to the caller after truncating them
- * and removing secrets. A field is null if the vendor doesn't provide it.
+ * The vendor's error code and type, which we pass on to the caller without secrets and truncated. Null if the vendor
+ * didn't send them.
  */
 export interface VendorReport {
-  /** Each vendor has its own code for prompts that are too long. We always use `context_length_exceeded`. */
+  /**
+   * The vendor's error code. Each vendor has its own code for prompts that are too long, which we replace by
+   * `context_length_exceeded`.
+   */
   readonly code: string | null;
   readonly type: string | null;
   readonly param: string | null;
-  /** The size of the context window, if the prompt was too long for it. We don't send this to the caller. */
+  /** The size of the context window, if the prompt didn't fit into it. Never sent to the caller. */
   readonly windowTokens: number | null;
   readonly details?: ErrorDetails;
 }
@@ -196,28 +192,28 @@ const noReport: VendorReport = { code: null, type: null, param: null, windowToke
  */
 export class VendorError extends Error {
   readonly kind: VendorErrorKind;
-  /** Null if there was no response. */
+  /** The status of the vendor's response. Null if there was none. */
   readonly status: number | null;
   readonly vendorMessage: string | null;
   /**
-   * A more detailed message for operators. It doesn't contain any secrets, but may quote the request. Null if `message`
-   * says it all.
+   * A more detailed message for operators, without secrets but possibly with a quote of the request. Null if there's
+   * nothing to add to `message`.
    */
   readonly detail: string | null;
   readonly report: VendorReport;
   /**
-   * How long the vendor asked us to wait. Undefined if it didn't say. Null if a retry is useless, e.g. because a spend
-   * limit or quota has been reached.
+   * How long the vendor asked us to wait, or undefined if it didn't say. Null if retrying is pointless, e.g. because a
+   * spend limit or quota has been reached.
    */
   readonly retryAfterMs: number | null | undefined;
-  /** True if the vendor didn't receive the complete request, so it can't have billed it. */
+  /** True if the vendor can't have billed the request, because it never received all of it. */
   readonly isUnsent: boolean;
   /**
-   * True if a keep-alive connection closed before we had sent the whole request. We can safely send the request again
-   * on a new connection.
+   * True if a keep-alive connection closed before we had sent the whole request. It's safe to retry on a new
+   * connection.
    */
   readonly closedWhileSending: boolean;
-  /** True if the provider's cloud identity had no valid credentials, so we couldn't send the request. */
+  /** True if we couldn't send the request because the provider's cloud identity had no valid credentials. */
   readonly isWithoutCredential: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
@@ -238,7 +234,6 @@ export class VendorError extends Error {
   }
 }
 
-/** Returns the error body fields that pass on what the vendor reported. */
 export function vendorMembers({ report: { code, type, param, details } }: VendorError): ErrorMembers {
   return {
     ...(param !== null && { param }),

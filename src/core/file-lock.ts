@@ -77,7 +77,6 @@ function createFile(file: string): bigint | null {
   return findInode(file);
 }
 
-/** Returns the connection that holds the lock, or null if somebody else holds it. */
 function lockExclusively(file: string): DatabaseSync | null {
   let connection: DatabaseSync | null = null;
   try {

@@ -1,5 +1,3 @@
-/** Recognizes hosts that can only be reached from this machine or from its own network. */
-
 /**
  * Returns true if this host is the machine itself. Pass the `hostname` of a `URL`, where IPv6 addresses have brackets.
  */

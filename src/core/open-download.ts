@@ -1,11 +1,9 @@
-/** Downloads a file. There's a timeout, and only certain redirects are followed. */
 import { Readable } from 'node:stream';
 import { isObject } from './json/narrow.ts';
 
 interface DownloadOptions {
-  /** Aborts the download, including its body. */
   readonly signal: AbortSignal;
-  /** The time until the headers have arrived, including redirects. */
+  /** The time limit for the response headers, including redirects. */
   readonly responseTimeoutMs?: number;
 }
 

@@ -1,4 +1,3 @@
-/** Validates input from callers. We use the same error messages in the API and in the console's forms. */
 import type { z } from 'zod';
 import type { Issue } from './error-messages.ts';
 import { gatewayError } from './errors.ts';

@@ -1,13 +1,11 @@
 /** Cleans up text for PostgreSQL, because `text` and `jsonb` values can't contain U+0000 or lone surrogates. */
 
-/** Removes U+0000, replaces lone surrogates with U+FFFD, and truncates to `maxCodePoints` Unicode code points. */
 export function toPostgresText(text: string, maxCodePoints = Number.POSITIVE_INFINITY): string {
   const whole = (text.includes('\0') ? text.replaceAll('\0', '') : text).toWellFormed();
   return truncateCodePoints(whole, maxCodePoints);
 }
 
 function truncateCodePoints(text: string, max: number): string {
-  // A text never has more code points than UTF-16 code units.
   if (text.length <= max) return text;
   let units = 0;
   for (let count = 0; count < max && units < text.length; count += 1) {

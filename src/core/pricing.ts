@@ -1,6 +1,6 @@
 /** The tokens and units that we charge for, and their prices in whole nano-dollars (1e-9 USD). */
 
-/** No token is included in more than one of these counts, so their sum is the total number of tokens. */
+/** Each token is only included in one of these counts, so the sum is the total. */
 export interface Tokens {
   readonly input: number;
   readonly cachedInput: number;
@@ -11,25 +11,23 @@ export interface Tokens {
 
 export const noTokens: Tokens = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
 
-/** What a media call produces or consumes. Characters are Unicode code points. */
+/** The units of a media call, i.e. what it produces or consumes. Characters are Unicode code points. */
 export interface Units {
   readonly images?: number;
   readonly characters?: number;
   readonly seconds?: number;
-  /** How many of the input tokens come from images, because some models have a different price for these. */
+  /** How many of the input tokens represent images, which have a price of their own for some models. */
   readonly imageTokens?: number;
 }
 
-/** Everything that the cost of a call depends on besides its tokens. */
 export interface CallUnits extends Units {
-  /** The number of search units that a rerank call used. */
   readonly searches?: number;
   /**
    * The service tier in which the vendor processed the call, e.g. `priority`, or several tiers joined with `+`. Absent
    * for the standard tier.
    */
   readonly serviceTier?: string;
-  /** How often the call used each tool that the vendor runs and bills per use, by tool name. */
+  /** How often the model used tools that the vendor runs and bills per use, by tool name. */
   readonly toolUses?: Readonly<Record<string, number>>;
   /**
    * The cost of the call according to the vendor. We show it next to the cost that we've computed, but we don't charge
@@ -38,7 +36,7 @@ export interface CallUnits extends Units {
   readonly reportedCostNanos?: number;
 }
 
-/** The prices of a media model. If the model doesn't charge for a unit, its price is null. */
+/** Prices of a media model. Null for units that the model doesn't charge for. */
 export interface UnitPrices {
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
@@ -66,6 +64,6 @@ export interface Price extends TokenPrice {
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
   /** The factor by which each service tier multiplies the token prices, in millionths. */
   readonly tierMillionths?: Readonly<Record<string, bigint>>;
-  /** The price of each use of a tool that the vendor runs, by tool name, in nano-dollars. */
+  /** Nano-dollars per use of a tool that the vendor runs, by tool name. */
   readonly perToolUseNanos?: Readonly<Record<string, bigint>>;
 }

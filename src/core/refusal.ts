@@ -14,17 +14,16 @@ export const refusalCodes = {
   key_ceiling: 'tenant_capped',
   application_ceiling: 'source_capped',
   project_cap: 'credits_exhausted',
-  /** We couldn't check the ceilings because the database was unavailable. */
   ceilings_unchecked: 'budget_unavailable',
   content_rule: 'guardrail_blocked',
-  /** We couldn't finish evaluating a content rule in time. */
+  /** A content rule took too long to match, so we refuse the call. */
   content_rule_unfinished: 'guardrail_blocked',
   model_unknown: 'no_route',
   model_not_permitted: 'no_route',
   model_without_price: 'no_route',
   provider_not_allowed: 'no_route',
   tags_missing: 'no_route',
-  /** Used if no model can serve the call and none of the more specific reasons applies. */
+  /** The fallback for calls that no model can serve, if there's no more specific reason. */
   no_model: 'no_route',
 } as const;
 
@@ -41,11 +40,11 @@ export interface RefusedKey {
 export interface Refusal {
   readonly reason: RefusalReason;
   /**
-   * The rule behind the refusal: a ceiling with its window such as `calls/day`, the class of a content rule, or the
-   * missing tags. Absent if the reason already says everything.
+   * The rule behind the refusal: a ceiling such as `calls/day`, the class of a content rule, or the missing tags.
+   * Absent if the reason is specific enough.
    */
   readonly rule?: string;
-  /** The limit of the ceiling, in calls, tokens or nano-dollars. */
+  /** The value of the ceiling in calls, tokens or nano-dollars. */
   readonly limit?: number;
   /**
    * The key of the refused call. Only set if the key itself is the reason (e.g. because it's expired), since such a

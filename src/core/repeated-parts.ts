@@ -1,6 +1,6 @@
 /**
- * Remembers which parts of a body may also occur in other bodies, e.g. the history of a conversation. The journal then
- * writes their bytes only once. We forget the parts when the body is garbage-collected.
+ * Remembers which parts of a request body (e.g. the history of a conversation) may occur in other bodies as well, so
+ * that the journal only writes them once. This information goes away when the body is garbage-collected.
  */
 
 export interface RepeatedPart {
@@ -22,15 +22,12 @@ export function rememberRepetition(body: Buffer, repetition: Repetition): void {
   known.set(body, repetition);
 }
 
-/** Returns the parts that may also occur in other bodies. They can overlap and aren't sorted. */
+/** Returns parts that may also occur in other bodies. They can overlap and aren't sorted. */
 export function repeatedPartsOf(body: Buffer): readonly RepeatedPart[] {
   return known.get(body)?.parts ?? none;
 }
 
-/**
- * Returns how many bytes of the body didn't occur in any earlier body. If we know nothing about the body, that's all of
- * them.
- */
+/** Returns how many bytes no earlier body contains. If we haven't compared the body, that's all of them. */
 export function countNewBytes(body: Buffer): number {
   return known.get(body)?.newBytes ?? body.length;
 }

@@ -5,10 +5,10 @@ export interface RequestFormat {
    * the model. A path is null if the provider doesn't have the route.
    */
   readonly paths: Readonly<Record<string, string | null>>;
-  /** Overrides the paths for streamed requests, if they differ. */
+  /** The paths of streamed requests, for routes on which they differ. */
   readonly streamPaths: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
-  /** The provider's own names for models, such as the names of deployments. */
+  /** Maps our model names to the provider's, e.g. to the names of deployments. */
   readonly modelNames: Readonly<Record<string, string>>;
   /**
    * The field that limits the output tokens, for requests that we translate to the chat dialect or add a limit to. If a
@@ -18,21 +18,17 @@ export interface RequestFormat {
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
   /** How all chat models of this vendor accept the reasoning of earlier turns. See `ModelTraits.takesReasoning`. */
   readonly takesReasoning: 'none' | 'details';
-  /**
-   * If the path contains the model, we remove these fields from the body, because the path already has their values.
-   */
+  /** Fields to remove from the body, because the path already has their values. */
   readonly membersInPath: readonly string[];
-  /** We add these fields to the body unless the caller has set them. */
+  /** Fields to add to the body unless the caller has set them. */
   readonly addedMembers: Readonly<Record<string, string>>;
-  /** Null if we forward `anthropic-beta` without changes. */
+  /** Null to forward the caller's `anthropic-beta` header unchanged. */
   readonly betaFlags: BetaFlags | null;
 }
 
 /** How we filter the `anthropic-beta` header. Clouds reject requests with flags that they don't know. */
 export interface BetaFlags {
-  /** The flags that the provider accepts. Null to accept all of them. */
   readonly allowed: readonly string[] | null;
-  /** The provider's own names for these flags. */
   readonly aliases: Readonly<Record<string, string>>;
   /** True if the flags also have to be in the body, as `anthropic_beta`. */
   readonly isInBody: boolean;
@@ -50,20 +46,17 @@ export const standardFormat: RequestFormat = {
   betaFlags: null,
 };
 
-/** How a provider expects requests for images and speech, and what it returns. */
+/** The provider's format for image and speech requests and their responses. */
 export interface MediaFormat {
   readonly imageShape: 'openai' | 'artifacts';
-  /**
-   * The origin at which we poll the vendor's jobs, for images in the `artifacts` format. By default, it's the origin of
-   * the base URL.
-   */
+  /** Where to poll image jobs in the `artifacts` format. Defaults to the origin of the base URL. */
   readonly imageJobsOrigin?: string;
   /** True if we have to set `response_format: b64_json` to get base64 images. Not all models accept this field. */
   readonly imageResponseFormat: boolean;
   readonly speechShape: 'openai' | 'voice';
-  /** The media type of the speech. If this is null, we use the one of the response. */
+  /** The media type of the speech. Null to use the one in the vendor's response. */
   readonly speechMediaType: string | null;
-  /** Describes the requests of the `voice` format, which has the voice in the URL. */
+  /** Request settings for the `voice` format, which has the voice in the URL. */
   readonly speech: {
     readonly voiceIn: 'path' | 'query';
     readonly path: string;

@@ -7,7 +7,6 @@
 import { isAscii } from 'node:buffer';
 
 export interface SseEvent {
-  /** Empty if the event has no `event` field. */
   readonly name: string;
   /** The `data` lines, joined with line feeds. Empty for comments and keep-alives. */
   readonly data: string;
@@ -16,10 +15,8 @@ export interface SseEvent {
   readonly end: number;
 }
 
-/** Called with each event of a stream, in order. */
 type ReadEvent = (event: SseEvent) => void;
 
-/** The events that a chunk has completed, and their original bytes. */
 export interface SseBatch {
   readonly bytes: Buffer;
   readonly events: readonly SseEvent[];
@@ -44,17 +41,15 @@ const byteOrderMark = 0xfeff;
 export function createSseParser(limitBytes = 16 * 1024 * 1024) {
   let pending: Buffer = nothing;
   /**
-   * Collects the bytes of events that don't fit into a single chunk. Only the first `bufferUsed` bytes are in use, and
-   * `pending` is a view of the last of them. While `pending` is a view of the latest chunk, we don't need the buffer.
+   * Collects the bytes of events that are split across chunks. The first `bufferUsed` bytes are in use, and `pending`
+   * is a view of the last ones. As long as `pending` is a view of the latest chunk, we don't need this buffer.
    */
   let buffer: Buffer = nothing;
   let bufferUsed = 0;
-  /** Where in `pending` we continue to search for a line end. */
   let searchFrom = 0;
-  /** Where the current line starts in `pending`. */
   let lineStart = 0;
   let isFirstLine = true;
-  /** The fields of the current event so far. `data` is null if there is none yet. */
+  /** The fields of the current event. `data` is null until the first `data` line. */
   let name = '';
   let data: string | null = null;
 
@@ -81,7 +76,6 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
     }
   };
 
-  /** Reads the line from `start` to `end` in `text`. */
   const readLine = (text: string, start: number, end: number): void => {
     const at = isFirstLine && text.charCodeAt(start) === byteOrderMark ? start + 1 : start;
     isFirstLine = false;
@@ -95,7 +89,6 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
     readLine(line, 0, line.length);
   };
 
-  /** Returns the event that we have just read, and gets ready for the next one. */
   const takeEvent = (start: number, end: number): SseEvent => {
     const event = { name, data: data ?? '', start, end };
     name = '';
@@ -152,27 +145,24 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
   };
 
   return {
-    /** Adds a chunk and passes the events that it completes to `read`. Returns the bytes of these events. */
+    /** Passes each event that the chunk completes to `read`, and returns the bytes of these events. */
     scan(chunk: Buffer, read: ReadEvent): Buffer {
       add(chunk);
       return scanPending(false, read);
     },
     /**
-     * Call this at the end of the stream. If the last event isn't followed by a blank line, we pass it to `read` now.
-     * Returns the remaining bytes.
+     * Call this at the end of the stream, because the last event may lack its final blank line. Returns the remaining
+     * bytes.
      */
     scanEnd: (read: ReadEvent): Buffer => scanPending(true, read),
-    /** Like `scan`, but returns the events. */
     push(chunk: Buffer): SseBatch {
       add(chunk);
       return collect(false);
     },
-    /** Like `scanEnd`, but returns the events. */
     end: () => collect(true),
   };
 }
 
-/** Returns the value if the line is for this field, and null otherwise. */
 function readValue(field: string, text: string, start: number, end: number): string | null {
   const fieldEnd = start + field.length;
   if (text.slice(start, fieldEnd) !== field) return null;

@@ -3,10 +3,7 @@ import { sha256 } from './sha256.ts';
 
 const maxSubjectLength = 256;
 
-/**
- * Returns true if `text` is a valid subject, which means 1 to 256 code points without control characters and lone
- * surrogates.
- */
+/** Valid subjects have 1 to 256 code points, and contain neither control characters nor lone surrogates. */
 export function isSubject(text: string): boolean {
   // Check the number of code units first, because splitting into code points is slow for a `user` field of several
   // megabytes. A code point has at most two code units.
@@ -22,7 +19,6 @@ export function hashSubject(subject: string): Buffer {
   return sha256(subject);
 }
 
-/** Returns `hashSubject` as lower-case hexadecimal. */
 export function hashSubjectHex(subject: string): string {
   return hashSubject(subject).toString('hex');
 }

@@ -10,10 +10,9 @@
 
 const share = 0.1;
 const maxDebtMs = 50;
-/** Larger writes take long enough to make the thread pool worthwhile. */
+/** For larger writes, going through the thread pool is worthwhile. */
 const maxBytes = 256 * 1_024;
 
-/** `now` returns milliseconds. */
 export function createSyncWrites(now: () => number = () => performance.now()) {
   /**
    * How far synchronous writes have exceeded their budget. The debt decreases as time passes. When it gets too high,
@@ -37,7 +36,7 @@ export function createSyncWrites(now: () => number = () => performance.now()) {
       }
       return !isPaused;
     },
-    /** Runs a synchronous write and charges its duration to the budget, even if it throws. */
+    /** Charges the duration of a synchronous write to the budget, even if it throws. */
     measure<Result>(write: () => Result): Result {
       const startedAt = now();
       try {

@@ -12,8 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const timeoutSteps = 4;
 
 /**
- * Settles in the same way as `work`. If that takes longer than `timeoutMs`, this returns or throws whatever `onTimeout`
- * does. Time in which our own process was stalled hardly counts.
+ * Settles like `work`, or with the result of `onTimeout` if that takes too long. Time in which our own process was
+ * stalled hardly counts.
  */
 export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs: number, onTimeout: () => Late): Promise<Result | Late> {
   let timer: NodeJS.Timeout | undefined;
@@ -30,7 +30,7 @@ export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs
   }
 }
 
-/** Settles in the same way as `work`. If the signal is aborted first, this rejects with the signal's reason. */
+/** Settles like `work`, but rejects with the signal's reason if it's aborted first. */
 export async function raceAbort<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const finished = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {

@@ -19,13 +19,13 @@ export interface LocalTime {
  * Only accepts time zone names. `Intl` also accepts offsets such as `+05:30`, but these ignore daylight saving time.
  */
 export function isTimeZone(name: string): boolean {
-  if (name === 'UTC') return true; // This saves a third of a millisecond for the default.
+  if (name === 'UTC') return true; // Skip the check for the default, which saves a third of a millisecond.
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
     new Intl.DateTimeFormat('en', { timeZone: name });
     return true;
   } catch {
-    return false; // `Intl` throws if it doesn't know the name.
+    return false;
   }
 }
 
@@ -40,7 +40,7 @@ export function offsetAt(zone: string, at: number): number {
   const parts = offsetFormat(zone).formatToParts(at);
   const name = parts.find(({ type }) => type === 'timeZoneName')?.value ?? 'GMT';
   const match = /^GMT([+-])(\d{2}):(\d{2})(?::(\d{2}))?$/.exec(name);
-  if (!match) return 0; // `GMT`
+  if (!match) return 0;
   const [, sign, hours, minutes, seconds = '0'] = match;
   const offset = Number(hours) * hourMs + Number(minutes) * minuteMs + Number(seconds) * 1_000;
   return sign === '-' ? -offset : offset;
@@ -89,7 +89,7 @@ export function offsetOfRepeatedTime(zone: string, at: number): string {
   return `${minutes < 0 ? '-' : '+'}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;
 }
 
-/** Returns the start of the minute, hour, day, week (Monday) or month that contains `at`. */
+/** Returns the start of the calendar unit that contains `at`. Weeks start on Monday. */
 export function startOf(unit: CalendarUnit, zone: string, at: number): number {
   switch (unit) {
     case 'minute':
@@ -108,7 +108,6 @@ export function startOf(unit: CalendarUnit, zone: string, at: number): number {
   }
 }
 
-/** Returns the start of the calendar unit after the one that contains `at`. */
 export function startOfNext(unit: CalendarUnit, zone: string, at: number): number {
   switch (unit) {
     case 'minute':
@@ -119,8 +118,8 @@ export function startOfNext(unit: CalendarUnit, zone: string, at: number): numbe
     case 'week':
     case 'month': {
       const date = dateAt(zone, startOf(unit, zone, at));
-      // Zones have skipped whole dates. Such a date starts at the same instant as the next one, so go on until we get
-      // past `at`.
+      // Some zones have skipped a whole date, which then starts at the same instant as the next one. So continue until
+      // we get past `at`.
       for (let step = 1; ; step += 1) {
         const days = unit === 'week' ? 7 * step : unit === 'day' ? step : 0;
         const next = fromLocalTime(zone, { ...date, day: date.day + days, month: date.month + (unit === 'month' ? step : 0) });
@@ -130,7 +129,7 @@ export function startOfNext(unit: CalendarUnit, zone: string, at: number): numbe
   }
 }
 
-/** Returns the same local time `days` days later. `days` can be negative. */
+/** Returns the same local time on another day. `days` can be negative. */
 export function addDays(zone: string, at: number, days: number): number {
   const local = toLocalTime(zone, at);
   const withinMinute = modulo(at, minuteMs);
@@ -155,7 +154,6 @@ function dateAt(zone: string, at: number): DateOfYear {
   return { year, month, day };
 }
 
-/** Finds the instant between `from` and `to` at which the zone's UTC offset changes. */
 function findChange(zone: string, from: number, to: number): number {
   const before = offsetAt(zone, from);
   let [low, high] = [from, to];

@@ -18,7 +18,6 @@ export function takeTurn(): Promise<void> {
   return last;
 }
 
-/** Concatenates the chunks in pieces, so that the event loop can run in between. */
 export async function joinInTurns(chunks: readonly Uint8Array[], totalBytes: number): Promise<Buffer<ArrayBuffer>> {
   const joined = Buffer.allocUnsafeSlow(totalBytes);
   let at = 0;
@@ -37,7 +36,6 @@ export async function joinInTurns(chunks: readonly Uint8Array[], totalBytes: num
   return joined;
 }
 
-/** Yields the bytes of the parts in pieces, e.g. to write them to a connection. */
 export async function* takeInTurns(parts: readonly Buffer[]): AsyncGenerator<Buffer, void> {
   for (const part of parts) {
     for (let from = 0; from < part.length; from += pieceBytes) {
@@ -47,7 +45,6 @@ export async function* takeInTurns(parts: readonly Buffer[]): AsyncGenerator<Buf
   }
 }
 
-/** Adds the bytes to the CRC-32 checksum `crc`, piece by piece. */
 export async function crc32InTurns(bytes: Uint8Array, crc = 0): Promise<number> {
   let sum = crc;
   for (let from = 0; from < bytes.length; from += pieceBytes) {

@@ -1,4 +1,4 @@
-/** Ceilings and their windows. A window is a calendar minute, day or month in UTC, or it never ends. */
+/** Ceilings and the windows in which they count. A window is a calendar minute, day or month in UTC, or never ends. */
 import { dayMs, formatTimeOrNull, minuteAt, monthAt } from './time.ts';
 
 /** What a ceiling counts. `rpm` counts calls per minute, and `tpm` counts tokens per minute. */
@@ -7,18 +7,17 @@ export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
 export type WindowKind = 'minute' | 'day' | 'month' | 'total';
 
 export interface Ceiling {
-  /** In calls, tokens or nano-dollars. Null for no limit. */
+  /** The limit in calls, tokens or nano-dollars. Null if there's none. */
   readonly limit: number | null;
   readonly window: WindowKind;
 }
 
 export interface Window {
   readonly start: number;
-  /** Null if the window never ends. */
   readonly end: number | null;
 }
 
-/** What to do if we can't check a call's ceilings because the database is unavailable: admit the call or refuse it. */
+/** Whether we admit or refuse calls while the database is down and we can't check their ceilings. */
 export type StoreDownPolicy = 'allow' | 'refuse';
 
 export function windowAt(kind: WindowKind, epochMs: number): Window {
@@ -38,7 +37,7 @@ export function windowAt(kind: WindowKind, epochMs: number): Window {
   }
 }
 
-/** Returns when the window ends, as RFC 3339, or null if it never ends. */
+/** Returns the end of the window as RFC 3339, or null if it never ends. */
 export function windowResetAt({ end }: Window): string | null {
   return formatTimeOrNull(end);
 }

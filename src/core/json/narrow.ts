@@ -6,12 +6,10 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns the value if it's an object, and an empty object otherwise. */
 export function asObject(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** Returns the value if it's an array, and an empty array otherwise. */
 export function asArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
@@ -21,8 +19,8 @@ export function asString(value: unknown): string | null {
 }
 
 /**
- * Returns the value if it's a non-negative integer, and undefined otherwise. That lets callers tell a count of 0 from a
- * missing count.
+ * Returns undefined if the value isn't a non-negative integer, so that callers can tell a count of 0 from a missing
+ * one.
  */
 export function asCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
@@ -34,7 +32,6 @@ export function asCount(value: unknown): number | undefined {
  */
 export const maxNesting = 100;
 
-/** Returns true if objects and arrays are nested more than `levels` deep. */
 export function isNestedDeeper(value: unknown, levels = maxNesting): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((member) => isNestedDeeper(member, levels - 1));
@@ -45,6 +42,6 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // Callers treat invalid JSON like any other invalid value.
+    return undefined;
   }
 }

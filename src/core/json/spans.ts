@@ -22,7 +22,7 @@ export interface Span {
 }
 
 export interface Member {
-  /** Unescaped. */
+  /** The name of the JSON member, without escapes. */
   readonly key: string;
   readonly kind: ValueKind;
   readonly start: number;
@@ -30,7 +30,6 @@ export interface Member {
 }
 
 export interface BodySpans {
-  /** The range of the object itself, including its braces. */
   readonly object: Span;
   /**
    * The members by key. If a key is repeated, the last one wins. If the scan was limited to certain keys, other members
@@ -43,7 +42,7 @@ export interface BodySpans {
 
 const none: ReadonlySet<string> = new Set();
 
-/** No caller looks for a key that's longer than this. */
+/** We never look for keys that are longer than this. */
 const maxWantedKeyLength = 32;
 
 /**
@@ -69,7 +68,6 @@ export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip
   return spans;
 }
 
-/** Scans the object that starts at `start` and ignores anything after it. */
 export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   const members = new Map<string, Member>();
   let repeated: Set<string> | null = null;
@@ -120,7 +118,7 @@ export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Memb
 function decodeWantedKey(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<string> | undefined): string | null {
   if (wantedKeys === undefined) return decodeString(bytes, span);
   if (span.end - span.start > maxWantedKeyLength * 6) return null;
-  // It's faster to compare the bytes with each wanted key than to decode the key (measured).
+  // Measured: comparing the bytes with each wanted key is faster than decoding the key.
   for (const key of wantedKeys) if (isWrittenAs(bytes, span, key)) return key;
   if (!hasEscapeOrUnicode(bytes, span)) return null;
   const key = decodeString(bytes, span);
@@ -139,7 +137,7 @@ function hasEscapeOrUnicode(bytes: Buffer, { start, end }: Span): boolean {
   return false;
 }
 
-/** Decodes the JSON string at `span`, which includes the quotes. */
+/** Decodes a JSON string. `span` includes the quotes. */
 export function decodeString(bytes: Buffer, span: Span): string {
   const inner = bytes.toString('utf8', span.start + 1, span.end - 1);
   if (!inner.includes('\\')) return inner;
@@ -147,7 +145,6 @@ export function decodeString(bytes: Buffer, span: Span): string {
   return typeof text === 'string' ? text : '';
 }
 
-/** Replaces the bytes of `span`. If the span is empty, this inserts bytes. */
 export interface Splice {
   readonly span: Span;
   readonly replacement: string;
@@ -161,8 +158,7 @@ export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   const ordered = splices.length === 1 ? splices : [...splices].sort((a, b) => a.span.start - b.span.start);
   let length = bytes.length;
   for (const { span, replacement } of ordered) length += Buffer.byteLength(replacement) - (span.end - span.start);
-  // `copy` takes the offsets of the piece, because creating a view first would take longer than the copy itself
-  // (measured).
+  // Copy with offsets. Creating a view of each piece first would take longer than the copying (measured).
   const result = Buffer.allocUnsafe(length);
   let at = 0;
   let from = 0;
@@ -175,12 +171,12 @@ export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   return result;
 }
 
-/**
- * Each part takes a separate write to the connection, so we join parts as long as they don't exceed this size together.
- */
+/** The connection writes each part separately, so we join small neighbours up to this size. */
 const maxJoinedBytes = 4_096;
 
-/** Like `splice`, but returns a list of parts, because copying a large body takes tens of milliseconds. */
+/**
+ * Like `splice`, but returns the pieces without joining them, because copying a large body takes tens of milliseconds.
+ */
 export function spliceParts(bytes: Buffer, splices: readonly Splice[]): Buffer[] {
   const parts: Buffer[] = [];
   const add = (part: Buffer): void => {
@@ -199,7 +195,6 @@ export function spliceParts(bytes: Buffer, splices: readonly Splice[]): Buffer[]
   return parts;
 }
 
-/** Creates a splice that sets a member to the JSON text `json`. A new member is inserted at the start of the object. */
 export function setMember(spans: BodySpans, key: string, json: string): Splice {
   const member = spans.members.get(key);
   if (member) return { span: member.value, replacement: json };

@@ -45,7 +45,7 @@ export function skipValue(bytes: Buffer, at: number): number {
   return first === openBrace || first === openBracket ? skipContainers(bytes, at, []) : skipScalar(bytes, at);
 }
 
-/** Returns the end of an array, if one of its elements ends at `at`. */
+/** Returns the end of an array that has an element ending at `at`. */
 export function skipElements(bytes: Buffer, at: number): number {
   const next = skipSpace(bytes, at);
   if (bytes[next] === closeBracket) return next + 1;
@@ -54,13 +54,12 @@ export function skipElements(bytes: Buffer, at: number): number {
 }
 
 /**
- * Scans from the value at `at` to the end of all containers that it's in. `closers` lists their closing brackets, with
- * the outermost one first.
+ * Scans from the value at `at` to the end of the outermost open container. `closers` are the closing brackets that are
+ * still missing, outermost first.
  */
 function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
   let position = at;
   for (;;) {
-    // `position` is at the start of a value.
     const byte = bytes[position];
     if (byte === openBrace || byte === openBracket) {
       const closer = byte === openBrace ? closeBrace : closeBracket;
@@ -74,7 +73,7 @@ function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
     } else {
       position = skipScalar(bytes, position);
     }
-    // The value may have been the last one in its container, so close all containers that end here.
+    // A value may end several containers at once, so close all of them.
     for (;;) {
       const closer = closers[closers.length - 1];
       if (closer === undefined) return position;
@@ -92,7 +91,7 @@ function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
   }
 }
 
-/** Skips the key at `at` and the colon after it. Returns the offset of the value. */
+/** Returns the offset of the value that follows the key and its colon. */
 function skipKey(bytes: Buffer, at: number): number {
   if (bytes[at] !== quote) throw new JsonSyntaxError('expected a key', at);
   const end = skipSpace(bytes, skipString(bytes, at));
@@ -115,7 +114,7 @@ function skipScalar(bytes: Buffer, at: number): number {
   }
 }
 
-/** Skips white space from `at` on. Most of the time there is none, so we check that first with a single comparison. */
+/** Usually there's no white space, so we check that first with a single comparison. */
 export function skipSpace(bytes: Buffer, at: number): number {
   let position = at;
   for (;;) {
@@ -131,7 +130,6 @@ export function skipSpace(bytes: Buffer, at: number): number {
  */
 const isPlain = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === backslash ? 0 : 1));
 
-/** Returns the end of the string whose opening quote is at `at`. */
 export function skipString(bytes: Buffer, at: number): number {
   let position = at + 1;
   for (;;) {
@@ -185,7 +183,7 @@ function skipNumber(bytes: Buffer, at: number): number {
   return position;
 }
 
-/** Skips digits and returns where they end. Throws unless there's at least one. */
+/** Returns the offset after the last digit. Throws if there is none. */
 function skipDigits(bytes: Buffer, at: number): number {
   let position = at;
   while (isDigit(bytes[position])) position += 1;
