@@ -17,7 +17,7 @@ import { readJsonText } from './body.ts';
 export function requireToken(adminTokens: () => readonly string[]) {
   return (request: Request, _response: Response, next: NextFunction): void => {
     const given = sha256(parseToken(request));
-    // Don't stop at the first match, because the timing would reveal which token it was.
+    // Check all tokens. If we stopped at the first match, the timing would reveal which token it was.
     if (!adminTokens().filter((token) => timingSafeEqual(given, sha256(token))).length)
       throw gatewayError('invalid_key', { message: 'the admin token is invalid' });
     next();
@@ -32,7 +32,6 @@ function parseToken(request: Request): string {
   }
 }
 
-/** Rejects URLs with U+0000, because PostgreSQL can't store it. */
 export function rejectNullCharacters(request: Request, _response: Response, next: NextFunction): void {
   if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'url: must not contain U+0000' });
   next();
@@ -57,10 +56,6 @@ export function readJson(limitBytes: number) {
   };
 }
 
-/**
- * PostgreSQL can't store U+0000 or lone surrogates. JSON.stringify turns them into escapes, so that's what we search
- * for.
- */
 function isStorable(body: unknown): boolean {
   return !/(?<!\\)(?:\\\\)*\\u(?:0000|d)/.test(JSON.stringify(body));
 }

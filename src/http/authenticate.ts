@@ -14,7 +14,6 @@ import { sendJson } from './error-handler.ts';
  */
 export type FindCaller = (secret: string) => Promise<Caller>;
 
-/** Returns a handler that authenticates the caller and sends the JSON that `respond` returns. */
 export function createCallerRoute(findCaller: FindCaller, respond: (caller: Caller, request: Request) => Promise<unknown>, status = 200) {
   return async (request: Request, response: Response): Promise<void> => {
     const caller = await findCaller(parseKey(request.headers, false));

@@ -9,7 +9,7 @@ import { type KeyBodies, maxBodyBytes } from './body.ts';
 
 export interface BodyMemory {
   of(keyId: string): KeyBodies;
-  /** Returns true if there's so little memory left that we'd probably refuse even a small request. */
+  /** Returns true if we'd probably refuse even a small request because there's too little memory left. */
   isFull(): boolean;
   readonly heldBytes: number;
   readonly maxBytes: number;
@@ -20,7 +20,7 @@ const smallRequestBytes = 65_536;
 export function createBodyMemory(maxBytes: number): BodyMemory {
   let heldBytes = 0;
   const heldByKey = new Map<string, number>();
-  // Leave enough room for one body of the maximum size.
+  // Leave enough shared memory for at least one body of the maximum size.
   const sharedBytes = Math.max(maxBytes - maxBytes / 8, Math.min(maxBytes, maxBodyBytes));
   return {
     of: (keyId) => ({

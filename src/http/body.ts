@@ -11,12 +11,12 @@ import { PlainTextError } from './plain-text-error.ts';
 
 /** The memory that the request bodies of a single key take up (see `body-memory.ts`). */
 export interface KeyBodies {
-  /** Call this when bytes have arrived. Throws `budget_unavailable` if they don't fit into the memory that's left. */
+  /** Call this when bytes have arrived. Throws `budget_unavailable` if there isn't enough memory. */
   hold(bytes: number): void;
   release(bytes: number): void;
 }
 
-/** The limit on all routes except the provisioning routes. */
+/** The maximum size of a request body, except on the provisioning routes. */
 export const maxBodyBytes = 32 * 1024 * 1024;
 
 /**
@@ -67,7 +67,7 @@ export async function readBody(request: IncomingMessage, limitBytes: number = ma
   // For most requests, the whole body is already in the buffer, so we can do without listeners and a timer.
   memory?.hold(declared);
   const bytes: Buffer = request.read();
-  // Nobody else reads from the request, and it only emits `end` if somebody does.
+  // Make the request emit `end`, which only happens if its data is consumed.
   request.resume();
   return bytes;
 }
@@ -122,10 +122,7 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
   });
 }
 
-/**
- * Returns the bytes of a JSON body, or null if there is none. Rejects with the same errors as `checkContentType` and
- * `readBody`.
- */
+/** Returns null if the request has no body. Rejects with the same errors as `checkContentType` and `readBody`. */
 async function readOptionalBody(request: IncomingMessage, limitBytes?: number, memory?: KeyBodies): Promise<Buffer | null> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
   if (encoding === undefined && Number(length) === 0) return null;
@@ -134,7 +131,9 @@ async function readOptionalBody(request: IncomingMessage, limitBytes?: number, m
   return bytes.length === 0 ? null : bytes;
 }
 
-/** Thrown if the caller closes the connection before we've received the whole request. There's nobody to respond to. */
+/**
+ * Thrown if the caller closes the connection before we've received the whole request, so there's nobody to respond to.
+ */
 export class ClientDisconnectedError extends Error {
   constructor() {
     super('the caller closed the connection');
@@ -147,8 +146,8 @@ export function tooLarge(limitBytes: number): PlainTextError {
 }
 
 /**
- * Converts errors about the syntax and the content type to plain text, which all routes use for them except chat and
- * messages (docs/api/reference.md#plain-text-errors).
+ * Converts syntax and content type errors to plain text, which all routes except chat and messages use for them
+ * (docs/api/reference.md#plain-text-errors).
  */
 export function toPlainTextError(error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error;
@@ -166,7 +165,6 @@ export async function readOptionalJson(request: IncomingMessage, memory: KeyBodi
   return (await readJsonText(request, maxBodyBytes, memory))?.value;
 }
 
-/** Does the same as `readOptionalJson`, but also returns the text of the body. */
 export async function readJsonText(
   request: IncomingMessage,
   limitBytes?: number,
@@ -187,5 +185,5 @@ export async function readJsonText(
   }
 }
 
-/** Rejects invalid UTF-8. A byte-order mark isn't removed, so that `JSON.parse` rejects it. */
+/** Throws on invalid UTF-8, and keeps a byte-order mark so that `JSON.parse` rejects it. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,8 +1,6 @@
-/** Determines a client's network address, even behind proxies. */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
-/** Loopback, private and link-local networks. */
 const internal = new BlockList();
 for (const [network, prefix] of [
   ['127.0.0.0', 8],
@@ -39,7 +37,6 @@ function isInternal(address: string): boolean {
   return isIP(address) !== 0 && internal.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
-/** IPv4 addresses on an IPv6 socket have the prefix `::ffff:`. */
 function withoutPrefix(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }

@@ -3,23 +3,23 @@
 export interface Cookie {
   readonly name: string;
   readonly value: string;
-  /** If this is 0, the browser deletes the cookie. If it's missing, the browser keeps the cookie until it's closed. */
+  /** 0 deletes the cookie. If this is missing, the browser keeps the cookie until it's closed. */
   readonly maxAgeSeconds?: number;
 }
 
-/** Returns the name of the cookie that contains the session's secret. */
+/** The cookie with the session's secret. */
 export function sessionCookieName(secure: boolean): string {
   return hostCookieName('gateway_session', secure);
 }
 
-/** Returns the name of the cookie from which we derive the form token if there is no session. */
+/** Without a session, form tokens are derived from this cookie. */
 export function formCookieName(secure: boolean): string {
   return hostCookieName('gateway_form', secure);
 }
 
 /**
- * Over HTTPS, the names get the prefix `__Host-`. Browsers then only accept the cookies from the host itself, so no
- * other host of the same domain can set them.
+ * Adds the prefix `__Host-` if we use HTTPS. Browsers then only accept the cookie from this very host, so other hosts
+ * of the same domain can't set it.
  */
 export function hostCookieName(name: string, secure: boolean): string {
   return secure ? `__Host-${name}` : name;
@@ -34,7 +34,7 @@ export function formatCookie({ name, value, maxAgeSeconds }: Cookie, secure: boo
   return `${name}=${encodeURIComponent(value)}; Path=/; HttpOnly; SameSite=${sameSite}${age}${secure ? '; Secure' : ''}`;
 }
 
-/** Returns the first value of each name. Skips values that aren't percent-encoded UTF-8. */
+/** Returns the first value of each cookie, and skips values that aren't percent-encoded UTF-8. */
 export function parseCookies(header: string | undefined): Readonly<Record<string, string>> {
   const cookies: Record<string, string> = Object.create(null);
   for (const part of header?.split(';') ?? []) {
@@ -44,7 +44,7 @@ export function parseCookies(header: string | undefined): Readonly<Record<string
     try {
       cookies[name] = decodeURIComponent(part.slice(equals + 1).trim());
     } catch {
-      // Values that we set can always be decoded, so this cookie isn't ours.
+      // We only set values that can be decoded, so this cookie isn't ours.
     }
   }
   return cookies;

@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { responseHeaders } from './openapi/contract/parameters.ts';
 
 const methods = 'GET, HEAD, POST, PATCH, DELETE';
-/** The longest time that Chromium caches a preflight response. Firefox allows more. */
+/** The longest time for which Chromium caches a preflight response. Firefox would allow more. */
 const maxAgeSeconds = 7_200;
 const exposedHeaders = [
   'x-request-id',
@@ -23,7 +23,7 @@ function isOwnHeader(name: string): boolean {
 
 /**
  * Adds CORS headers to the responses of `next`. `origins` returns exact origins, or `*`. Requests without an `Origin`
- * header are passed on unchanged.
+ * header stay unchanged.
  */
 export function allowOrigins(origins: () => readonly string[], next: RequestListener): RequestListener {
   return (request, response) => {
@@ -55,7 +55,7 @@ function isPathOfKeys(url: string): boolean {
 function sendPreflight({ headers }: IncomingMessage, response: ServerResponse): void {
   const requested = headers['access-control-request-headers'];
   response.setHeader('access-control-allow-methods', methods);
-  // Allow whatever headers SDKs send. They don't grant any access, only the key does.
+  // Allow any well-formed list of headers, because SDKs send their own, and access depends on the key alone.
   if (requested !== undefined && /^[\w!#$%&'*+.^`|~, -]{1,4096}$/.test(requested))
     response.setHeader('access-control-allow-headers', requested);
   response.setHeader('access-control-max-age', String(maxAgeSeconds));

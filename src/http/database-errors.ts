@@ -1,11 +1,10 @@
-/** Maps database errors to API error codes (docs/api/reference.md#error-codes). */
 import { GatewayError, gatewayError } from '../core/errors.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /**
- * Runs `query` and maps its errors: to `no_db` if we can't reach the database, and to `query_failed` otherwise. Errors
- * that are meant for the caller are thrown unchanged.
+ * Runs a query and maps its errors: `no_db` if we can't reach the database, and `query_failed` for everything else.
+ * Errors that are meant for the caller stay unchanged.
  */
 export async function mapDatabaseErrors<Result>(query: () => Promise<Result>): Promise<Result> {
   try {

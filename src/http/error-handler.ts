@@ -1,4 +1,4 @@
-/** Converts errors to statuses and bodies (docs/api/reference.md#errors). No other file does this. */
+/** Converts errors to HTTP statuses and bodies (docs/api/reference.md#errors). No other file does this. */
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
@@ -10,7 +10,7 @@ import { breakOff } from './break-off.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** The format of an error body. Only the messages route uses `messages`. */
+/** The format of an error body, which is `messages` on the messages route and `chat` everywhere else. */
 export type ErrorStyle = 'chat' | 'messages';
 
 export interface ErrorReports {
@@ -19,8 +19,8 @@ export interface ErrorReports {
 }
 
 /**
- * Sends `error` in the given style. If we didn't expect the error, the caller gets `internal_error` and we log the
- * details. Pass the id of the call that failed as `callId`, if there is one.
+ * Sends an error response. Errors that we didn't expect are logged, and the caller gets `internal_error`. `callId` is
+ * the id of the call that failed, if there is one.
  */
 export function sendError(
   response: ServerResponse,
@@ -45,8 +45,7 @@ export function sendError(
   }
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
   countError(apiError.code);
-  // We don't log errors from vendors, because their messages can quote the prompt. The log line of the call reports
-  // them.
+  // Don't log vendor errors here, because their messages can quote the prompt. The log line of the call reports them.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ ...call, err: apiError.cause, code: apiError.code }, 'call failed');
   const { status, code, message, members, retryAfterSeconds, shouldRetry } = apiError;
@@ -61,15 +60,15 @@ export function sendError(
 }
 
 /**
- * The text by which client libraries recognize that a prompt is too long. If the vendor uses the other dialect, its
- * message doesn't contain this text.
+ * Client libraries search the error message for this text to recognize a prompt that's too long. The message of a
+ * vendor with the other dialect doesn't contain it.
  */
 const overflowWords: Readonly<Record<ErrorStyle, string>> = { chat: contextOverflowCode, messages: 'prompt is too long' };
 
 /**
  * Prepares an error for callers that have asked for vendor codes (docs/api/reference.md#vendor-codes). In the chat
- * style, the vendor's code replaces the gateway's. If the prompt is too long, we also add the text by which the
- * caller's library recognizes this. If the vendor didn't send a code, the error stays as it is.
+ * style, the vendor's code replaces ours. If the prompt was too long, we also add the text that client libraries search
+ * for.
  */
 export function withVendorCode(error: unknown, style: ErrorStyle): unknown {
   if (!(error instanceof GatewayError) || error.members.upstream_code === undefined) return error;
@@ -88,7 +87,6 @@ export function invalidUrl(): PlainTextError {
   return new PlainTextError(400, 'the URL is invalid');
 }
 
-/** Returns the error type that the messages dialect uses for a status (docs/api/reference.md#errors). */
 export function messagesErrorType(status: number): string {
   return messagesErrorTypes[status] ?? 'api_error';
 }
@@ -121,7 +119,6 @@ export function sendBytes(response: ServerResponse, status: number, contentType:
   endWithLinger(response, bytes);
 }
 
-/** Returns an Express error handler for routes whose handlers throw. */
 export function createErrorHandler(reports: ErrorReports): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     sendError(response, error, 'chat', reports);

@@ -13,7 +13,7 @@ const maxContentTimeoutMs = 3_600_000;
 const maxSourceCodePoints = 256;
 const forwardedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
 
-/** Returns the value of a header, or null if it's absent or empty. Invalid UTF-8 becomes U+FFFD. */
+/** Returns null if the header is absent or empty. Invalid UTF-8 becomes U+FFFD. */
 export function parseTextHeader(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name];
   if (typeof value !== 'string' || value === '') return null;
@@ -54,14 +54,14 @@ export function parseFirstContentTimeoutMs(headers: IncomingHttpHeaders): number
   throw gatewayError('bad_request', { message: `${contentTimeoutHeader} must be an integer from 1 to ${maxContentTimeoutMs}` });
 }
 
-/** Parses `x-gateway-error-codes`. Returns null if it's missing or invalid. */
+/** Parses `x-gateway-error-codes`. Returns null if the header is missing or invalid. */
 export function parseErrorCodes(headers: IncomingHttpHeaders): 'gateway' | 'vendor' | null {
   const value = headers['x-gateway-error-codes'];
   return value === 'gateway' || value === 'vendor' ? value : null;
 }
 
 /**
- * Parses `x-gateway-memory`. A missing or empty header means `write`, but isn't an explicit `write`. Throws
+ * Parses `x-gateway-memory`. Without the header the mode is `write`, but `explicitWrite` is false. Throws
  * `invalid_memory_mode`.
  */
 export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
@@ -73,8 +73,8 @@ export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOption
 }
 
 /**
- * Returns the end user from the header, or from the body if there is no header. Null if it's missing or invalid. Calls
- * with memory turned off also have a subject, so that an erasure can find their prompts.
+ * Returns the end user from the header, or else from the body. Null if it's missing or invalid. Set even for calls with
+ * memory turned off, so that an erasure can find their prompts.
  */
 export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | null): string | null {
   const value = headers[subjectHeader];
@@ -84,7 +84,7 @@ export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | nu
   return isUtf8(bytes) && isSubject(subject) ? subject : null;
 }
 
-/** Returns true if there is a subject header. If `parseSubject` returns null nevertheless, the header is invalid. */
+/** If this is true and `parseSubject` returns null, the header is invalid. */
 export function hasSubjectHeader(headers: IncomingHttpHeaders): boolean {
   return (headers[subjectHeader] ?? '') !== '';
 }
@@ -127,7 +127,7 @@ function parseIntegerHeader(headers: IncomingHttpHeaders, name: string): number 
   return Number.isSafeInteger(integer) ? integer : null;
 }
 
-/** Returns the headers that we forward to vendors. All others could contain credentials or internal data. */
+/** The allowlist of headers that we forward to vendors. Any others could contain credentials or internal data. */
 export function pickForwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const forwarded: Record<string, string> = {};
   for (const name of forwardedNames) {

@@ -7,12 +7,9 @@
  */
 import type { ServerResponse } from 'node:http';
 
-/**
- * How long we let the caller finish its request before we close the connection. We discard everything that it sends.
- */
+/** How long we wait for the caller to finish its request before we close the connection. */
 const lingerTimeoutMs = 30_000;
 
-/** Ends the response with its complete body. The head has to include `content-length`. */
 export function endWithLinger(response: ServerResponse, bytes: Buffer): void {
   const { req: request } = response;
   if (request.complete || response.shouldKeepAlive) {

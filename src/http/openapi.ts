@@ -1,6 +1,6 @@
 /**
- * Generates the OpenAPI 3.1 description of the API, with all routes, requests and responses. It's based on zod schemas
- * and the table of error codes. A test compares the result with `docs/api/openapi.json`.
+ * Generates the OpenAPI 3.1 description of the API from zod schemas and the table of error codes. A test compares it
+ * with `docs/api/openapi.json`.
  */
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
@@ -22,7 +22,7 @@ import { memoryResponses } from './shapes/memory-responses.ts';
 import { provisionResponses } from './shapes/provision-responses.ts';
 import { statusResponses } from './shapes/status-responses.ts';
 
-/** The version of the API, not of the software. */
+/** The version of the API, which is independent of the software's version. */
 export const apiVersion = '0.1.0';
 
 /** Returns the document as plain JSON. The output is deterministic. */
@@ -76,10 +76,7 @@ const operations: OperationSpecs = {
   ...peopleOperations,
 };
 
-/**
- * The methods and paths that callers are allowed to see, e.g. `get /v1/models`. That's all of them except the
- * operators' routes.
- */
+/** All methods and paths (e.g. `get /v1/models`) except the operators' routes. */
 export const publicAddresses: readonly string[] = Object.keys(operations).filter((address) => !address.includes(' /provision'));
 
 function describePaths(): JsonObject {
@@ -102,7 +99,7 @@ const namedSchemas = mergeNamed([
   ...[memoryRequests, statusResponses, memoryResponses, provisionResponses, peopleResponses, inferenceResponses, errorSchemas],
 ]);
 
-/** Throws if two groups have a schema of the same name, because we'd lose one of them. */
+/** Throws if two groups define a schema with the same name. */
 function mergeNamed(groups: readonly Readonly<Record<string, z.ZodType>>[]): ReadonlyMap<string, z.ZodType> {
   const merged = new Map<string, z.ZodType>();
   for (const [name, schema] of groups.flatMap((group) => Object.entries(group))) {
@@ -116,7 +113,7 @@ function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of namedSchemas) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
-  // Drop `$schema` and `$id`. OpenAPI 3.1 already says which dialect applies, and a schema's key serves as its id.
+  // Drop `$schema` and `$id`, because OpenAPI 3.1 defines the JSON Schema dialect, and refers to schemas by their key.
   return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, toPortable(schema)]));
 }
 
@@ -138,8 +135,7 @@ function toPortablePattern(pattern: string): string {
 
 const characterClasses: readonly (readonly [name: string, ranges: string])[] = [
   [String.raw`\p{Cc}`, String.raw`\u0000-\u001f\u007f-\u009f`],
-  // We leave out lone surrogates. Real text doesn't contain them, and regular expressions in other languages can't
-  // match them.
+  // Drop lone surrogates. Real text doesn't contain any, and regular expressions in other languages can't match them.
   [String.raw`\p{Cs}`, ''],
   [
     String.raw`\p{Default_Ignorable_Code_Point}`,

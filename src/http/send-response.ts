@@ -1,6 +1,6 @@
 /**
- * Writes a response to the caller, either at once or as a stream. For streams there's backpressure, i.e. if the caller
- * reads slowly we also read slowly from the vendor, so that the data doesn't pile up in our memory.
+ * Writes a plain or streamed response to the caller. If the caller of a stream reads slowly, backpressure slows down
+ * reading from the vendor, so that data doesn't pile up in our memory.
  */
 import type { ServerResponse } from 'node:http';
 import type { RequestChanges } from '../dialects/translate/request-changes.ts';
@@ -13,21 +13,18 @@ import type { FileResponse } from '../pipeline/video/video-queries.ts';
 import { breakOff, readerTimeoutMs } from './break-off.ts';
 import { type ErrorStyle, sendBytes, sendJson } from './error-handler.ts';
 
-/**
- * Returns the headers with the call's id, as a flat list. The id is also the request id that the SDKs of the dialect
- * show.
- */
+/** Returns a flat list of headers with the call's id. The official SDKs show this id as their request id. */
 export function callIdHeaders(id: string, style: ErrorStyle): string[] {
   return ['x-gateway-call-id', id, style === 'messages' ? 'request-id' : 'x-request-id', id];
 }
 
-/** Sets the headers with the call's id. `sendCallResponse` adds them itself, so use this for all other responses. */
+/** Sets the headers with the call's id, for responses that don't go through `sendCallResponse`. */
 export function setCallId(response: ServerResponse, id: string, style: ErrorStyle): void {
   const headers = callIdHeaders(id, style);
   for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
 }
 
-/** If there were more ids, the headers might exceed the 4 KiB that some proxies reserve for them. */
+/** Limit the ids, because some proxies only accept 4 KiB of headers. */
 const maxRecalledIds = 50;
 
 /**
@@ -49,7 +46,7 @@ export function sendCallResponse(response: ServerResponse, callResponse: CallRes
   return sendStream(response, callResponse.deliver);
 }
 
-/** Returns headers with the names of request fields that we dropped or adjusted for the vendor. */
+/** Lists the request fields that we dropped or adjusted for the vendor. */
 function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
   return [
     ...(dropped.size > 0 ? ['x-gateway-dropped', listNames(dropped)] : []),
@@ -57,7 +54,7 @@ function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
   ];
 }
 
-/** A caller can send any number of unknown fields with names of any length, so we limit what the header lists. */
+/** Limit the names in the header, because a caller can send any number of unknown fields with names of any length. */
 const [maxNames, maxNameLength] = [40, 64];
 
 function listNames(names: ReadonlySet<string>): string {
@@ -70,10 +67,7 @@ export function sendImages(response: ServerResponse, { model, json }: ImageResul
   sendBytes(response, 200, 'application/json', json);
 }
 
-/**
- * Streams audio. We don't know its length in advance, so the audio ends with the response. By then, the call has been
- * settled.
- */
+/** Streams audio of unknown length. When the response ends, the call has been settled. */
 export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
   try {
     setModelHeader(response, model);
@@ -109,8 +103,8 @@ export async function sendChunks(response: ServerResponse, chunks: AsyncIterable
 }
 
 /**
- * Writes a chunk. Returns false if the connection is closed, or a promise if the reader is slow. The promise resolves
- * once the reader has caught up.
+ * Returns false if the connection is closed. If the caller reads slowly, returns a promise that resolves once it has
+ * caught up.
  */
 function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Promise<boolean> {
   if (response.destroyed) return false;
@@ -121,10 +115,7 @@ function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Prom
   });
 }
 
-/**
- * Waits for a slow caller. Resolves to true once the connection accepts more data or is closed, and to false if that
- * takes too long.
- */
+/** Resolves to true once the connection accepts more data or is closed, or to false after a timeout. */
 function waitUntilDrained(response: ServerResponse): Promise<boolean> {
   if (response.destroyed) return Promise.resolve(true);
   return new Promise((resolve) => {
@@ -143,7 +134,6 @@ export function setModelHeader(response: ServerResponse, model: string): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
 }
 
-/** Replaces characters that aren't allowed in header values. */
 function toHeaderValue(model: string): string {
   return model.replace(/[^\x20-\x7e]/g, '?');
 }

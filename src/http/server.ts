@@ -37,8 +37,7 @@ export interface ServerDeps extends HealthServerDeps {
   /** Null if traces aren't exported. */
   readonly traceSampling: RequestSampling | null;
   /**
-   * Returns the caller of a key, or null if we'd have to ask the database for it. Throws if the key has been revoked or
-   * has expired.
+   * Returns null if we'd have to ask the database for the caller. Throws if the key has been revoked or has expired.
    */
   readonly findCachedCaller: (key: string) => Caller | null;
   readonly text: TextRouteDeps;
@@ -49,11 +48,11 @@ export interface ServerDeps extends HealthServerDeps {
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
   readonly provision: Router;
-  /** Returns the origins of web pages that are allowed to call the routes for virtual keys. */
+  /** Returns the origins of web pages that may call the routes for virtual keys. */
   readonly corsOrigins: () => readonly string[];
   /**
-   * Loads `/console` and `/my-key` when they're first requested. They take 12 MB (measured), and most processes of a
-   * deployment never serve them.
+   * Loads `/console` and `/my-key` on the first request, because they take 12 MB (measured) and most processes never
+   * serve them.
    */
   readonly console: () => Promise<RequestHandler>;
   readonly mcp: McpRoutes;
@@ -134,7 +133,7 @@ function whenRequested(load: () => Promise<RequestHandler>): RequestHandler {
   };
 }
 
-/** Creates the server of a worker process. It only serves health and metrics. */
+/** The server of a worker process, which only serves health and metrics. */
 export function createHealthServer(deps: HealthServerDeps): Server {
   const app = createExpress();
   return serve(
@@ -149,10 +148,7 @@ function createExpress(): Express {
   return express().disable('x-powered-by').disable('etag');
 }
 
-/**
- * Adds the routes that all processes serve, i.e. health and metrics, and responds to unknown paths with an error.
- * `wrap` adds handlers that run before the routes.
- */
+/** Adds the health and metrics routes and the 404 handler. `wrap` adds handlers that run before them. */
 function serve(
   app: Express,
   deps: HealthServerDeps,
@@ -198,8 +194,9 @@ function rejectOptionsRequests(request: Request, _response: Response, next: Next
 }
 
 /**
- * Returns message classes with Express's prototypes. Without them, Express would set the prototype of each request and
- * response, which costs more than everything else it does (70 µs of CPU per call, measured).
+ * Express normally sets the prototype of each request and response, which costs more than everything else it does (70
+ * µs of CPU per call, measured). It doesn't have to if we create messages of classes that already have Express's
+ * prototypes.
  */
 function expressMessageClasses(app: Express): { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof ServerResponse } {
   class FastRequest extends IncomingMessage {}

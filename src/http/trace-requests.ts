@@ -13,9 +13,9 @@ const untraced: readonly (string | undefined)[] = ['/healthz', '/readyz', '/metr
 const server = { kind: SpanKind.SERVER };
 
 export interface RequestSampling {
-  /** The share of requests to trace if the caller doesn't decide, from 0 to 1. */
+  /** The sampling ratio for requests without a decision of their own, from 0 to 1. */
   readonly ratio: number;
-  /** True if we follow the sampling decision in a request's `traceparent`. */
+  /** True to follow the caller's sampling decision in `traceparent`. */
   readonly followsParent: boolean;
 }
 
@@ -48,7 +48,6 @@ export function traceRequests(listener: RequestListener, { ratio, followsParent 
   };
 }
 
-/** Returns the pattern of the route that handled the request, or null if there was none. */
 function routeOf({ baseUrl, route }: Request): string | null {
   const path: unknown = route?.path;
   return typeof path === 'string' ? `${baseUrl}${path}` : null;

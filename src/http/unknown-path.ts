@@ -1,7 +1,5 @@
-/** Creates the message for a 404. If the path is unknown, it suggests the route that the caller probably meant. */
 import { countEdits } from '../routing/nearest-name.ts';
 
-/** The methods and paths of all routes, e.g. `post /v1/chat/completions` or `get /v1/memory/episodes/{id}`. */
 export type Addresses = readonly string[];
 
 const maxPathLength = 200;
@@ -43,10 +41,10 @@ function findNearest(path: string, known: readonly { readonly route: string }[])
   return nearest && nearest.distance <= maxDistance ? nearest.route : null;
 }
 
-/** Allow for two typos, as in `/v1/completion` or `/v1/chat/completoins`. */
+/** Allow two typos, as in `/v1/completion` or `/v1/chat/completoins`. */
 const maxDistance = 2;
 
-/** Returns true if a path matches a route. A segment in braces matches any value. */
+/** Compares a path with a route. A segment in braces, such as `{id}`, matches any value. */
 function matches(route: string, path: string): boolean {
   const [left, right] = [route.split('/'), path.split('/')];
   return left.length === right.length && left.every((segment, at) => (segment.startsWith('{') ? right[at] !== '' : segment === right[at]));

@@ -12,20 +12,19 @@ export interface Upload {
   /** The fields that have arrived so far. `model` is always among them. */
   readonly fields: UploadFields;
   readonly model: string;
-  /** Returns how many images and masks have begun to arrive so far. */
+  /** Returns how many images and masks have begun to arrive. */
   readonly countImages: () => number;
-  /** The size of the body. As long as the body isn't complete, this is the size that the caller has declared. */
+  /** The size of the body. Until the body is complete, we rely on the size that the caller has declared. */
   readonly bodyBytes: number;
   /**
-   * Reads the rest of the body, so that `fields` is complete. Rejects with the same errors as `readUpload`. You have to
-   * call this before you relay the body.
+   * Reads the rest of the body, so that `fields` is complete. Call this before you relay the body. Rejects with the
+   * same errors as `readUpload`.
    */
   readonly readAll: () => Promise<void>;
-  /** Returns the body, with a different model in it. You can only call this once. */
+  /** Returns the body with a different model name. You can only call this once. */
   readonly bodyFor: (model: string) => UploadBody;
   /**
-   * Call this when the response is complete. It discards whatever hasn't been read from the request, so that the
-   * connection can be reused.
+   * Call this when the response is complete. Discards the rest of the request, so that the connection can be reused.
    */
   readonly release: () => void;
 }
@@ -108,8 +107,8 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
   };
 
   try {
-    // The vendor wants to know the length in advance. If the client hasn't declared it, we have to read the whole body
-    // to find out.
+    // Vendors need to know the length in advance. If the client hasn't declared it, we have to read the whole body
+    // first.
     while (!isComplete && (collected !== null || declaredBytes === null || !fields.has('model'))) await holdPieces();
     const model = fields.get('model');
     if (model === undefined) throw gatewayError('missing_model');
@@ -146,15 +145,15 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
 }
 
 interface ChunkReader {
-  /** Returns the next chunk, or null at the end. Rejects with ClientDisconnectedError. */
+  /** Returns null at the end of the body. Rejects with ClientDisconnectedError. */
   next(): Promise<Buffer | null>;
-  /** Reads and discards the rest of the request. Node only does this itself if nobody has started to read. */
+  /** Discards the rest of the request. Node only does this itself if nobody has started to read. */
   stop(): void;
 }
 
 /**
- * Reads chunks on demand. We can't use the request's iterator, because it closes the connection if we stop early, and
- * we couldn't respond then.
+ * Reads chunks on demand. The request's own iterator would close the connection if we stop early, so that we couldn't
+ * respond.
  */
 function readChunks(request: IncomingMessage): ChunkReader {
   let waiting: { resolve: (chunk: Buffer | null) => void; reject: (error: Error) => void } | null = null;
@@ -180,7 +179,7 @@ function readChunks(request: IncomingMessage): ChunkReader {
     else if (request.destroyed) onClose();
   };
   let isScheduled = false;
-  // Read everything that has arrived at once. With chunked encoding, each event may consist of a single byte, and
+  // Process everything that has arrived at once. With chunked encoding, each event may contain a single byte, and
   // handling them one by one would block other calls.
   const schedule = (): void => {
     if (isScheduled) return;

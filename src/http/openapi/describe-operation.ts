@@ -1,4 +1,3 @@
-/** Converts operation specifications to OpenAPI operations. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { describeErrors } from './contract/error-responses.ts';
 import type { OperationSpec } from './contract/operation-spec.ts';
@@ -48,12 +47,10 @@ export function describeOperation(path: string, spec: OperationSpec): JsonObject
   };
 }
 
-/** Ids need a description of their own, because it depends on what they identify. */
 function parametersInPath(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name = '']) => (name === 'id' ? [] : [name]));
 }
 
-/** Describes a JSON body whose schema has this name. */
 export function jsonContent(name: string): JsonObject {
   return schemaContent({ name });
 }

@@ -1,4 +1,4 @@
-/** `POST /v1/completions`, OpenAI's legacy route. We serve it as a chat call and only convert the format. */
+/** `POST /v1/completions`, OpenAI's legacy route. We convert its requests to chat calls and the responses back. */
 import { completionToChat, createCompletionStream, fromChatCompletion } from '../../dialects/translate/completions.ts';
 import type { DeliverStream } from '../../pipeline/call/deliver-stream.ts';
 import { createTextRoute, type FormatConversion, type TextRouteDeps } from './text.ts';

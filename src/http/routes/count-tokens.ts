@@ -1,6 +1,6 @@
 /**
- * `POST /v1/messages/count_tokens`. Authentication, content rules and routing are the same as on the messages route.
- * But the request isn't recorded, and doesn't count against any ceiling.
+ * `POST /v1/messages/count_tokens`. Authentication, content rules and routing work as on the messages route, but these
+ * requests are neither recorded nor counted against any ceiling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newId } from '../../core/ids.ts';
@@ -22,8 +22,8 @@ export interface CountTokensRouteDeps extends CallRouteDeps {
 }
 
 /**
- * How long we wait for the vendor's count. After that we return an estimate, because clients don't send their message
- * before they have the count.
+ * How long we wait for the vendor to count the tokens. After that we return an estimate, because clients wait for the
+ * count before they send their message.
  */
 const maxVendorMs = 10_000;
 

@@ -1,15 +1,15 @@
 /**
- * `/healthz` only reports that the process is running. `/readyz` reports whether it can do its work. API processes
- * serve calls, and workers run durable work.
+ * `/healthz` reports that the process is running. `/readyz` reports whether it can do its work, i.e. serve calls or run
+ * durable work.
  */
 import type { Request, Response } from 'express';
 import type { Logger } from '../../observability/logger.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface HealthDeps {
-  /** Returns why the process can't do its work. If it can, the list is empty. */
+  /** Returns the reasons why `/readyz` responds with 503. Empty if the process is ready. */
   readonly getNotReadyReasons: () => Promise<readonly string[]>;
-  /** Returns problems that exist at the moment but don't keep the process from being ready. */
+  /** Returns problems that people should know about, but that don't make `/readyz` fail. */
   readonly getDegradations: () => readonly string[];
 }
 

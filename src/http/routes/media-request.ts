@@ -1,4 +1,4 @@
-/** Code that the media routes share. It checks the request, turns it into a call, and formats errors. */
+/** Shared code of the media routes, which validates requests, converts them to calls and formats errors. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller, MediaCall, MediaRoute } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
@@ -27,7 +27,7 @@ export interface MediaRequestContext extends MediaCallSource {
 
 export type MediaHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** Returns the handler of a route. `handle` sends the response. If it throws, we send the error to the caller. */
+/** `handle` sends the response. If it throws, we send an error response. */
 export function createMediaHandler(
   deps: CallRouteDeps,
   route: MediaRoute,
@@ -47,7 +47,7 @@ export function createMediaHandler(
   });
 }
 
-/** Does the same as `createMediaHandler`, but `handle` reads the body itself, because it's multipart. */
+/** Like `createMediaHandler`, but `handle` reads the body itself, because it's multipart. */
 export function createUploadHandler(
   deps: CallRouteDeps,
   route: MediaRoute,

@@ -49,9 +49,9 @@ import {
 export interface MemoryRouteDeps {
   readonly findCaller: FindCaller;
   readonly bodyMemory: BodyMemory;
-  /** Resolves to null if there is no conversation with that id. */
+  /** Resolves to null if the project has no such conversation. */
   readonly getEpisode: (projectId: string, id: string) => Promise<Episode | null>;
-  /** Throws `not_found`. */
+  /** Throws `not_found` if the project has no such conversation. */
   readonly remember: (caller: Caller, id: string, focus: string | null) => Promise<RememberReceipt>;
   readonly writeItem: (caller: Caller, item: NewItem) => Promise<Item>;
   readonly correctItem: (caller: Caller, id: string, text: string) => Promise<Item>;
@@ -157,7 +157,7 @@ function isEncodedSubject(text: string): boolean {
   try {
     return !text.includes('/') && isSubject(decodeURIComponent(text));
   } catch {
-    return false; // It isn't percent-encoded UTF-8.
+    return false;
   }
 }
 
@@ -167,7 +167,7 @@ function parseId(request: Request): string {
   return id.toLowerCase();
 }
 
-/** Validates the body. If there are mistakes, throws a plain-text 422 that lists all of them. */
+/** Throws a plain-text 422 that lists all mistakes in the body. */
 function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = parseWithIssues(schema, body);
   if (parsed.success) return parsed.data;

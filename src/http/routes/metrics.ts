@@ -1,12 +1,11 @@
 /**
- * `GET /metrics` for Prometheus. Returns the metrics of the service on this port, and requires the admin token. See
- * docs/metrics.md.
+ * `GET /metrics` for Prometheus, which requires the admin token. See docs/metrics.md.
  */
 import type { Request, Response } from 'express';
 import { contentType } from '../../observability/metrics/families.ts';
 import { sendBytes } from '../error-handler.ts';
 
-/** Collects the metrics of all processes that listen on the port. */
+/** Collects the metrics of all processes that share the port. */
 export type ReadMetrics = () => Promise<string>;
 
 export function createMetricsRoute(readMetrics: ReadMetrics) {

@@ -62,10 +62,7 @@ function toAnthropicModel({ id, created }: ModelRow): object {
   return { type: 'model', id, display_name: id, created_at: formatTime(created * 1_000) };
 }
 
-/**
- * Returns the rows after `after_id` and before `before_id`. If there's a limit, returns at most that many. Throws
- * `bad_request`.
- */
+/** Returns the models between `after_id` and `before_id`, up to the limit. Throws `bad_request`. */
 function selectPage(rows: readonly ModelRow[], query: Request['query']): { page: readonly ModelRow[]; hasMore: boolean } {
   const { limit, after_id: afterId, before_id: beforeId } = query;
   const count = limit === undefined ? rows.length : parseLimit(limit);

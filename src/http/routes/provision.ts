@@ -50,7 +50,7 @@ export interface ProvisionRouteDeps
 
 const maxSettingsBytes = 1024 * 1024;
 
-/** Checks the ids in the path early, i.e. before an audit row is written. */
+/** Validate ids in the path before the audit row is written. */
 const requireUuid: RequestParamHandler = (_request, _response, next, value, name) => {
   next(isUuid(value) ? undefined : new PlainTextError(400, `${name}: must be a UUID`));
 };
@@ -61,8 +61,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   router.use(requireToken(deps.adminTokens));
   for (const name of ['id', 'process']) router.param(name, requireUuid);
   router.use(rejectNullCharacters);
-  // These two groups of routes accept larger bodies than the others, so they have to come before the general
-  // `readJson`.
+  // The catalog and memory transfer routes accept larger bodies, so they have to come before the general `readJson`.
   router.put('/catalog', readJson(maxCatalogBytes));
   addCatalogRoutes(responders, deps.catalog);
   addMemoryTransferRoutes(responders, deps);

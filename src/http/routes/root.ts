@@ -1,6 +1,5 @@
 /**
- * `GET /` and `HEAD /` describe the service. Clients and load balancers request this without a key before their first
- * call.
+ * `GET /` and `HEAD /` describe the service. Clients and load balancers request it without a key to see if it's there.
  */
 import type { Request, Response } from 'express';
 import { sendJson } from '../error-handler.ts';

@@ -7,9 +7,9 @@ import { createCallerRoute, type FindCaller } from '../authenticate.ts';
 
 export interface StatusRouteDeps {
   readonly findCaller: FindCaller;
-  /** Returns the `Status` response. Throws `limits_unavailable`, `no_db` and `query_failed`. */
+  /** Returns a `Status`. Throws `limits_unavailable`, `no_db` and `query_failed`. */
   readonly getStatus: (caller: Caller) => Promise<unknown>;
-  /** Returns the `Usage` response. Throws `no_db` and `query_failed`. */
+  /** Returns a `Usage`. Throws `no_db` and `query_failed`. */
   readonly getUsage: (caller: Caller) => Promise<unknown>;
 }
 
@@ -20,10 +20,7 @@ export function createStatusRoutes({ findCaller, getStatus, getUsage }: StatusRo
   };
 }
 
-/**
- * Maps all outages of the database to `limits_unavailable`. The response always needs the database, because it shows
- * the key's limits together with their usage.
- */
+/** Maps database outages to `limits_unavailable`, because the response can't be built without the database. */
 function asLimitsUnavailable(error: unknown): never {
   if (error instanceof GatewayError && (error.code === 'no_db' || error.code === 'query_failed'))
     throw gatewayError('limits_unavailable', { cause: error });

@@ -1,6 +1,6 @@
 /**
- * The six inference routes, and other formats that we convert to one of them. Turns each request into a call, and sends
- * the response.
+ * The six inference routes, and routes whose format we convert to one of theirs. Turns each request into a call and
+ * sends the response.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
@@ -40,7 +40,7 @@ import {
 } from '../headers.ts';
 import { callIdHeaders, sendCallResponse, setCallId } from '../send-response.ts';
 
-/** The properties of a project that the inference routes need. */
+/** The parts of a project that the inference routes need. */
 export interface RoutedProject {
   readonly slug: string;
   readonly settings: ProjectContext;
@@ -48,7 +48,6 @@ export interface RoutedProject {
 
 export type FindProject = (projectId: string) => Promise<RoutedProject>;
 
-/** The dependencies that all routes for calls have in common. */
 export interface CallRouteDeps extends ErrorReports {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
@@ -59,19 +58,18 @@ export interface CallRouteDeps extends ErrorReports {
 
 export interface TextRouteDeps extends CallRouteDeps {
   /**
-   * Returns null if we can't read the settings in time. In that case we decide later, when we store the call, if it
-   * should be recorded.
+   * Returns null if we can't read the settings in time. Whether the call is recorded is then decided when we store it.
    */
   readonly memorySettings: (projectId: string) => Promise<MemorySettings | null>;
   readonly handleCall: HandleCall;
   readonly knownPrompts: Pick<KnownPrompts, 'scan'>;
 }
 
-/** Serves another format on a route, by converting requests to the route's format and responses back. */
+/** Converts another API format to the format of a route, and responses back. */
 export interface FormatConversion {
   /**
-   * Converts a request body to the route's format, and throws the same errors as the route. We don't call this for
-   * large bodies, which `inspectLarge` converts.
+   * Converts a request body, and throws the same errors as the route. Large bodies are converted by `inspectLarge`
+   * instead.
    */
   readonly toRoute: (body: Buffer) => Buffer;
   readonly toCaller: (response: CallResponse) => CallResponse;
@@ -109,9 +107,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       if (response.destroyed) throw new ClientDisconnectedError();
       const isChecked = project.settings.rules.input !== null;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
-      // The vendor bills all of a plain call as soon as we've sent it, so we read the response to its end even if the
-      // client disconnects. We only cancel such a call while content rules are checking it, because then we haven't
-      // sent it yet.
+      // The vendor bills a plain call as soon as we've sent it, so we read the response even if the client disconnects.
+      // We only cancel such a call while content rules are checking it, because it hasn't been sent yet.
       if (call.stream || isChecked) {
         onClientDisconnect(response, cancellation.clientDisconnected);
         detectAbandonedStream(response, call.stream ? keepAliveComment : null);
@@ -139,14 +136,14 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
 }
 
 /**
- * Refuses all chunks. We use this to settle a call if we couldn't send the head of its stream. If the stream has
- * already been delivered, this has no effect.
+ * If we couldn't send the head of a stream, refuse its chunks so that the call is settled. Has no effect once the
+ * stream has been delivered.
  */
 const refuseChunk = (): boolean => false;
 
 /**
- * The maximum length of a model id in the catalog. A longer name can't be a model, so we reject it before it gets into
- * plans, records and logs.
+ * The maximum length of a model id in the catalog. We reject longer names early, so that they don't get into plans,
+ * records and logs.
  */
 export const maxModelLength = 300;
 
@@ -163,21 +160,21 @@ export interface CallSource {
   readonly caller: Caller;
   readonly project: RoutedProject;
   /**
-   * The project's memory settings. Null if we couldn't read them in time, or if memory doesn't record calls of this
+   * The project's memory settings. Null if we couldn't read them in time, or if memory never records calls of this
    * route.
    */
   readonly settings: MemorySettings | null;
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
-  /** Throws `bad_json`. */
+  /** Throws `bad_json` if the body isn't a JSON object. */
   readonly scan: (body: Buffer) => BodySpans;
-  /** Only set for large bodies, which have already been scanned in a worker thread. */
+  /** Only set for large bodies, because a worker thread has already scanned them. */
   readonly spans?: BodySpans;
 }
 
 /**
- * Scans a large body in a worker thread. The thread takes over the memory of the body, so go on with the body that this
- * returns. Throws `bad_json`.
+ * Scans a large body in a worker thread. This transfers the body's memory, so continue with the returned body. Throws
+ * `bad_json`.
  */
 export function inspectLarge(
   { body, codec: { route }, caller, project: { settings } }: CallSource,
@@ -187,7 +184,7 @@ export function inspectLarge(
   return receiveLargeBody(caller.projectId, body, { route, isCompletion, ...needs });
 }
 
-/** Builds the Call from the headers and the body. If they're invalid, throws the 400 errors of the route. */
+/** Throws the route's 400 errors if the headers or the body are invalid. */
 export function parseCall(received: CallSource): Call {
   const { id, startedAt, now, codec, caller, project, headers, body } = received;
   const { mode, explicitWrite } = parseMemoryMode(headers);
@@ -217,7 +214,7 @@ export function parseCall(received: CallSource): Call {
       : { mode, explicitWrite, subject: null },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
-    // The timeout starts now, when we have the body, because it limits the attempts and not the upload.
+    // The timeout limits the attempts and not the upload, so it starts once we have the whole body.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
     ...(firstContentTimeoutMs !== null && { firstContentTimeoutMs }),
@@ -225,7 +222,6 @@ export function parseCall(received: CallSource): Call {
   return withOutputLimit(summary.hidesUsage ? { ...call, hidesUsage: true } : call);
 }
 
-/** Adds the key's default output limit to a call that has no limit. */
 function withOutputLimit(call: Call): Call {
   const { defaultMaxOutputTokens = null } = call.caller;
   if (defaultMaxOutputTokens === null || !isPromptRoute(call.route) || hasOutputLimit(call.spans)) return call;
@@ -233,14 +229,13 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
-  /** The end user that the body names, if there is one. */
+  /** The end user in the body, if there is one. */
   readonly user: string | null;
 }
 
 /**
- * Returns the memory options of a call, i.e. its end user and whether memory records it. If it would be recorded but
- * its subject header is invalid, throws `invalid_memory_subject`. If we don't know yet whether it would be recorded, we
- * accept the call but won't record it.
+ * Returns the memory options of a call. Throws `invalid_memory_subject` if memory would record the call but its subject
+ * header is invalid. If the settings are unknown, a call with an invalid subject is accepted and never recorded.
  */
 function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settings'>, from: MemorySource): MemoryOptions {
   const { mode, explicitWrite, user } = from;

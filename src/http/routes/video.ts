@@ -1,4 +1,3 @@
-/** The video routes (docs/api/reference.md#video), which start a video, return its state and download its file. */
 import { gatewayError } from '../../core/errors.ts';
 import { parseStringMember, scanJson } from '../../dialects/json/body-members.ts';
 import { parseVideoRequest, videoBodyKeys } from '../../dialects/media/video.ts';
@@ -57,8 +56,8 @@ function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
 }
 
 /**
- * Parses the field `key`. That's the only field that the video routes need from a body. Returns null if it's missing or
- * empty. Throws `forbidden_target` if it isn't a string, and `bad_json` if it's repeated.
+ * Parses the only field that video routes need from a body. Returns null if it's missing or empty. Throws
+ * `forbidden_target` if it isn't a string, and `bad_json` if it's repeated.
  */
 function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   const { members, repeated } = scanJson(body, new Set([key]));
@@ -70,7 +69,6 @@ function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   return text === '' ? null : text;
 }
 
-/** Returns the JSON for the `VideoOperation` schema. */
 function toOperationJson({ operation, uris }: OperationStatus): unknown {
   if (uris === null) return { operation, done: false };
   return { operation, done: true, video_uri: uris[0], videos: uris.map((uri) => ({ video_uri: uri })) };

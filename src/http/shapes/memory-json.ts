@@ -1,4 +1,3 @@
-/** Maps records of the memory module to the JSON of the API (docs/api/reference.md#memory). */
 import { toUsd } from '../../core/cost.ts';
 import { formatTime, formatTimeOrNull } from '../../core/time.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
@@ -144,7 +143,7 @@ export function toErasureJson({ id, sha256, erasedAt, deleted, cacheEntries, que
     subject_sha256: sha256.toString('hex'),
     erased_at: formatTime(erasedAt),
     deleted: { ...deleted, cache_entries: cacheEntries, queued_messages: queued },
-    // Always false, because workflow histories contain nothing but ids, counts and hashes.
+    // Always false, because workflow histories only contain ids, counts and hashes.
     workflows: { id: `erasure/${id}`, state, purged, text_in_history: false },
   };
 }

@@ -1,4 +1,3 @@
-/** Response schemas of the routes for status, usage, models and health. */
 import { z } from 'zod';
 import { count, listSchema, text, time, usd, windowName } from '../openapi/schemas/primitives.ts';
 

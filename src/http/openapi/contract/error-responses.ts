@@ -1,6 +1,3 @@
-/**
- * Describes the error responses of a route by status, based on the table of error codes (docs/api/reference.md#errors).
- */
 import { z } from 'zod';
 import { type ErrorCode, errorSpecs } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
@@ -23,7 +20,6 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   422: 'plain text: the body does not match the schema',
 };
 
-/** Schema of `ErrorMembers`. */
 const furtherMembers = {
   param: z.string().optional().describe('The name of the request field that the vendor rejected.'),
   upstream_code: z
@@ -89,7 +85,7 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
 }
 
 /**
- * Returns the seconds in `retry-after`, which can be a range, or null if we don't send the header. For a 503 caused by
+ * Describes the number of seconds in `retry-after`, or returns null if we don't send this header. For a 503 caused by
  * rate limits, we pass on the time that the vendors asked for.
  */
 function getRetryDelay(code: ErrorCode, status: string): string | null {
@@ -103,8 +99,8 @@ function isCeiling(code: ErrorCode): boolean {
 }
 
 /**
- * Returns the statuses that an error code can have. If the vendors refuse a call, the caller gets the status of the
- * first one. Some of these statuses are also used for our own errors, so their description has to cover both cases.
+ * Returns all statuses of an error code. If the vendors refuse a call, we respond with the status of the first one,
+ * which can be a status that our own errors use as well.
  */
 function getStatuses(code: ErrorCode): string[] {
   switch (code) {
@@ -123,15 +119,12 @@ function bodySchema(style: ErrorResponsesSpec['style'], status: string, codes: r
 }
 
 function chatSchema(codes: readonly ErrorCode[]): JsonObject {
-  // If vendors can refuse the call, the error may contain a vendor's code, so it can be any string.
+  // If vendors can refuse the call, the error may contain a vendor's code, which can be any string.
   const code = codes.includes('upstream_refused') ? { type: 'string' } : { type: 'string', enum: codes };
   return { allOf: [{ $ref: '#/components/schemas/ChatError' }, { properties: { error: { properties: { code } } } }] };
 }
 
-/**
- * Errors in the messages dialect don't have a code, and their type only depends on the status. If the vendors refused
- * the call, that's the status of a vendor.
- */
+/** In the messages dialect, errors have no code, and their type follows from the status. */
 function messagesSchema(status: string, codes: readonly ErrorCode[]): JsonObject {
   const types = status === '4XX' ? ['invalid_request_error', 'api_error'] : [messagesErrorType(Number(status))];
   return {

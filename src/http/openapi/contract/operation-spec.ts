@@ -1,4 +1,3 @@
-/** The type of an operation's description, and the error codes that several routes share. */
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { PlainTextStatus } from '../../plain-text-error.ts';
@@ -7,18 +6,18 @@ import type { ResponseHeader } from './parameters.ts';
 export interface OperationSpec {
   readonly tag: string;
   readonly summary: string;
-  /** One or two sentences with what you need to know beyond the summary. */
+  /** One or two sentences that the summary doesn't already say. */
   readonly details: string;
-  /** How callers authenticate. With `messages`, they can send their virtual key in `x-api-key`, too. */
+  /** How callers authenticate. `messages` means a virtual key that may also be in `x-api-key`. */
   readonly auth: 'key' | 'messages' | 'admin' | 'none';
   /**
-   * If this isn't set, the style depends on `auth`. `either` means that errors have the messages style if the request
-   * has an `anthropic-version` header.
+   * `either` means that errors have the messages style if the request has an `anthropic-version` header. If this isn't
+   * set, the style follows from `auth`.
    */
   readonly errorStyle?: 'either';
-  /** You don't have to list the parameters of the path, apart from ids. */
+  /** The names of parameters. You don't have to list path parameters, apart from ids. */
   readonly parameters?: readonly string[];
-  /** `name` refers to a schema. `optional` means that callers can leave out the body. */
+  /** `name` is the name of a schema. `optional` means that callers can omit the body. */
   readonly body?: {
     readonly name: string;
     readonly optional?: true;
@@ -28,19 +27,17 @@ export interface OperationSpec {
   };
   /** The response for each status. A string is the name of a schema. Anything else is a media type object. */
   readonly responses: Readonly<Record<string, string | JsonObject>>;
-  /** The description of the responses. If this is missing, it's the same as the summary. */
+  /** Describes the responses of an operation. Defaults to its summary. */
   readonly description?: string;
-  /** The headers of successful responses. Errors only have those whose names end with `-id`. */
+  /** Headers of successful responses. Error responses only have those that end with `-id`. */
   readonly headers?: readonly ResponseHeader[];
   readonly codes: readonly ErrorCode[];
   readonly plain?: readonly PlainTextStatus[];
 }
 
-/** Operations by method and path, e.g. `get /v1/models`. */
 export type OperationSpecs = Readonly<Record<string, OperationSpec>>;
 
 export const keyCodes = ['missing_key', 'invalid_key', 'keystore_unavailable', 'limits_unavailable'] as const;
-/** The error codes of all routes that call a model. */
 export const callCodes = [
   ...keyCodes,
   'no_route',

@@ -9,7 +9,7 @@ import { refusalReasons } from '../../../core/refusal.ts';
 
 const text = { type: 'string' };
 const integer = { type: 'integer' };
-/** We accept any string here, because the gateway ignores invalid values. */
+/** The gateway ignores invalid values of this header, so the schema allows any string. */
 const lenientInteger = { type: ['integer', 'string'] };
 const uuid = { type: 'string', format: 'uuid' };
 const boundedName = { type: 'string', minLength: 1, maxLength: 256 };
@@ -19,7 +19,7 @@ interface Header {
   readonly description: string;
 }
 
-/** The headers that we record with a call. All routes that call a model accept them. */
+/** Correlation headers are recorded with a call. All routes that call a model accept them. */
 const correlation: Readonly<Record<string, Header>> = {
   'x-gateway-task-id': { schema: text, description: 'Recorded with the call. `GET /usage/me` groups the cost by it.' },
   'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
@@ -157,7 +157,7 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   key_only: queryParameter('key', { type: 'string', minLength: 1, maxLength: 64 }, 'only calls of the key with this prefix'),
 };
 
-/** Returns the `components.parameters` of the document, to which `parameterRefs` refers. */
+/** The `components.parameters` of the document. */
 export function describeParameters(): JsonObject {
   const described = Object.entries(requestHeaders).map(([name, header]) => [name, { name, in: 'header', required: false, ...header }]);
   return { ...Object.fromEntries(described), ...otherParameters };
@@ -167,10 +167,7 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-/**
- * Returns the request headers that a route reads. If a route's calls aren't recorded, it ignores the memory subject.
- * Only chat and messages read `cache-control`.
- */
+/** Only chat and messages read `cache-control`, and routes whose calls aren't recorded ignore the memory subject. */
 export function requestHeadersFor(route: TextRoute): string[] {
   const isRead = (name: string): boolean =>
     name === 'cache-control' ? isDialect(route) : isPromptRoute(route) || name !== 'x-gateway-memory-subject';

@@ -1,4 +1,3 @@
-/** Schemas that several routes share. */
 import { z } from 'zod';
 
 export const time = z.string().meta({ format: 'date-time' });
@@ -10,10 +9,7 @@ export const windowName = z.enum(['minute', 'day', 'month', 'total']);
 
 export const listSchema = (row: z.ZodType) => z.looseObject({ object: z.literal('list'), data: z.array(row) });
 
-/**
- * Schemas for optional fields that we forward without looking at them, so it's up to the vendor to check them. Null
- * counts as absent.
- */
+/** Optional fields that we forward without validation, since that's up to the vendor. Null counts as absent. */
 export const vendorText = z.string().nullable().optional();
 export const vendorInteger = z.int().nullable().optional();
 export const vendorNumber = z.number().nullable().optional();

@@ -78,14 +78,14 @@ interface InferenceRouteSpec {
   readonly path: string;
   readonly summary: string;
   readonly details: string;
-  /** A body that works with the demo configuration of `npm start`. */
+  /** An example request body that works with the demo configuration of `npm start`. */
   readonly example: unknown;
   readonly body: keyof typeof inferenceRequests;
   readonly response: keyof typeof inferenceResponses;
   readonly streams?: true;
 }
 
-/** If a route is missing, this type makes the compiler complain. */
+/** The type makes the compiler complain if a route is missing. */
 export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
   chat: {
     path: '/v1/chat/completions',

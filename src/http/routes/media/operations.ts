@@ -1,4 +1,3 @@
-/** Operations and schemas of the image, speech and transcription routes (docs/api/reference.md#media). */
 import { z } from 'zod';
 import { supportedParams } from '../../../core/supported-params.ts';
 import { callCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
@@ -21,7 +20,6 @@ const optionalFields = (kind: keyof typeof supportedParams): string =>
     .map((name) => `\`${name}\``)
     .join(', ');
 
-/** Fields that aren't listed here are allowed and ignored. */
 export const mediaRequests = {
   ImageBody: z
     .looseObject({

@@ -1,4 +1,3 @@
-/** Operations of the memory routes (docs/api/reference.md#memory). */
 import { databaseCodes, keyCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 
 const base = { tag: 'memory', auth: 'key' } as const;

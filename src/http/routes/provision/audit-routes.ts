@@ -1,4 +1,3 @@
-/** `GET /provision/audit` returns the audit log of the deployment or of one project. */
 import { z } from 'zod';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { formatTime } from '../../../core/time.ts';

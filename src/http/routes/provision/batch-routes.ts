@@ -1,4 +1,4 @@
-/** Routes for listing, showing, replaying and stopping learning batches, in one project or in all of them. */
+/** Routes that list, show, replay and stop learning batches, for one project or for all of them. */
 import type { Request } from 'express';
 import { z } from 'zod';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';

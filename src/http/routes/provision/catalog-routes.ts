@@ -18,7 +18,7 @@ export interface CatalogEntry extends ModelPrices, Omit<ModelProperties, 'firstC
   readonly source: string;
 }
 
-/** The properties of a provider that help to find its models in the public price table. They don't include the key. */
+/** The properties of a provider (without its key) that help to find its models in the public price table. */
 export interface CatalogProviderEntry {
   readonly name: string;
   readonly host: string;
@@ -48,18 +48,15 @@ export function addCatalogRoutes({ read, change }: Responders, deps: CatalogRout
   });
 }
 
-/** An import can contain thousands of models, so we list no more than 20 of each kind. */
+/** An import can contain thousands of models, so the summary lists at most 20 names of each kind. */
 function summarize(receipt: ImportReceipt): Record<string, unknown> {
   return Object.fromEntries(Object.entries(receipt).map(([name, models]) => [name, { count: models.length, models: models.slice(0, 20) }]));
 }
 
-/** This only checks the shape. The models are validated by the configuration, which knows the providers. */
+/** The configuration validates the models, because it knows the providers. This only checks the shape of the body. */
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
-/**
- * Traits that we don't know are left out (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`,
- * `takes`).
- */
+/** Unknown traits are left out (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`). */
 function toEntryJson(entry: CatalogEntry): Record<string, unknown> {
   const { id, kind, source, traits, serves, takes } = entry;
   return {
@@ -77,7 +74,7 @@ function toEntryJson(entry: CatalogEntry): Record<string, unknown> {
   };
 }
 
-/** Returns the prices in the format of gateway.yaml, or null if we don't know them. */
+/** Returns prices in the format of gateway.yaml, or null if they're unknown. */
 function toPricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): Record<string, unknown> | null {
   const json = {
     ...(price && toPriceJson(price)),

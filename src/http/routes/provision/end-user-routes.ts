@@ -1,4 +1,4 @@
-/** The route that says how much is stored about an end user. It only returns numbers and times, but never any text. */
+/** Reports how much is stored about an end user, as counts and times without any text. */
 import { toUsd } from '../../../core/cost.ts';
 import { gatewayError } from '../../../core/errors.ts';
 import { hashSubjectHex, isSubject } from '../../../core/subject.ts';
@@ -8,11 +8,11 @@ import type { SubjectCalls } from '../../../usage/analytics/subject-calls.ts';
 import { param, type Responders } from './responders.ts';
 
 export interface EndUserInventory {
-  /** True if anything besides calls is stored. Some of that isn't included in any of the counts. */
+  /** True if we store anything about the end user besides calls, even if none of the counts includes it. */
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
-  /** When the first conversation began, and when the latest one was last continued. Null if there are none. */
+  /** When the first conversation began and the latest one was last continued. Null if there are none. */
   readonly times: SeenTimes | null;
   readonly pageUpdatedAt: Date | null;
 }

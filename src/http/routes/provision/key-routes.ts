@@ -1,4 +1,3 @@
-/** Routes for issuing, listing, changing, rotating and revoking virtual keys. */
 import { changedMembers } from '../../../core/changed-members.ts';
 import type { Issue } from '../../../core/error-messages.ts';
 import { type KeyRecord, toKeyJson } from '../../../keys/key-record.ts';
@@ -8,16 +7,13 @@ import { type Change, param, type Responders, toListJson } from './responders.ts
 
 export interface KeyRouteDeps {
   readonly keyring: Keyring;
-  /**
-   * Returns a warning for each name that isn't a tier, and isn't a model that the project could use either. Names in
-   * `accepted` don't cause warnings.
-   */
+  /** Returns a warning for each name that's neither a tier nor a model of the project, unless it's in `accepted`. */
   readonly findUnusableModels: (project: Project, models: readonly string[], accepted: readonly string[]) => readonly Issue[];
 }
 
 /**
- * We save keys with unknown models, because tools may issue keys before all processes have loaded a configuration with
- * these models. As for changes to routing, the response contains warnings.
+ * A key may name unknown models, because tools may issue keys before all processes have loaded a configuration that
+ * contains these models. The response then contains warnings, as for routing changes.
  */
 export function addKeyRoutes({ readProject, changeProject }: Responders, deps: KeyRouteDeps): void {
   const { keyring, findUnusableModels } = deps;
@@ -43,7 +39,7 @@ export function addKeyRoutes({ readProject, changeProject }: Responders, deps: K
   );
 }
 
-/** Formats a newly issued key. This is the only response that contains its secret. */
+/** The response to issuing a key is the only one that contains its secret. */
 function answerIssued({ secret, record }: IssuedKey, change: Change): Record<string, unknown> {
   const { revoked_at: _, ...json } = toKeyJson(record);
   change.note(json);

@@ -11,11 +11,11 @@ import { param, type Responders } from './responders.ts';
 export interface LeaseRouteDeps {
   readonly leases: Pick<LeaseStore, 'list'>;
   /**
-   * Releases the leases of a process and returns their number. If the process has sent a heartbeat within the last
-   * minute, does nothing and returns null.
+   * Releases all leases of a process and returns their number. Returns null and does nothing if the process has sent a
+   * heartbeat within the last minute.
    */
   readonly revokeLeases: (process: string) => Promise<number | null>;
-  /** Returns the ids of processes that have sent a heartbeat within the last minute. */
+  /** Returns the ids of processes with a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
 }
 
@@ -33,8 +33,8 @@ export function addLeaseRoutes({ read, change }: Responders, { leases, listLiveP
   change('delete', '/leases/:process', 'leases.release', async (request, change) => {
     const process = param(request, 'process');
     const released = await revokeLeases(process);
-    // If we released the leases of a live process, it would go on to admit calls with that quota while other processes
-    // use the same quota.
+    // Never release the leases of a live process. It would continue to admit calls with a quota that others can lease
+    // as well.
     if (released === null) {
       throw gatewayError('conflict', {
         message: 'the process is alive (it sent a heartbeat within the last 60 seconds), so its leases cannot be released',

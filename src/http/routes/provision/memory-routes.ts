@@ -1,6 +1,6 @@
 /**
- * Exports and imports the memory of a project (docs/memory-export.md). The files can be as large as you like, because
- * we never read an export faster than we can send it, or an import faster than we can store it.
+ * Exports and imports the memory of a project (docs/memory-export.md). Files can have any size, because backpressure
+ * limits how fast we read them.
  */
 import type { Request } from 'express';
 import { z } from 'zod';
@@ -41,7 +41,7 @@ export function addMemoryTransferRoutes({ changeProject, streamProject }: Respon
       return toReportJson(await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, ...flags }));
     } finally {
       change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: Object.fromEntries(tally.counts) });
-      // After an error, discard the rest of the request. Node only does that for us if we haven't started to read.
+      // After an error, discard the rest of the request. Node no longer does this once we've started to read.
       request.resume();
     }
   });
@@ -49,7 +49,7 @@ export function addMemoryTransferRoutes({ changeProject, streamProject }: Respon
 
 type Lines = ReturnType<ExportMemory>;
 
-/** Yields the lines as bytes. When all of them have been sent, we add the counts to the audit row. */
+/** Converts lines to bytes. At the end, adds the counts to the audit row. */
 async function* toChunks(
   first: Awaited<ReturnType<Lines['next']>>,
   lines: Lines,
@@ -73,7 +73,7 @@ const flag = z.enum(['true', 'false']).default('false');
 const importQuery = z.object({ format: z.enum(importFormats).default('gateway'), dry_run: flag, restore_erased: flag });
 
 /**
- * Unlike the request's default iterator, this one doesn't close the connection if we stop early, so we can still
+ * Unlike the request's default iterator, this one keeps the connection open if we stop early, so that we can still
  * respond.
  */
 async function* readChunks(request: Request): AsyncGenerator<Uint8Array, void> {

@@ -1,4 +1,3 @@
-/** Operations of the provisioning routes. */
 import { databaseCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 
 const provisionRead = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes] } as const;

@@ -1,4 +1,3 @@
-/** Operations for people, members and the audit log. */
 import { databaseCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 
 const read = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes, 'bad_request'] } as const;

@@ -1,4 +1,3 @@
-/** Routes for accounts, sign-in links, sessions, personal tokens and project members. */
 import type { Request } from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
@@ -15,7 +14,7 @@ import { type Change, param, type Responders, toListJson } from './responders.ts
 
 export interface PeopleRouteDeps {
   readonly people: People;
-  /** The public scheme and host for sign-in links. If this is null, we use the host of the request. */
+  /** The public scheme and host for sign-in links. Null to use the host of the request. */
   readonly publicUrl: () => string | null;
 }
 
@@ -24,8 +23,8 @@ export function addPeopleRoutes(responders: Responders, { people, publicUrl }: P
   const { accounts, members, sessions, links, personalTokens } = people;
 
   /**
-   * Finds the person whose e-mail address is in the URL. The audit row gets the id instead of the address, because the
-   * address would stay in the log after the person is deleted.
+   * Finds a person by the e-mail address in the URL. The audit row gets their id, because an address would stay in the
+   * audit log after the person is deleted.
    */
   const findPerson = async (request: Request, change?: Change): Promise<PersonRecord> => {
     const person = await accounts.findByEmail(param(request, 'email'));
@@ -117,8 +116,8 @@ export function addPeopleRoutes(responders: Responders, { people, publicUrl }: P
   });
   changeProject('put', '/teams/:project/members/:email', 'member.change', async (project, request, change) => {
     const { role } = parseOrBadRequest(memberInput, request.body);
-    // Whoever has the admin token vouches for the e-mail address. If it belongs to an account that an owner has created
-    // with an invitation, that means we can confirm the account now.
+    // Whoever has the admin token vouches for the e-mail address. So if an owner's invitation has created an
+    // unconfirmed account with this address, we can confirm it now.
     const unconfirmed = (await listByEmail(project.id, request)).find(({ isConfirmed }) => !isConfirmed);
     if (unconfirmed) await accounts.confirm(unconfirmed.personId);
     const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);

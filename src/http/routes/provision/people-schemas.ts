@@ -1,4 +1,3 @@
-/** Request and response schemas for people, members and the audit log. */
 import { z } from 'zod';
 import { memberInput, newPersonInput, personChange, signInLinkInput } from '../../../people/person-input.ts';
 import { personalTokenInput } from '../../../people/personal-tokens.ts';

@@ -1,13 +1,12 @@
 /**
- * `/provision/quarantine` lists the records that the database has rejected, without their text. It only includes
- * records on the host of the process that responds.
+ * `/provision/quarantine` lists records that the database has rejected, without their text. Only covers the host of the
+ * process that responds.
  */
 import { formatTime } from '../../../core/time.ts';
 import type { Projects } from '../../../projects/projects.ts';
 import type { Responders } from './responders.ts';
 
 export interface QuarantineRouteDeps {
-  /** Lists quarantined files, oldest first. */
   readonly listQuarantined: () => Promise<readonly QuarantinedFile[]>;
   readonly projects: Pick<Projects, 'list'>;
 }
@@ -24,7 +23,7 @@ export function addQuarantineRoutes({ read }: Responders, { listQuarantined, pro
     const [files, known] = await Promise.all([listQuarantined(), projects.list()]);
     const slugs = new Map(known.map(({ id, slug }) => [id, slug]));
     const data = files.map(({ name, bytes, quarantinedAt, calls }) => {
-      // We can't spread the calls into `Math.min`, because there may be too many of them.
+      // Don't spread the calls into `Math.min`, because there can be too many arguments.
       const oldest = calls.reduce((start, { startedAt }) => Math.min(start, startedAt ?? start), Number.POSITIVE_INFINITY);
       return {
         file: name,

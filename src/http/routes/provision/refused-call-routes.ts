@@ -1,4 +1,3 @@
-/** Routes for calls that the gateway has refused. */
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
 import { isUuid } from '../../../core/ids.ts';
@@ -38,11 +37,11 @@ export function addRefusedCallRoutes({ read, readProject }: Responders, { refuse
     const page = { projectId, ...parseOrBadRequest(callsQuery, query) };
     const rows = await refusedCalls.list(page);
     const oldest = rows.at(-1);
-    // `before_id` can be any UUID, even one that doesn't belong to a call or whose timestamp is in the future.
+    // Callers can send any UUID as `before_id`, including one with a timestamp in the future.
     const now = clock.now();
     const to = nextMinute(page.before === undefined ? now : Math.min(now, startOfRefused({ id: page.before })));
-    // If the page is full, there may be more rows, so the counts only go back to the last row of the page. Otherwise
-    // they include all rows that we still have.
+    // Count the refusals in the time range of the page. If the page isn't full, it's the last one, so count everything
+    // that we still have.
     const from = oldest && rows.length === page.limit ? startOfRefused(oldest) : 0;
     const period = { from: from - (from % minuteMs), to };
     const { calls, recorded } = await refusedCalls.count({ ...page, ...period });

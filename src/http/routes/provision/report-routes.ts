@@ -13,35 +13,30 @@ import { param, type Responders, toListJson } from './responders.ts';
 
 export interface CallsFilter {
   readonly limit: number;
-  /** Only return rows that are older than this one (by id). */
+  /** Only return calls with a smaller id, i.e. older ones. */
   readonly before: string | null;
   readonly taskId: string | null;
   readonly source: string | null;
-  /** The vendor's id for a request. Only return the calls that have it. */
+  /** The id that the vendor gave to a request. Only return calls with this id. */
   readonly requestId: string | null;
   readonly subject: string | null;
-  /** True to leave out the calls that the gateway makes for memory. */
+  /** True to leave out the gateway's own calls for memory. */
   readonly hideOwn: boolean;
-  /** True to return only calls in which an attempt has failed. */
+  /** True to return only calls with a failed attempt. */
   readonly failed: boolean;
 }
 
-/** Reports about erasures, with the sums over all processes. */
 export interface ErasureReports {
-  /** Returns erasures, newest first. */
   readonly listErasures: (projectId: string, limit: number) => Promise<readonly ErasureReport[]>;
-  /** Returns null if there is no erasure with this id. */
   readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
 }
 
 export interface ReportRouteDeps {
-  /** Returns calls in the `CallList` schema, newest first. If `projectId` is null, returns calls of all projects. */
+  /** Returns a `CallList`, newest first. If `projectId` is null, it covers all projects. */
   readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
-  /** Returns a call in the `Call` schema, or null if the project has no such call. */
+  /** Returns a `Call`, or null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<unknown>;
-  /** Returns the usage in the current calendar month, in the `Usage` schema. */
   readonly getUsage: (project: Project) => Promise<unknown>;
-  /** Returns the usage of all projects in the current calendar month, in the `DeploymentUsage` schema. */
   readonly getDeploymentUsage: () => Promise<unknown>;
   readonly erasures: ErasureReports;
   readonly reprice: Reprice;

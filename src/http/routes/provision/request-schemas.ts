@@ -1,7 +1,6 @@
 /**
- * The request schemas of the provisioning routes. The modules that parse the bodies use the same ones, except for
- * catalog rows, because those are parsed by the configuration and we can't import it here. A property test makes sure
- * that both agree.
+ * Request schemas of the provisioning routes. We use them to parse bodies, except for catalog rows, which are parsed by
+ * the configuration and can't be imported here. A property test makes sure that both agree.
  */
 import { z } from 'zod';
 import { keyChangeInput, keyInput, rotateInput, windowsNeedCeilings } from '../../../keys/key-input.ts';

@@ -14,24 +14,20 @@ import { sendJson } from '../../error-handler.ts';
 
 export interface Change {
   /**
-   * Adds details to the audit row, such as ids, names or changed settings. Don't ever add secrets, subjects, e-mail
+   * Adds details to the audit row, such as ids, names or changed settings. Never add secrets, subjects, e-mail
    * addresses or content.
    */
   note(detail: AuditDetail): void;
-  /** If you don't call this, the status is 200. */
   setStatus(status: number): void;
 }
 
 export interface Responders {
-  /** Throws `not_found`. */
   findProject(slug: string): Promise<Project>;
-  /** Registers a GET route that sends the JSON that `respond` returns. */
   read(path: string, respond: (request: Request) => Promise<unknown>): void;
   /** Like `read`, but looks up the project in the URL and passes it to `respond`. */
   readProject(path: string, respond: (project: Project, request: Request) => Promise<unknown>): void;
   /**
-   * Registers a route that changes something and sends the JSON that `respond` returns. `action` is the name of the
-   * action in the audit log, which can depend on the project.
+   * Registers a route that changes something. `action` is its name in the audit log, which can depend on the project.
    */
   change(
     method: ChangeMethod,
@@ -47,8 +43,8 @@ export interface Responders {
     respond: (project: Project, request: Request, change: Change) => Promise<unknown>,
   ): void;
   /**
-   * Registers a GET route that the audit log records. Looks up the project in the URL, and passes it to `respond`,
-   * which sends the response itself.
+   * Registers an audited GET route that streams its response. It looks up the project in the URL, and `respond` sends
+   * the response itself.
    */
   streamProject(
     path: string,
@@ -73,8 +69,7 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
   };
 
   /**
-   * Registers a route that writes an audit row. `respond` gets the project that's named in the URL or the body, or null
-   * if there isn't one.
+   * Writes an audit row around `respond`, which gets the project from the URL or the body, or null if there isn't one.
    */
   const audited = (
     method: ChangeMethod,
@@ -100,7 +95,7 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
 
   const streamProject: Responders['streamProject'] = (path, action, respond) => {
     router.get(path, async (request, response) => {
-      // Express calls this handler for HEAD requests, too. We reject them, because they'd read the whole export just to
+      // Express also calls GET handlers for HEAD requests. Reject those, because they'd read the whole export just to
       // discard it.
       if (request.method !== 'GET') throw gatewayError('not_found');
       await mapDatabaseErrors(async () => {
@@ -128,8 +123,8 @@ function requireProject(project: Project | null): Project {
 }
 
 /**
- * Returns the last parameter of the path, e.g. a prefix or an id. Null for people, whose ids are in the detail of the
- * audit row.
+ * Returns the last path parameter, e.g. a prefix or an id. Null for people, because their ids are in the audit row's
+ * detail.
  */
 function findTarget({ params }: Request): string | null {
   const [name, value] = Object.entries(params).at(-1) ?? [];
@@ -140,10 +135,7 @@ export function toListJson<Row>(rows: readonly Row[], toJson: (row: Row) => unkn
   return { object: 'list', data: rows.map((row) => toJson(row)) };
 }
 
-/**
- * Returns a parameter of the URL. It's never a list, because that only happens for wildcards in Express 5, and none of
- * these routes has one.
- */
+/** Returns a path parameter. Express 5 only returns lists for wildcards, and none of our routes has one. */
 export function param(request: Request, name: string): string {
   const value = request.params[name];
   return typeof value === 'string' ? value : '';

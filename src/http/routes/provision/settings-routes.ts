@@ -1,4 +1,3 @@
-/** Routes for projects and their settings: routing, applications, content rules and memory. */
 import { changedMembers } from '../../../core/changed-members.ts';
 import type { Issue } from '../../../core/error-messages.ts';
 import { asObject } from '../../../core/json/narrow.ts';
@@ -10,13 +9,11 @@ import type { Catalog } from '../../../routing/catalog.ts';
 import { checkApplicationChange, checkProjectChange, type RoutingFindings } from '../../../routing/check-change.ts';
 import { param, type Responders, toListJson } from './responders.ts';
 
-/** The maximum number of calls that we list for each rule. */
 const newestHits = 20;
 
 export interface SettingsRouteDeps {
   readonly projects: Projects;
   readonly memorySettings: MemorySettingsStore;
-  /** Returns what routing needs from the configuration, in addition to the project's settings. */
   readonly routing: () => { readonly catalog: Catalog; readonly catalogFill: boolean };
 }
 
@@ -47,7 +44,7 @@ export function addSettingsRoutes(responders: Responders, deps: SettingsRouteDep
   readProject('/teams/:project/applications/:source', async ({ id }, request) =>
     toApplicationJson(await applications.find(id, param(request, 'source'))),
   );
-  // The status is always 200, because applications exist even without settings, so this never creates one.
+  // Applications exist even without settings, so the status is never 201.
   changeProject('put', '/teams/:project/applications/:source', 'application.change', async ({ id, settings }, request, change) => {
     const source = param(request, 'source');
     const before = await applications.find(id, source);
@@ -82,13 +79,12 @@ export function addSettingsRoutes(responders: Responders, deps: SettingsRouteDep
   });
 }
 
-/** Used in place of the previous settings if the project is new, because the check compares old and new settings. */
+/** A new project has no previous settings, so the check compares its settings with these defaults. */
 const unsetProject = toProjectSettings(parseStoredSettings({}), new Map());
 
 /**
- * The API saves changes even if they break routing, because a tool may create projects before we have loaded a
- * configuration that has their providers. In the response we list everything that the console would have refused or
- * asked to confirm.
+ * Tools may create projects before we've loaded a configuration with their providers, so the API accepts settings that
+ * break routing. The response lists everything that the console would have refused or asked to confirm.
  */
 function warningsOf({ mistakes, warnings }: RoutingFindings): readonly Issue[] {
   return [...mistakes, ...warnings];

@@ -1,11 +1,11 @@
 /**
- * `/provision/status` reports whether the process that responds is ready, and how much work is waiting in the database.
- * It also responds if the database is down.
+ * `/provision/status` reports whether this process is ready, and how much work is waiting in the database. It works
+ * even if the database is down.
  */
 import type { HealthDeps } from '../health.ts';
 import type { Responders } from './responders.ts';
 
-/** How much work of each kind is waiting in the database. */
+/** How many items of each kind are waiting in the database. */
 export type WaitingWork = Readonly<Record<string, number>>;
 
 export interface StatusRouteDeps {

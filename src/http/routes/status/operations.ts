@@ -1,4 +1,3 @@
-/** Operations of the routes for status, usage, models, health and the API description. */
 import { databaseCodes, keyCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 
 export const statusOperations: OperationSpecs = {

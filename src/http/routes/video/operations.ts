@@ -1,4 +1,3 @@
-/** Operations and schemas of the video routes (docs/api/reference.md#video). */
 import { z } from 'zod';
 import { callCodes, keyCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 import { correlationHeaders } from '../../openapi/contract/parameters.ts';
@@ -47,7 +46,7 @@ export const videoResponses = {
     .describe('If `done` is true, `video_uri` and `videos` are present.'),
 };
 
-/** Polling and downloading don't call a model, so fewer errors are possible. */
+/** Polls and downloads don't call a model, so they have fewer error codes. */
 const laterCodes = [
   ...keyCodes,
   'no_route',
@@ -89,7 +88,7 @@ export const videoOperations: OperationSpecs = {
     summary: 'Downloads a video',
     details: "The gateway only accepts addresses on the video vendor's host.",
     body: { name: 'VideoDownloadBody' },
-    // The content type is the one that the vendor sent, or `video/mp4` if it didn't send any.
+    // The content type of the vendor's response, or `video/mp4` if there is none.
     responses: { 200: { 'video/*': {} } },
     codes: [...laterCodes, 'missing_uri'],
   },
