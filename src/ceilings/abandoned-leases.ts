@@ -8,15 +8,15 @@ import type { Logger } from '../observability/logger.ts';
 
 export interface AbandonedLeasesOptions {
   readonly database: Database;
-  /** Returns the ids of all processes that have sent a heartbeat within the last minute. */
+  /** Returns the ids of processes with a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
   readonly logger: Pick<Logger, 'error' | 'debug'>;
   readonly intervalMs?: number;
 }
 
 /**
- * Don't alert right away. If another process can reach the journal, recovery usually takes less than a minute, unless
- * there's a large backlog or the host is restarting.
+ * Don't alert right away, because another process usually recovers the journal in less than a minute. It takes longer
+ * if there's a large backlog or the host is restarting.
  */
 const checksBeforeAlert = 3;
 const checksBetweenAlerts = 60;
@@ -25,7 +25,7 @@ const leasesOfOpenWindows = `limit_leases l join limit_counters c on c.id = l.co
       where l.amount > 0 and (c.window_end is null or c.window_end > now())`;
 
 export function createAbandonedLeases({ database, listLiveProcesses, logger, intervalMs = 60_000 }: AbandonedLeasesOptions) {
-  /** For each dead process, the number of checks in a row in which it still had leases. */
+  /** Counts the consecutive checks in which a dead process still had leases, by process id. */
   let seen: ReadonlyMap<string, number> = new Map();
 
   const loop = createBackgroundLoop({
@@ -50,7 +50,6 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
   return {
     start: loop.start,
     stop: loop.stop,
-    /** Returns the ids of the processes for which we've logged an alert. */
     list: (): string[] => [...seen].flatMap(([process, checks]) => (checks < checksBeforeAlert ? [] : process)),
   };
 }

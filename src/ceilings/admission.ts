@@ -27,43 +27,42 @@ import { createUnmeteredQuotas, type UnmeteredQuota } from './unmetered-quotas.t
 export interface AdmissionRequest {
   readonly limits: Limits;
   readonly startedAt: number;
-  /** Returns the upper bounds of the call. Only called if a ceiling needs them. */
+  /** Computes the upper bounds of the call's usage. Only called if a ceiling needs them. */
   readonly bounds: () => UsageBounds;
 }
 
 export interface Admission {
   /**
-   * Admits a call. We check the ceilings of the key first, then those of the application, and then those of the
-   * project. If one of them denies the call, this throws.
+   * Checks the ceilings of the key, the application and the project, in this order. Throws if one of them denies the
+   * call.
    */
   admit(request: AdmissionRequest): Promise<Reservation>;
   /**
-   * Returns true if this process is refusing calls because the store is down and the deployment's policy is `refuse`.
-   * We notice this after `refusalsInRow` refusals in a row. Calls without ceilings, and calls for which a lease has
-   * enough quota, are still admitted.
+   * True if this process is refusing calls because the quota store is down and the deployment's policy is `refuse`. It
+   * takes `refusalsInRow` consecutive refusals to notice. Calls without ceilings are still admitted, and so are calls
+   * for which the process has leased enough quota.
    */
   isRefusing(): boolean;
-  /** Counts the calls that we've refused because we couldn't check their ceilings, by reason. */
+  /** Counts the calls that were refused because we couldn't check their ceilings, by reason. */
   uncheckedRefusals(): Readonly<Record<UncheckedRefusal, number>>;
-  /** Call this when the database has stored these calls and added their usage to the counters. */
+  /** Call this once the database has stored calls and added their usage to the counters. */
   commit(calls: readonly SettledCall[]): void;
   /**
-   * Call this if the database is never going to store this call. We then undo its debit, because its usage won't be
-   * counted.
+   * Call this if the database is never going to store a call, so that its usage is no longer debited from our lease.
    */
   revert(call: SettledCall): void;
   /**
-   * Call this if other processes may have treated this one as dead and revoked its leases. We don't grant any quota
-   * then until the database has confirmed that the leases still exist.
+   * Call this if other processes may have considered this one dead and revoked its leases. We don't grant any quota
+   * until the database has confirmed them.
    */
   verifyLeases(): void;
-  /** Returns how much of the counter is reserved for running calls of this process. */
+  /** Returns how much of a counter is reserved for running calls of this process. */
   reservedFor(counter: CounterKey): number;
   readonly leases: LeaseStore;
   start(): Promise<void>;
   /**
-   * Returns all quota to the database, except for what running calls have reserved. That part is released later, when
-   * the journal is recovered.
+   * Returns all quota to the database, except for the reservations of running calls. Those are released when another
+   * process recovers the journal.
    */
   stop(): Promise<void>;
 }
@@ -72,16 +71,15 @@ export interface AdmissionOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The id of this process's journal. */
   readonly process: string;
-  /** The store-down policy for keys that don't have their own, if their project doesn't have one either. */
+  /** The deployment's store-down policy, for keys and projects that don't have their own. */
   readonly onStoreDown: () => StoreDownPolicy;
   /**
-   * Called if another process needs quota from one of our counters. This is a good time to store settled calls, because
-   * we can't return their part of the quota until the database has counted them.
+   * Called if another process needs quota of one of our counters. The owner should store settled calls soon, because
+   * their part of the quota can't be returned until the database has counted them.
    */
   readonly onQuotaRequested?: () => void;
-  /** If you don't set this, the leases are stored in `database`. */
+  /** Defaults to a store in `database`. */
   readonly leases?: LeaseStore;
 }
 
@@ -89,12 +87,10 @@ const cleanupIntervalMs = 60_000;
 const maintenanceIntervalMs = 1_000;
 const stopTimeoutMs = 2_000;
 const returnWaitMs = 150;
-/** How long we poll for other processes' requests after we may have missed notifications. */
+/** How long we poll for quota requests of other processes after notifications may have been lost. */
 const pollingMs = 20_000;
 const pollIntervalMs = 250;
-/**
- * After this many refusals in a row, we report the process as refusing, because hardly any calls are getting through.
- */
+/** After this many consecutive refusals, we report the process as refusing. */
 const refusalsInRow = 10;
 
 const nothing: readonly ConsumedAmount[] = [];
@@ -113,8 +109,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const quotasById = new Map<number, CounterQuota>();
   const published = new Map<number, number>();
   /**
-   * Counters for which another process has requested quota within the last second, while we had none. We remember the
-   * request because we may be just about to lease some.
+   * Counters for which another process has requested quota within the last second while we had none to return. We may
+   * be about to lease some, which we'd then return right away.
    */
   const requested = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
@@ -147,9 +143,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return quota;
   };
 
-  /**
-   * Returns the id of the quota's counter. Also makes a note of which quota has this id, because `commit` looks it up.
-   */
+  /** Returns the id of a counter, and remembers which quota belongs to it, because `commit` only has the id. */
   const counterIdOf = (quota: CounterQuota): number | null => {
     const id = quota.counterId();
     if (id !== null) quotasById.set(id, quota);
@@ -175,8 +169,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 
   /**
-   * Publishes once per maintenance interval how much the running calls of this process have reserved, so that other
-   * processes can report it.
+   * Publishes the reservations of this process once per maintenance interval, so that other processes can report them.
    */
   const publishing = createBackgroundLoop({
     async run() {
@@ -215,7 +208,6 @@ export function createAdmission(options: AdmissionOptions): Admission {
     deleteExpiredCounters(database, clock).catch((err: unknown) => logger.debug({ err }, 'failed to delete expired counters'));
   };
 
-  /** How many calls in a row we've refused because the store is down. */
   let refusals = 0;
   const uncheckedRefusals = { policy: 0, exhausted: 0 };
   const onUncheckedRefusal = (reason: UncheckedRefusal): void => {
@@ -267,8 +259,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const stopped = [publishing.stop(), polling.stop(), health.stop()];
       await listening?.stop();
       listening = null;
-      // If the database doesn't respond, don't wait for it for long. Whatever we haven't returned is released when the
-      // journal is recovered.
+      // Don't wait long for an unresponsive database. Quota that we haven't returned is released when another process
+      // recovers the journal.
       const closed = Promise.all([...stopped, ...[...quotas.values()].map((quota) => quota.close())]);
       await withTimeout(closed, stopTimeoutMs, () => undefined);
     },

@@ -22,9 +22,9 @@ export type CounterQuota = ReturnType<typeof createCounterQuota>;
 export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'> {
   readonly counter: LimitedCounter;
   readonly health: StoreHealth;
-  /** How long to wait for quota that other processes may return. */
+  /** How long to wait for other processes to return quota. */
   readonly returnWaitMs: () => number;
-  /** True if another process has recently asked for quota of this counter and we couldn't give it any. */
+  /** True if another process has recently asked for quota of this counter and we had none to return. */
   readonly isRequested: (counterId: number) => boolean;
   readonly onTransition?: (from: QuotaState, to: QuotaState) => void;
 }
@@ -32,11 +32,11 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
 const unavailable: ReserveResult = { kind: 'unavailable' };
 
 const idleMs = 10_000;
-/** After a minute has ended, we keep its quota for this long, because the clocks of other processes may be slower. */
+/** After the end of a minute, keep its quota for this long, because the clocks of other processes may be behind. */
 const keptMs = 5_000;
 /**
- * We lease quota for the next minute when 2 to 8 seconds of the current one are left. The exact time depends on the
- * key, so that keys don't all do it at once.
+ * Lease quota for the next minute when 2 to 8 seconds of the current one are left. The exact time depends on the key,
+ * so that not all keys do it at once.
  */
 const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 
@@ -57,37 +57,39 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       removing: () => lease.remove().then(() => 'idle'),
     },
     onFailure() {
-      mustReconcile = true; // `health` has already logged the error.
+      mustReconcile = true;
     },
     onIdle: startWork,
     onTransition,
   });
   let { limit, readAt } = counter;
-  /** True if another process may have revoked our lease. Before we grant anything, we have to ask the database. */
+  /**
+   * True if another process may have revoked our lease. We can't grant anything until the database has confirmed it.
+   */
   let mustVerify = false;
-  /** True if a statement has failed, so that we don't know if the database has executed it. */
+  /** True if a statement has failed and we don't know whether the database has executed it. */
   let mustReconcile = false;
   let mustReturn = false;
   /**
-   * Set if the ceiling has been lowered since we leased our quota. We don't use this quota until the database has
-   * granted some under the new ceiling.
+   * True if the ceiling has been lowered since we leased our quota. We don't grant any of it until the database has
+   * confirmed a lease under the new ceiling.
    */
   let isLeaseTooLarge = false;
   /** True if we've already asked other processes to return quota for the first call in the queue. */
   let hasRequestedReturn = false;
   /**
-   * True if the last call was only denied because running calls have reserved quota, in this process or in others. A
-   * retry can succeed once these calls end.
+   * True if the last call was only denied because of the reservations of running calls, here or in other processes. A
+   * retry can succeed when they end.
    */
   let wasHeldByCalls = false;
   let usedAt = performance.now();
 
   return {
-    /** Returns the id of the counter's row in `limit_counters`, or null if we've never had a lease. */
+    /** Null if this process has never had a lease from the counter. */
     counterId: (): number | null => lease.counterId,
     reserved: (): number => lease.quota.reserved,
     wasHeldByCalls: (): boolean => wasHeldByCalls,
-    /** True if we can forget this counter, because we hold no quota of it, neither here nor in the database. */
+    /** True if this process holds no quota of the counter, neither in memory nor in the database. */
     isEvictable: (): boolean =>
       lease.quota.leased === 0 &&
       lease.quota.isIdle &&
@@ -96,14 +98,14 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       lease.counterId === null &&
       !mustReconcile,
     /**
-     * Reserves `bound`, or whatever is left if nobody can give us more. Only returns a promise if we have to ask the
+     * Reserves `bound`, or whatever is left if no process can return more. Only asynchronous if we have to ask the
      * database.
      */
     reserve(bound: number, current: LimitedCounter): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
-      // The limits of a call can be outdated, e.g. because it was queued, is being extended or arrived slowly. So we
-      // only adopt limits that are newer than ours.
+      // The limits of a call can be outdated, e.g. because the call was queued or its body arrived slowly. So we only
+      // adopt limits that are newer than ours.
       if (current.readAt > readAt) {
         readAt = current.readAt;
         if (current.limit !== limit) changeLimit(current.limit);
@@ -120,47 +122,45 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       return result;
     },
     /**
-     * Call this when a call ends, with its actual usage. Returns how much to debit from the lease. If there's no lease,
-     * or it has been revoked, returns null.
+     * Call this with the actual usage when a call ends. Returns how much to debit from the lease, or null if the lease
+     * doesn't exist or has been revoked.
      */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      // Without a lease, we haven't reserved anything here, and don't know which counter to debit.
+      // The grant doesn't belong to the current lease, so nothing is reserved here and there's no counter to debit.
       if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
       return amount;
     },
-    /** Call this when the database has counted the usage of a call. */
+    /** Call this once the database has counted the usage of a call. */
     commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(amount, owed);
-      // Until now, the overdraft has been deducted from the limit, which may have caused the cached denial. It's part
-      // of the counter now, so drop the denial.
+      // Clear the cached denial, which may have been caused by the overdraft. Until now, we deducted the overdraft from
+      // the limit, but from now on it's part of the counter.
       if (owed > 0) queue.clearDenial();
     },
-    /** Call this if the database is never going to count the usage of a call, so that we undo the debit. */
+    /** Call this if the database is never going to count the usage of a call. Undoes the debit. */
     revert({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.revert(amount, owed);
       onQuotaChanged();
     },
-    /**
-     * Call this if our lease may have been revoked. We don't grant anything then until the database has confirmed it.
-     */
+    /** Call this if our lease may have been revoked. Nothing is granted until the database has confirmed it. */
     markUnverified(): void {
       mustVerify = true;
     },
     /**
-     * Another process needs quota, so return what's available to the database. For a while after this, we don't lease
-     * more than we need.
+     * Returns available quota to the database because another process needs it. For a while, we then lease no more than
+     * we need.
      */
     returnUnused(): void {
       policy.contend();
       onQuotaChanged();
     },
     /**
-     * If this counter is for a minute that's about to end, and was used recently, returns the counter of the next
-     * minute. Otherwise, returns null.
+     * Returns the counter of the next minute if this one is for a minute that's about to end and was used recently.
+     * Returns null otherwise.
      */
     nextCounter(now: number): LimitedCounter | null {
       const { window, start, end } = key;
@@ -169,13 +169,13 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       if (end - now > leadMs || performance.now() - usedAt > idleMs) return null;
       return counterAt({ ...key, start: end, end: end + minuteMs }, limit, readAt);
     },
-    /** Leases quota for a window that's going to begin in `aheadMs`, unless we already have some. */
+    /** Leases quota ahead of a window that begins in `aheadMs`, unless we already have some. */
     prepare(aheadMs: number): void {
       if (lease.quota.leased > 0 || health.isDown || mustVerify || !policy.mayPrefetch()) return;
       usedAt = performance.now() + aheadMs;
       state.start('prefetching');
     },
-    /** Call this once per second with the current time. It does whatever has to be done regularly. */
+    /** Does the regular maintenance of the quota. Call this once per second. */
     maintain(now: number): void {
       if (state.current() !== 'idle' || (lease.counterId === null && !mustReconcile)) return;
       const { isIdle } = lease.quota;
@@ -191,7 +191,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
         startWork();
       }
     },
-    /** Returns available quota to the database, and resolves when that's done. */
+    /** Resolves once the available quota has been returned to the database. */
     async close(): Promise<void> {
       mustReturn = true;
       startWork();
@@ -226,10 +226,9 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (queue.first() !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
-    // When our statement was executed, there was still a reservation, so it held something back. The reservation has
-    // ended in the meantime, so try again.
+    // A reservation that has ended in the meantime held back quota when the statement ran, so try again.
     if (grant.heldByOthers === 0 && reserved === 0 && !takesRemainder) return nextTask();
-    // If there are no reservations, the first waiting call gets everything that's left, even if it needs more.
+    // If nobody has reserved anything, the first waiting call gets all that's left, even if it needs more.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
       queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));
     else {
@@ -261,16 +260,16 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   async function reconcile(): Promise<'idle'> {
     mustReconcile = false;
-    // If the response to our first acquire statement got lost, we could have a lease that we don't know of. This
-    // statement finds the counter without acquiring anything.
+    // If the response to our first acquire statement got lost, we may have a lease that we don't know of. Find its
+    // counter with a statement that acquires no quota.
     if (lease.counterId === null) await lease.acquire({ limit, need: 1, demand: 0, defaultGrant: 0, takesRemainder: false });
     await lease.reconcile();
     return 'idle';
   }
 
   function nextTask(): QuotaTask | 'idle' {
-    // Another process wants our quota, and none of our own calls is waiting for it. So return it, even if we were
-    // granted it just before the other process asked.
+    // Another process wants our quota and none of our calls is waiting for it, so return it, even if we have just
+    // acquired it.
     if (queue.first() === undefined && policy.isContested() && lease.quota.available > 0) mustReturn = true;
     const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;
     if (queue.first() === undefined && !canReturn) return 'idle';
@@ -306,10 +305,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     return !mustVerify && !isLeaseTooLarge;
   }
 
-  /**
-   * Grants the available quota to waiting calls, first come, first served. If a call needs more than what's left, it
-   * keeps waiting.
-   */
+  /** Grants quota to waiting calls, first come, first served. A call that needs more than what's left keeps waiting. */
   function grantWaiters(): void {
     if (mayGrant()) queue.resolveWhere(({ bound }) => lease.tryGrant(bound));
   }
@@ -328,8 +324,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   /**
-   * Call this if somebody has lowered the ceiling. All of our quota was leased under the old one, including what
-   * running calls have reserved and might not use.
+   * Call this if the ceiling has been lowered. All of our quota was leased under the old one, including reservations
+   * that running calls might not use up.
    */
   function markTooLarge(): void {
     isLeaseTooLarge = lease.quota.leased > 0;

@@ -11,8 +11,8 @@ import { lockCounterCreation, tryLockCounterCreation } from '../db/locks.ts';
 import { toBatches, toColumns } from '../db/row-batches.ts';
 
 /**
- * `tryApplyCalls` tries to lock the counters this many times and waits this long in between. Processes that acquire
- * leases usually lock a counter for a few milliseconds.
+ * `tryApplyCalls` tries to lock the counters this many times, with a pause in between. Processes that acquire leases
+ * usually hold these locks for a few milliseconds.
  */
 const [lockAttempts, lockPauseSeconds] = [10, 0.01];
 
@@ -61,7 +61,7 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
 interface Usage {
   readonly projectIds: readonly string[];
   readonly consumed: readonly ConsumedSum[];
-  /** The ids of the calls, and the ids of the counters from which they have leases. */
+  /** The ids of the calls, and of the counters from which they have leases. */
   readonly lockParameters: readonly [calls: string, counters: string];
 }
 
@@ -74,7 +74,7 @@ function toUsage(calls: readonly SettledCall[]): Usage {
   };
 }
 
-/** This has to be a separate statement that runs after the locks were acquired, so that it sees the current rows. */
+/** Run this as a separate statement after the locks have been acquired, so that it sees the current rows. */
 async function countLocked(tx: Queries, { consumed }: Usage, sums: readonly CounterSum[]): Promise<void> {
   if (sums.length === 0) return;
   await tx.query(countCalls, [...toColumns(sums, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
@@ -136,15 +136,14 @@ function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);
 }
 
-/** We use a loop because `find` would allocate a closure for each amount. */
 function sumOf(sums: readonly ConsumedSum[], generation: number, process: string): ConsumedSum | undefined {
   for (const sum of sums) if (sum.generation === generation && sum.process === process) return sum;
   return undefined;
 }
 
 /**
- * All windows start at a full minute, so we can group the calls by minute. `spent` is the part of the SQL that selects
- * the rows and columns to count.
+ * Windows start at a full minute, so we can group the calls by minute. `spent` is the SQL that selects the rows and
+ * columns to count.
  */
 const affectedCounters = (spent: string): string => `
   spent as (
@@ -170,10 +169,7 @@ const newCalls = affectedCounters(`
       from calls
      where id = any($1::uuid[])`);
 
-/**
- * Locks the counters that have to change, and returns how much the calls add to each of them. That's 0 if only the
- * leases of a counter change.
- */
+/** Locks the counters to change, and returns how much to add to each of them. That's 0 if only leases change. */
 const lockAffected = (option: '' | 'skip locked'): string => `
   with ${newCalls}, affected as (
     select c.id, coalesce(counted.amount, 0) as amount from limit_counters c left join counted on counted.id = c.id
@@ -198,10 +194,7 @@ const addToCounters = `
   update limit_counters c set settled = c.settled + changed.amount
     from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 
-/**
- * Updates the counters and leases. We skip leases that have been revoked, because their amounts aren't part of the
- * counters any more.
- */
+/** Updates the counters and leases. Skips revoked leases, because they're no longer part of their counter. */
 const countCalls = `
   with lowered as (
     update limit_leases l set amount = l.amount - consumed.amount, debited = l.debited + consumed.amount

@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
 import { type CounterKey, countersFor, formatCounterKey, type Limits } from './counters.ts';
 
-/** In calls, tokens or nano-dollars, depending on the ceiling. */
+/** Amounts are in calls, tokens or nano-dollars, depending on the ceiling. */
 export interface CounterUsage {
   readonly used: number;
   /** The sum of the upper bounds that running calls have reserved. */
@@ -14,17 +14,14 @@ export interface CounterUsage {
 export interface UsageReaderOptions {
   readonly database: Database;
   /**
-   * Provides the current reservations of this process. Those of other processes can be a second old, because that's how
-   * often each process publishes its own.
+   * Our own reservations are current. Those of other processes can be a second old, because each process publishes them
+   * once a second.
    */
   readonly admission: Pick<Admission, 'reservedFor'>;
   readonly process: string;
 }
 
-/**
- * Returns the usage of counters of a project. The map's keys are those of `formatCounterKey`. A counter that no call
- * has used yet is missing.
- */
+/** Returns the usage by counter (`formatCounterKey`). Counters that no call has used yet are missing. */
 export type ReadCounters = (projectId: string, keys: readonly CounterKey[]) => Promise<ReadonlyMap<string, CounterUsage>>;
 
 export function createCounterReader({ database, admission, process }: UsageReaderOptions): ReadCounters {
@@ -48,8 +45,7 @@ export function createCounterReader({ database, admission, process }: UsageReade
 }
 
 /**
- * Returns a function that reads how much of a key's ceilings and of its project's monthly cap is in use. A counter that
- * no call has used yet is missing.
+ * Reads the usage of a key's ceilings and of its project's monthly cap. Counters that no call has used yet are missing.
  */
 export function createUsageReader(readCounters: ReadCounters) {
   return async function readUsage(

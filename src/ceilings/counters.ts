@@ -6,15 +6,15 @@ import { type Ceiling, type CeilingName, type StoreDownPolicy, type WindowKind, 
 
 export interface ProjectLimits {
   /**
-   * When we read these limits from the database (`performance.now()`, taken just before the read). It tells us which
-   * limits are newer if a counter is given different ones.
+   * When we started to read these limits from the database (`performance.now()`). If we get different limits for a
+   * counter, we use the newer ones.
    */
   readonly readAt: number;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** Takes precedence over gateway.yaml. Null if the project has no policy. */
+  /** Overrides gateway.yaml. Null if the project has no policy. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** The ceilings of applications by name. If an application isn't listed, it has no ceilings. */
+  /** The ceilings of applications by name. Unlisted applications have none. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
 
@@ -23,16 +23,16 @@ export interface Limits {
   /** The id of the key whose usage we count. After a rotation, that's the id of the original key. */
   readonly keyId: string;
   readonly source: string;
-  /** Takes precedence over the project's policy. Null if the key has no policy. */
+  /** Overrides the project's policy. Null if the key has no policy. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** The key's ceilings. For `readAt`, see `ProjectLimits`. It's absent if the ceilings can't change. */
+  /** `readAt` is missing if the ceilings can't change. */
   readonly key: Readonly<Record<CeilingName, Ceiling>> & { readonly readAt?: number };
   readonly project: ProjectLimits;
 }
 
 export type CounterScope = 'key' | 'source' | 'project';
 
-/** The columns that identify a row in `limit_counters`. */
+/** The primary key of a row in `limit_counters`. */
 export interface CounterKey {
   readonly projectId: string;
   readonly scope: CounterScope;
@@ -50,13 +50,13 @@ export interface LimitedCounter {
   readonly readAt: number;
 }
 
-/** Returns true if there's a cost ceiling, because we then can't send calls whose cost we don't know. */
+/** With a cost ceiling, we can't send calls whose cost is unknown. */
 export function hasCostCeiling({ key, source, project }: Limits): boolean {
   const application = project.applications.get(source)?.ceilings;
   return key.cost.limit !== null || (application?.cost.limit ?? null) !== null || project.monthlyCapNanos !== null;
 }
 
-/** Returns the counters for the windows to which `epochMs` belongs. Ceilings without a limit don't have one. */
+/** Returns the counters of the current windows at `epochMs`. Ceilings without a limit have no counter. */
 export function countersFor({ projectId, keyId, source, key, project }: Limits, epochMs: number): readonly LimitedCounter[] {
   const counters: LimitedCounter[] = [];
   const add = (scope: CounterScope, scopeId: string, ceiling: CeilingName, { limit, window }: Ceiling): void => {
@@ -82,7 +82,7 @@ export function counterAt(key: CounterKey, limit: number, readAt: number): Limit
   return { key, name: formatCounterKey(key), limit, readAt };
 }
 
-/** The counters of a call. Other calls with the same limits can use them as well, until one of the windows ends. */
+/** A key's counters, which all of its calls share until one of the windows ends. */
 interface CurrentCounters {
   readonly limits: Limits;
   readonly from: number;
@@ -109,13 +109,12 @@ function isSameCaller(left: Limits, right: Limits): boolean {
   return left.keyId === right.keyId && left.project === right.project && left.source === right.source && left.projectId === right.projectId;
 }
 
-/** Formats a counter's key for use as a map key. */
 export function formatCounterKey({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): string {
   return `${projectId} ${scope} ${ceiling} ${window} ${start} ${scopeId}`;
 }
 
 /**
- * Creates the error for a call that's denied by a ceiling. `isLasting` makes the response tell SDKs not to retry. See
+ * Creates the error for a call that exceeds a ceiling. If `isLasting` is set, the response tells SDKs not to retry. See
  * docs/api/reference.md#rate-limits-and-ceilings.
  */
 export function ceilingExceeded({ key, limit }: Pick<LimitedCounter, 'key' | 'limit'>, isLasting = false): GatewayError {
@@ -135,7 +134,7 @@ export function ceilingExceeded({ key, limit }: Pick<LimitedCounter, 'key' | 'li
   }
 }
 
-/** Returns true if the window won't end within a minute, which is the longest time that SDKs wait before a retry. */
+/** SDKs wait no longer than a minute before they retry. Returns true if the window will still be open then. */
 export function isOpenInAMinute({ end }: CounterKey, epochMs: number): boolean {
   return end === null || end - epochMs > minuteMs;
 }

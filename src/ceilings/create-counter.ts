@@ -34,14 +34,14 @@ export async function createCounter(database: Database, counter: CounterKey): Pr
   });
 }
 
-/** Returns the parameters that identify a counter. All statements about counters begin with them. */
+/** All statements about counters begin with these parameters, which identify the counter. */
 export function counterKeyValues({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): unknown[] {
   return [projectId, scope, scopeId, ceiling, window, new Date(start)];
 }
 
 /**
- * Returns SQL that sums up the usage in a window. For a minute, it reads the call rows. For longer windows, it reads
- * the rollups and adds the call rows that they don't contain yet.
+ * Returns SQL that computes the usage of a window. Minutes are computed from call rows. Longer windows use rollups,
+ * plus the call rows that aren't in them yet.
  */
 function usageOf({ scope, ceiling, window }: CounterKey): string {
   const { row, rollup } = usageColumns[scope === 'key' && ceiling === 'calls' ? 'slots' : ceiling];
@@ -64,15 +64,15 @@ const scopeConditions: Readonly<Record<CounterScope, { readonly ofRow: string; r
     ofRow: 'key_id = any(array(select $8::uuid union all select id from virtual_keys where counted_as = $8::uuid))',
     ofRollup: 'name = any(array(select $8::text union all select id::text from virtual_keys where counted_as = $8::uuid))',
   },
-  // PostgreSQL doesn't accept parameters that aren't used, so mention `$8`.
+  // PostgreSQL rejects parameters that a statement doesn't use, so mention `$8`.
   source: { ofRow: 'source = $3::text and $8::uuid is null', ofRollup: 'name = $3::text' },
   project: { ofRow: '$8::uuid is null', ofRollup: 'true' },
 };
 
-/** SQL for the usage of call rows and of rollups. The results have to agree with `core/ceiling-usage.ts`. */
+/** SQL for the usage in call rows and rollups. Has to agree with `core/ceiling-usage.ts`. */
 const usageColumns = {
   calls: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
-  /** The calls that count against a key's `calls` ceiling. */
+  /** Calls that count against a key's `calls` ceiling. */
   slots: { row: '(vendor_called and takes_slot)::integer', rollup: 'slots' },
   rpm: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
   cost: { row: 'cost_nanos', rollup: 'cost_nanos' },

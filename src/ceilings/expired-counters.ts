@@ -7,26 +7,19 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 
 const batchSize = 100;
-/**
- * We keep minute and day counters for an hour after their window, because calls that started in it may still be
- * running.
- */
+/** Keep minute and day counters for an hour, because calls that started in the window may still be running. */
 const shortRetentionMs = 3_600_000;
-/**
- * We keep month counters for a day after their window. No call runs longer than that, so nobody needs the old month any
- * more.
- */
+/** Keep month counters for a day. No call runs longer than that. */
 const monthRetentionMs = 86_400_000;
 
-/** Deletes all minute and day counters that ended more than an hour ago. */
 export async function deleteExpiredCounters(database: Database, clock: Clock): Promise<void> {
   const condition = `window_kind in ('minute', 'day')`;
   while ((await deleteBatch(database, { condition, clock, retentionMs: shortRetentionMs, maxRows: batchSize })) === batchSize);
 }
 
 /**
- * Used by the daily cleanup. Deletes one batch of counters whose window ended at least a day ago, no matter which kind
- * of window it was. Returns how many were deleted.
+ * For the daily cleanup. Deletes a batch of counters of any kind whose window ended at least a day ago, and returns how
+ * many.
  */
 export function deleteExpiredBatch(database: Database, clock: Clock): Promise<number> {
   return deleteBatch(database, { condition: 'true', clock, retentionMs: monthRetentionMs, maxRows: 500 });
@@ -40,8 +33,8 @@ interface Batch {
 }
 
 /**
- * Only deletes counters whose window has ended according to both clocks, this host's and the database's. If only one
- * counted, a host whose clock is ahead could delete counters that others are still using.
+ * Only deletes counters whose window has ended by the clocks of both this host and the database. Otherwise a host whose
+ * clock is ahead could delete counters that are still in use.
  */
 async function deleteBatch(database: Database, { condition, clock, retentionMs, maxRows }: Batch): Promise<number> {
   const rows = await database.query(

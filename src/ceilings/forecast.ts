@@ -2,22 +2,16 @@
 
 export type Forecast =
   | { readonly kind: 'reached' }
-  /** If usage goes on at the current rate, the ceiling is reached before the window ends, at the time `at`. */
+  /** At the current rate, usage reaches the ceiling at the time `at`. */
   | { readonly kind: 'at'; readonly at: number }
-  /** If usage goes on at the current rate, the window ends first. */
+  /** At the current rate, the window ends before usage reaches the ceiling. */
   | { readonly kind: 'not_in_window' }
-  /**
-   * We can't make a useful prediction. Either nothing was used recently, or it would take more than a year to reach the
-   * ceiling.
-   */
+  /** There's no useful prediction, because nothing was used recently or the ceiling is more than a year away. */
   | { readonly kind: 'none' };
 
 const yearMs = 366 * 86_400_000;
 
-/**
- * Predicts when a ceiling will be reached. `rate` is the usage per millisecond, and `end` is null for a window that
- * never ends.
- */
+/** `rate` is the usage per millisecond. `end` is null if the window never ends. */
 export function forecastCeiling({
   limit,
   used,

@@ -4,9 +4,8 @@ import type { WindowKind } from '../core/windows.ts';
 const contestedMs = 2_000;
 const prefetchPauseMs = 1_000;
 /**
- * How much of a limit we lease at a time for a minute window, as a share. It's larger than for other windows, because
- * quota that isn't used expires within the minute anyway. With 10 %, a key with 60 calls per minute doesn't have to
- * acquire a lease for each call.
+ * The share of a per-minute limit to lease at a time. With 10 %, a key with 60 calls per minute doesn't need a lease
+ * for each call. It can be larger than for other windows, because unused quota expires within the minute.
  */
 const minuteShare = 0.1;
 const defaultShare = 0.02;
@@ -17,8 +16,8 @@ export function createGrantPolicy(window: WindowKind) {
   let prefetchFrom = 0;
   let lastGrant = 0;
   /**
-   * True if other processes have needed quota lately. During that time, we don't lease more than we need, and we return
-   * quota as soon as it's available.
+   * True if other processes have recently needed quota. We then lease only what we need, and return quota as soon as
+   * it's available.
    */
   const isContested = (): boolean => contestedUntil > 0 && performance.now() < contestedUntil;
 
@@ -29,17 +28,16 @@ export function createGrantPolicy(window: WindowKind) {
     contend(): void {
       contestedUntil = performance.now() + contestedMs;
     },
-    /** Returns how much of the limit to lease at a time, which is 0 as long as other processes need quota. */
+    /** Returns how much to lease at a time. 0 while other processes need quota. */
     defaultGrant: (limit: number): number => (isContested() ? 0 : Math.floor(limit * share)),
     recordGrant(amount: number): void {
       lastGrant = amount;
     },
-    /** Call this if a prefetch got no quota. We stop prefetching for a while then. */
+    /** Call this if a prefetch got no quota. Suspends prefetching for a while. */
     pausePrefetch(): void {
       prefetchFrom = performance.now() + prefetchPauseMs;
     },
     mayPrefetch,
-    /** Returns true if it's time to lease more quota in advance. `available` is what's left of the current lease. */
     shouldPrefetch: (available: number): boolean => available * 2 < lastGrant && mayPrefetch(),
   };
 }

@@ -12,28 +12,25 @@ export interface AcquireRequest {
   readonly process: string;
   readonly generation: number;
   /**
-   * True if the process believes that it has a lease of this generation. If the database doesn't have it, it has been
+   * True if the process believes that it has a lease of this generation. If the database has none, the lease was
    * revoked.
    */
   readonly isLeaseExpected: boolean;
   readonly counter: CounterKey;
   readonly limit: number;
-  /**
-   * The smallest amount that's of any use to the process. The database only grants less than this if `takesRemainder`
-   * is set.
-   */
+  /** The smallest amount that helps the process. The database grants less only if `takesRemainder` is set. */
   readonly need: number;
-  /** The sum of what all waiting calls need. */
+  /** How much quota all waiting calls need together. */
   readonly demand: number;
   /**
-   * How much the process leases at a time. If waiting calls need more than that, some of them have to wait for the next
-   * statement. If no call is waiting, the database grants at most a tenth of what's left. If another process is asking
-   * for quota, it grants no more than `need`.
+   * How much the process leases at a time. If its waiting calls need more, some of them wait for the next statement. If
+   * no call is waiting, the database grants at most a tenth of what's left, and if another process is asking for quota,
+   * no more than `need`.
    */
   readonly defaultGrant: number;
   /**
-   * True if this process hasn't reserved anything. If other processes have no quota either, the database then hands out
-   * everything that's left, even if it's less than `need`.
+   * True if this process has no reservations. If no other process has quota either, the database then grants whatever
+   * is left, even if it's less than `need`.
    */
   readonly takesRemainder: boolean;
 }
@@ -59,8 +56,8 @@ export interface LeaseRow {
 
 export interface LeaseStore {
   /**
-   * Enlarges the process's lease by what it needs, as far as the ceiling allows. If the counter doesn't exist yet, it's
-   * created. Returns null if the lease has been revoked.
+   * Enlarges a lease as far as the ceiling allows, and creates the counter if it doesn't exist. Returns null if the
+   * lease has been revoked.
    */
   acquire(request: AcquireRequest): Promise<LeaseGrant | null>;
   release(lease: LeaseKey, amount: number): Promise<void>;
@@ -73,16 +70,16 @@ export interface LeaseStore {
    */
   reconcile(lease: LeaseKey, held: number, debited: number): Promise<boolean>;
   remove(lease: LeaseKey): Promise<void>;
-  /** Publishes how much running calls of the process have reserved, by counter id. */
+  /** Publishes the reservations of the process's running calls, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /**
-   * Asks other processes to return what they have available of a counter. They're notified, and for two seconds they
-   * also find the counter in `returnRequests`.
+   * Notifies other processes that we need quota of a counter. For two seconds, they can also find the request through
+   * `returnRequests`.
    */
   requestReturn(lease: LeaseKey): Promise<void>;
-  /** Returns those counters, by id, for which another process has requested quota within the last two seconds. */
+  /** Returns the ids of counters for which another process has requested quota within the last two seconds. */
   returnRequests(process: string, counterIds: readonly number[]): Promise<number[]>;
-  /** Deletes all leases of a process and returns how many there were. */
+  /** Deletes all leases of a process and returns their number. */
   revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
 }
@@ -91,8 +88,8 @@ export interface LeaseStore {
 export const quotaReturnChannel = 'gateway_limits';
 
 /**
- * The number of statements of one project that can wait for locks at the same time. If a project's counters are locked,
- * this leaves the other connections to other projects.
+ * How many statements of a project may wait for locks at the same time. This leaves connections for other projects if a
+ * project's counters are locked.
  */
 const slotsPerProject = 2;
 
@@ -158,7 +155,7 @@ export function createLeaseStore(database: Database): LeaseStore {
         }),
       ),
     async publish(process, reserved) {
-      // Skip locked rows, because we could deadlock with a journal drain of this process.
+      // Skip locked rows, because waiting for them could cause a deadlock with a journal drain of this process.
       await database.query(
         `with requested as (
            select * from unnest($2::bigint[], $3::bigint[]) as requested (id, reserved)
@@ -205,7 +202,7 @@ async function lockCounter(tx: Queries, counterId: number): Promise<void> {
   );
 }
 
-/** Deletes all leases of a process in the transaction `tx`. Returns how many there were. */
+/** Deletes all leases of a process and returns their number. */
 export async function revokeLeases(tx: Queries, process: string): Promise<number> {
   await tx.query(
     `select 1 from limit_counters
@@ -220,10 +217,7 @@ export async function revokeLeases(tx: Queries, process: string): Promise<number
   return rows.length;
 }
 
-/**
- * Acquires quota from a counter. Returns undefined if the counter doesn't exist, and null if the lease has been
- * revoked.
- */
+/** Returns undefined if the counter doesn't exist, and null if the lease has been revoked. */
 async function acquireExisting(queries: Queries, request: AcquireRequest): Promise<LeaseGrant | null | undefined> {
   const { process, generation, isLeaseExpected, counter, limit, need, demand, defaultGrant, takesRemainder } = request;
   const values = [
@@ -235,8 +229,8 @@ async function acquireExisting(queries: Queries, request: AcquireRequest): Promi
 }
 
 /**
- * Reads the counter and the lease with `for update`, so that we see their values as of when we got the locks. If
- * another process is requesting quota, we don't grant more than what's needed.
+ * `for update` makes PostgreSQL return the counter and the lease as of when we got the locks. If another process is
+ * requesting quota, we don't grant more than `need`.
  */
 const acquireLease = `
   with settings as materialized (${limitLockWait}), counter as (

@@ -14,12 +14,11 @@ import type { ReserveResult } from './wait-queue.ts';
 
 export interface LeaseOptions {
   readonly key: CounterKey;
-  /** The journal id of this process. */
   readonly process: string;
   readonly leases: LeaseStore;
-  /** Returns a number that this process hasn't used as a generation before. */
+  /** Returns a number that hasn't been a generation of this process before. */
   readonly nextGeneration: () => number;
-  /** Wraps a statement, in order to report it if it takes too long (see `store-health.ts`). */
+  /** Reports the statement if it takes too long (see `store-health.ts`). */
   readonly watch: <Result>(statement: Promise<Result>) => Promise<Result>;
 }
 
@@ -32,17 +31,17 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     lease.counterId = null;
   };
 
-  /** Don't use getters here. V8 creates a separate hidden class for each object literal that has any. */
   const lease = {
-    /** The id of the counter's row in `limit_counters`. Null while there's no lease. */
+    /** The id of a row in `limit_counters`. Null while there's no lease. */
     counterId: null as number | null,
     generation: nextGeneration(),
     quota: new LocalQuota(),
-    /** Grants `bound`, or returns null if there isn't enough available quota. */
+    /** Returns null if the local quota isn't large enough. */
     tryGrant: (bound: number): ReserveResult | null =>
       lease.quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation: lease.generation } : null,
     /**
-     * Acquires quota from the database. If the lease has been revoked, returns null, and the process has no quota left.
+     * Acquires quota from the database. Returns null if the lease has been revoked, in which case the process has no
+     * quota left.
      */
     async acquire(
       request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
@@ -66,13 +65,15 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       const amount = lease.quota.takeAvailable();
       if (amount > 0 && lease.counterId !== null) await watch(leases.release(toLeaseKey(lease.counterId), amount));
     },
-    /** Changes the lease in the database to what we hold. If it no longer exists, we give up our quota. */
+    /**
+     * Updates the lease in the database to what this process holds. If the lease no longer exists, the process gives up
+     * its quota.
+     */
     async reconcile(): Promise<void> {
       if (lease.counterId === null) return;
       const exists = await watch(leases.reconcile(toLeaseKey(lease.counterId), lease.quota.leased, lease.quota.debited));
       if (!exists) reset();
     },
-    /** Asks other processes to give back quota. */
     async requestReturn(): Promise<void> {
       if (lease.counterId !== null) await watch(leases.requestReturn(toLeaseKey(lease.counterId)));
     },
@@ -83,13 +84,13 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       lease.counterId = null;
       try {
         await watch(leases.remove(removed));
-        reset(); // The next row starts without any debits.
+        reset();
       } catch (error) {
         lease.counterId ??= removed.counterId;
         throw error;
       }
     },
-    /** Forgets an unused lease whose window has ended. Its row is deleted together with the counter. */
+    /** Forgets an unused lease after its window has ended. The row is deleted with the counter. */
     abandon(): void {
       reset();
     },

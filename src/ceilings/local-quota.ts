@@ -31,26 +31,24 @@ export class LocalQuota {
   }
 
   /**
-   * Usage that the lease didn't cover and that the database doesn't know about yet. When we acquire the next lease, we
-   * deduct it from the limit.
+   * Usage that no lease has covered and the database doesn't know about yet. We deduct it from the limit when we
+   * acquire the next lease.
    */
   get overdraft(): number {
     return this.#overdraft;
   }
 
-  /** How much has been debited from the lease in the database, as far as we know. */
+  /** The amount that the database has debited from the lease, as far as we know. */
   get debited(): number {
     return this.#debited;
   }
 
-  /**
-   * True if there's no reason to keep the quota, because nothing is reserved and all usage is counted in the database.
-   */
+  /** True if nothing is reserved and the database has counted all usage, so there's no reason to keep the quota. */
   get isIdle(): boolean {
     return this.#reserved === 0 && this.#pending === 0 && this.#overdraft === 0;
   }
 
-  /** Reserves `bound`. Returns false if there isn't that much available. */
+  /** Returns false if the local quota isn't large enough. */
   reserve(bound: number): boolean {
     if (bound > this.available) return false;
     this.#reserved += bound;
@@ -58,8 +56,8 @@ export class LocalQuota {
   }
 
   /**
-   * Ends a reservation and debits what the call has used, first from its own reservation and then from the available
-   * quota. If that's not enough, the rest becomes overdraft. Returns how much was debited.
+   * Ends a reservation and debits the actual usage, first from the reservation and then from the available quota.
+   * Anything beyond that becomes overdraft. Returns the debit.
    */
   settle(bound: number, spent: number): number {
     this.#reserved -= bound;
@@ -69,7 +67,7 @@ export class LocalQuota {
     return amount;
   }
 
-  /** Call this when the database has counted a debit and its overdraft, and has reduced the lease by `amount`. */
+  /** Call this once the database has counted a debit and its overdraft, which reduces the lease by `amount`. */
   commit(amount: number, overdraft: number): void {
     this.#pending -= amount;
     this.#leased -= amount;
@@ -77,7 +75,7 @@ export class LocalQuota {
     this.#overdraft -= overdraft;
   }
 
-  /** Undoes a debit that the database is never going to count, which makes the amount available again. */
+  /** Undoes a debit that the database is never going to count. */
   revert(amount: number, overdraft: number): void {
     this.#pending -= amount;
     this.#overdraft -= overdraft;
@@ -87,7 +85,7 @@ export class LocalQuota {
     this.#leased += amount;
   }
 
-  /** Takes all available quota, so that the caller can return it to the database. Returns the amount. */
+  /** Takes all available quota and returns the amount, so that it can be returned to the database. */
   takeAvailable(): number {
     const amount = this.available;
     this.#leased -= amount;

@@ -5,31 +5,27 @@
 
 export type QuotaState =
   | 'idle'
-  /** Checks whether the lease still exists, because it may have been revoked. */
+  /** A statement is checking whether the lease still exists, because it may have been revoked. */
   | 'verifying'
   | 'returning'
-  /** Acquires quota for the waiting calls. */
   | 'acquiring'
-  /** Asks other processes to return quota, and waits for a while. */
+  /** We've asked other processes to return quota and are waiting for it. */
   | 'requesting'
-  /** Leases quota in advance. */
   | 'prefetching'
-  /**
-   * Changes the lease to what this process holds. That's necessary if we don't know whether a statement was executed.
-   */
+  /** After a failed statement, we're updating the lease in the database to what this process holds. */
   | 'reconciling'
   | 'removing'
   /**
-   * The current statement has failed or is too slow, so waiting calls get `unavailable`. When it ends, we go back to
-   * the previous state.
+   * The current statement has failed or is too slow, so waiting calls get `unavailable`. When it ends, the previous
+   * state returns.
    */
   | 'stalled';
 
 export type QuotaTask = Exclude<QuotaState, 'idle' | 'stalled'>;
 
 /**
- * The states to which each state can change. If a statement fails, the quota is `stalled` first, goes back to its
- * previous state when the statement ends, and then becomes `idle`.
+ * The transitions between states. A failing statement leads to `stalled`, then back to the previous state when it ends,
+ * and finally to `idle`.
  */
 export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]>> = {
   idle: ['verifying', 'returning', 'acquiring', 'prefetching', 'reconciling', 'removing'],
@@ -44,9 +40,9 @@ export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]
 };
 
 export interface QuotaStateMachineOptions {
-  /** Executes the statement of a task, and returns the task that comes next. */
+  /** Executes the statement of a task, and returns the next task. */
   readonly tasks: Readonly<Record<QuotaTask, () => Promise<QuotaTask | 'idle'>>>;
-  /** Called when a task has failed. The database may or may not have executed its statement. */
+  /** Called if a task fails, in which case we don't know whether the database has executed its statement. */
   readonly onFailure: () => void;
   readonly onIdle: () => void;
   readonly onTransition?: ((from: QuotaState, to: QuotaState) => void) | undefined;
@@ -75,7 +71,7 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
 
   return {
     current: (): QuotaState => current,
-    /** Starts a task unless one is already running. Tasks that follow from it start automatically. */
+    /** Starts a task and the tasks that follow from it. Does nothing if a task is already running. */
     start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);
     },
@@ -85,11 +81,11 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
       stalledFrom = current;
       enter('stalled');
     },
-    /** Call this when the statement has ended. If we're in the state `stalled`, we go back to the previous one. */
+    /** Call this when the current statement has ended. Leaves the state `stalled`. */
     resume(): void {
       if (current === 'stalled') enter(stalledFrom);
     },
-    /** Resolves when the current task has ended, including all tasks that it leads to. */
+    /** Resolves when the current task and all tasks that follow from it have ended. */
     settled: (): Promise<void> => running,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Reserves the upper bounds of a call on its counters, one after another, in the order in which they may deny it. We
- * only have to wait if the lease from a counter isn't large enough.
+ * Reserves the upper bounds of a call on its counters, in the order in which they're checked. This is synchronous as
+ * long as the process has leased enough quota.
  */
 import type { CallResult, ConsumedAmount } from '../core/call.ts';
 import { usageFor } from '../core/ceiling-usage.ts';
@@ -12,55 +12,51 @@ import type { UnmeteredQuota } from './unmetered-quotas.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
 /**
- * What we reserve for a call. It isn't a hard limit, because a call can use more unless the caller has limited the
- * output.
+ * Upper bounds of a call's usage. They aren't hard limits, because a call can use more unless the caller has limited
+ * the output.
  */
 export interface UsageBounds {
   readonly costNanos: number;
   readonly tokens: number;
 }
 
-/** A call's reservation. You have to call either `settle` or `release`, exactly once. */
 export interface Reservation {
   /**
-   * True if the quota store was unavailable, so that we couldn't check all ceilings. The record of the call has to
-   * contain this.
+   * True if the quota store was unavailable and we couldn't check all ceilings. This has to be recorded with the call.
    */
   readonly isUnmetered: boolean;
   /**
-   * Enlarges the reservation before the call is sent. If there isn't enough quota, returns false and leaves the
-   * reservation as it is.
+   * Enlarges the reservation before another attempt is sent. Returns false and changes nothing if there isn't enough
+   * quota.
    */
   extend(bounds: () => UsageBounds): Promise<boolean>;
   /**
-   * Replaces the reservation with the actual usage. Returns `result` with the debits added, so that the database
-   * updates the counters and leases when it stores the call.
+   * Replaces the reservation with the actual usage. Returns `result` with the debits, so that the database updates
+   * counters and leases when it stores the call.
    */
   settle(result: CallResult): CallResult;
-  /** Gives back the reservation of a call that isn't going to be recorded. */
+  /** Releases the reservation of a call that won't be recorded. */
   release(): void;
 }
 
 /**
- * Why we've refused a call without checking its ceilings: because of the store-down policy `refuse`, or because the
- * calls that we've already allowed without a check have used up their share.
+ * Why a call was refused without a check of its ceilings: the store-down policy is `refuse`, or it's `allow` and the
+ * unmetered share is exhausted.
  */
 export type UncheckedRefusal = 'policy' | 'exhausted';
 
 export interface ReservationRequest {
   readonly limits: Limits;
   readonly counters: readonly LimitedCounter[];
-  /** In epoch milliseconds. */
   readonly startedAt: number;
-  /** Returns the upper bounds of the call. Only called if a ceiling needs them. */
+  /** Computes the upper bounds of the call's usage. Only called if a ceiling needs them. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
-  /** Returns the quota that replaces the counter while we can't check it, or null if the policy is `refuse`. */
+  /** Returns the substitute for a counter's quota while we can't check it, or null if the policy is `refuse`. */
   readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
   readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
-  /** The id of this process's journal. */
   readonly process: string;
-  /** Returns the id of a quota's counter, or null if this process has never had a lease from it. */
+  /** Returns null if this process has never had a lease from the counter. */
   readonly counterIdOf: (quota: CounterQuota) => number | null;
 }
 
@@ -69,14 +65,11 @@ interface CounterGrant {
   readonly grant: QuotaGrant;
 }
 
-/**
- * What a call has reserved on one counter. If the call is extended, we enlarge the grant instead of adding a second
- * one, so that everything can be debited at once.
- */
+/** A call's reservation on one counter. Extensions enlarge the grant, so that there's a single debit in the end. */
 interface CounterReservation extends CounterGrant {
   readonly counter: LimitedCounter;
   grant: QuotaGrant;
-  /** What the call has asked for. The grant is smaller if there wasn't enough quota left. */
+  /** The requested amount. The grant is smaller if there wasn't enough quota left. */
   bound: number;
 }
 
@@ -85,7 +78,7 @@ interface Extension extends CounterGrant {
   readonly bound: number;
 }
 
-/** Reserves quota on all counters. Throws the error of the first ceiling that denies the call. */
+/** Throws the error of the first ceiling that denies the call. */
 export async function reserveAll(request: ReservationRequest): Promise<Reservation> {
   const { counters, quotaFor } = request;
   const bounds = counters.some(isBounded) ? request.bounds() : null;
@@ -94,16 +87,14 @@ export async function reserveAll(request: ReservationRequest): Promise<Reservati
     const quota = quotaFor(counter);
     const bound = boundOf(counter.key.ceiling, bounds);
     const result = quota.reserve(bound, counter);
-    // If there's local quota, don't let other calls run in between. If a later ceiling denied this call, it would have
-    // taken their quota for nothing.
+    // Only `await` if we have to, so that no other call runs in between. If a later ceiling denies this call, its
+    // reservations could otherwise have cost another call its quota.
     reservation.add(result instanceof Promise ? await result : result, counter, quota, bound);
   }
   return reservation;
 }
 
-/**
- * There's one of these per call. It's a class because an object literal would allocate its methods for each of them.
- */
+/** A class, because with an object literal each call would allocate its own methods. */
 class CallReservation implements Reservation {
   isUnmetered = false;
   readonly #request: ReservationRequest;
@@ -166,8 +157,8 @@ class CallReservation implements Reservation {
       const { generation } = grant;
       amounts.push(spent > amount ? { counter, generation, amount, owed: spent - amount } : { counter, generation, amount });
     }
-    // `push` made V8 reserve space for 17 elements. The array stays in memory until the call is stored, so copy it to
-    // get one of the right size.
+    // `push` makes V8 reserve space for 17 elements. Copy the array to the right size, because it stays in memory until
+    // the call is stored.
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts: amounts.slice() } };
   }
 
@@ -177,7 +168,7 @@ class CallReservation implements Reservation {
 }
 
 /**
- * Reserves the additional amounts on all counters. If one of them doesn't have enough quota, gives back the others and
+ * Reserves additional amounts on all counters. If one of them doesn't have enough quota, releases the others and
  * returns null.
  */
 async function reserveExtensions(reservations: readonly CounterReservation[], bounds: UsageBounds): Promise<Extension[] | null> {
@@ -185,13 +176,12 @@ async function reserveExtensions(reservations: readonly CounterReservation[], bo
   for (const reservation of reservations) {
     const { counter, quota, grant } = reservation;
     const bound = boundOf(counter.key.ceiling, bounds);
-    // If the counter couldn't give us the full bound the first time, it has given us all it had, so we can't reserve
-    // any more.
+    // A counter that couldn't grant the full bound has nothing left.
     if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
     const result = await quota.reserve(bound - reservation.bound, counter);
     if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
-    // If the lease has been revoked in the meantime, the new grant belongs to a different generation, so we can't merge
-    // it with the old one.
+    // If the lease has been revoked in the meantime, the new grant belongs to a different generation and can't be
+    // merged with the old one.
     if (result.kind !== 'granted' || result.generation !== grant.generation) {
       releaseAll(extensions);
       return null;

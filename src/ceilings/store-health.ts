@@ -17,8 +17,8 @@ export interface StoreHealthOptions {
   readonly database: Database;
   readonly logger: Logger;
   /**
-   * The length of a tick. We count ticks to find out if a statement takes too long. If the process is too busy to
-   * handle a response, its ticks are late as well, so it doesn't mistake that for an outage.
+   * The length of a tick. We detect slow statements by counting ticks, because a process that's too busy to handle a
+   * response also has late ticks, and so doesn't mistake this for an outage.
    */
   readonly tickMs?: number;
   readonly ticks?: number;
@@ -53,7 +53,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     backoff: { initialMs: probeMs, maxMs: probeMs },
   });
 
-  /** Calls each callback after this many ticks. The returned function cancels the remaining ones. */
+  /** Calls each callback after its number of ticks. The returned function cancels the rest. */
   const atTicks = (steps: ReadonlyMap<number, () => void>): (() => void) => {
     let elapsed = 0;
     let timeout: NodeJS.Timeout;
@@ -67,8 +67,8 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
   };
 
   /**
-   * Sends a probe halfway through the timeout, and calls `onTimeout` at its end. `hasResponded` says if the store has
-   * responded to the probe.
+   * Sends a probe halfway through the timeout, and calls `onTimeout` at its end. `hasResponded` says whether the store
+   * has responded to the probe.
    */
   const watchTime = (onTimeout: (hasResponded: boolean) => void): (() => void) => {
     let hasResponded = false;
@@ -77,7 +77,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         () => {
           hasResponded = true;
         },
-        () => undefined, // `onTimeout` deals with this.
+        () => undefined,
       );
     };
     return atTicks(
@@ -93,8 +93,8 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
       return isDown;
     },
     /**
-     * Waits for `work`, and calls `onStalled` if it fails or takes too long. If the store doesn't respond to the probe
-     * either, it's down.
+     * Waits for a statement, and calls `onStalled` if it fails or takes too long. If the probe gets no response either,
+     * the store is down.
      */
     async watch<Result>(work: Promise<Result>, onStalled: () => void): Promise<Result> {
       const onTimeout = (hasResponded: boolean): void => {
@@ -102,7 +102,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         else goDown('no response in time');
         onStalled();
       };
-      // The embedded database runs in this process, so it may be busy but we can always reach it.
+      // The embedded database runs in this process. It may be busy, but is never unreachable.
       const cancelTimeout = database.kind === 'embedded' ? () => undefined : watchTime(onTimeout);
       try {
         const result = await work;

@@ -11,12 +11,12 @@ import type { CounterQuota } from './counter-quota.ts';
 import type { LimitedCounter } from './counters.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** Takes the place of a counter's quota while the store is down. */
+/** Replaces a counter's quota while the store is down. */
 export interface UnmeteredQuota extends Pick<CounterQuota, 'reserve' | 'settle'> {
   reserve(bound: number, counter: LimitedCounter): ReserveResult;
   /**
-   * Counts the usage towards the share. There's no lease to debit, so this returns null. The ceiling's counter includes
-   * the usage once the call is stored.
+   * Counts the usage towards the share. Returns null because there's no lease to debit. The ceiling's counter includes
+   * this usage once the call is stored.
    */
   settle(grant: QuotaGrant, spent: number): null;
 }
@@ -28,8 +28,8 @@ interface Entry {
 }
 
 /**
- * While the store is down and the policy is to allow calls, this is the share of a ceiling on calls or cost that each
- * process can admit per window.
+ * While the store is down and the policy is `allow`, each process admits this share of a ceiling on calls or cost, per
+ * window.
  */
 const unmeteredShare = 0.1;
 
@@ -56,8 +56,7 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
   return {
     reserve(bound, { key, limit }) {
       const left = shareOf(limit, key.window === 'minute') - used - reserved;
-      // If nothing else is reserved, let the call have everything that's left, even if it needs more. That's how
-      // ceilings work, too.
+      // If nothing is reserved, let the call have what's left even if it needs more, as with any ceiling.
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;

@@ -5,7 +5,7 @@ import type { CounterScope } from './counters.ts';
 export interface UsedCeilings {
   readonly scope: CounterScope;
   readonly ceiling: 'calls' | 'cost';
-  /** Ceilings that are at 90 % or more, but not used up yet. */
+  /** Ceilings with at least 90 % usage that aren't used up yet. */
   readonly near: number;
   readonly reached: number;
 }
