@@ -7,17 +7,15 @@ import type { ModelProperties, ResponsesSupport } from '../core/candidate.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 import { buildPool, type Pool, type PoolSource } from './pools.ts';
 
-/** The kind of requests that a model serves. */
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'transcriptions' | 'video';
 
 export interface CatalogModel extends ModelProperties {
   readonly kind: Kind;
-  /** Null if the price is unknown. */
   readonly price: Price | null;
   readonly unitPrices: UnitPrices;
 }
 
-/** `kind` is chat if it isn't set. */
+/** Rows without a `kind` are chat models. */
 export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices>, Partial<ModelProperties> {
   readonly maxOutputTokens: number | null;
 }
@@ -43,7 +41,7 @@ export interface CatalogSource {
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
-  /** The providers for media calls that don't name one. */
+  /** Default providers of media calls that don't name one. */
   readonly defaults?: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;
@@ -53,10 +51,9 @@ export interface CatalogSource {
   };
 }
 
-/** A model that a tier tries out: the given share of conversations is sent to it first. */
+/** A model that a tier tries out. The given share of conversations goes to it first. */
 export interface Canary {
   readonly model: string;
-  /** Between 0 and 1. */
   readonly share: number;
 }
 
@@ -69,35 +66,27 @@ export interface MediaRouting {
 
 export interface CatalogProvider {
   readonly dialect: Dialect;
-  /**
-   * The routes that the provider serves. A provider has a single dialect, so this never includes both `chat` and
-   * `messages`.
-   */
+  /** A provider has a single dialect, so this never contains both `chat` and `messages`. */
   readonly serves: readonly Route[];
-  /** How the provider serves the responses route. If this isn't set, it depends on `serves`. */
+  /** Whether the provider serves the responses route natively. If this isn't set, we derive it from `serves`. */
   readonly responses?: ResponsesSupport;
-  /** Null for the local embedder, because it meets every requirement. */
+  /** Null for the local embedder, which meets every requirement. */
   readonly tags?: readonly string[] | null;
 }
 
 export interface Catalog {
-  /** Providers by name. Providers with the dialect `gemini` are left out, because they only serve videos. */
+  /** Providers by name, except for those of dialect `gemini`, because they only serve videos. */
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
-  /** The pools of providers with several members, by provider. */
   readonly pools: ReadonlyMap<string, Pool>;
-  /** The canary of each tier that has one. */
   readonly canaries: ReadonlyMap<string, Canary>;
-  /** The routes of each provider. Unlike `providers`, this also contains providers that only serve media routes. */
+  /** Routes by provider. Unlike `providers`, this includes providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
-  /** The tags of each provider in `served`. They're null if the provider meets every requirement. */
+  /** Tags by provider, for the same providers as `served`. Null if the provider meets every requirement. */
   readonly tags: ReadonlyMap<string, readonly string[] | null>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
-  /**
-   * The catalog's ids for each model name, if you leave out the provider, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`,
-   * …].
-   */
+  /** Maps model names without the provider to ids, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
   readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -148,8 +137,8 @@ function mediaRouting(tiers: Tiers, defaultProvider: string | null = null, defau
 const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
 
 /**
- * Returns the price of tokens and searches, or null if we don't know it. If a model charges per search, its tokens are
- * free. The same is true for moderations, unless the model has a price (docs/vendors.md).
+ * Returns the price of tokens and searches, or null if it's unknown. Models that charge per search have free tokens,
+ * and moderation models without a price are free (docs/vendors.md).
  */
 export function toPrice(row: PricedRow): Price | null {
   const { kind, price, aboveTokens = [], perSearchNanos = null, imageInputNanos = null, tierMillionths, perToolUseNanos } = row;
@@ -169,7 +158,7 @@ function hasMembers(record: Readonly<Record<string, bigint>> | undefined): recor
   return record !== undefined && Object.keys(record).length > 0;
 }
 
-/** Splits `<provider>/<model>` at the first slash. Returns null if either part is missing. */
+/** Splits a model id at the first slash. Returns null if there's no provider or no model. */
 export function splitModelId(id: string): { provider: string; model: string } | null {
   const slash = id.indexOf('/');
   if (slash <= 0 || slash === id.length - 1) return null;

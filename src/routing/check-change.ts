@@ -10,31 +10,27 @@ import { splitModelId } from './catalog.ts';
 import { checkModel, configuredTiers, hasUnknownProvider, isUsableTier, type ModelScope, overrideTiers } from './check-models.ts';
 import { findNearestName } from './nearest-name.ts';
 
-/** The settings of a project or application, together with what the project allows it to use. */
+/** Routing settings of a project or application, together with the project's restrictions. */
 interface RoutingState {
   readonly allowed: ModelScope['project'];
   readonly tiers: TierSets;
-  /**
-   * The models and providers that we only use as a last resort. It's empty for applications, because only projects can
-   * set it.
-   */
+  /** Models and providers to use only as a last resort. Empty for applications, because only projects can set it. */
   readonly retired: readonly string[];
 }
 
 interface RoutingChangeRequest {
   readonly catalog: ModelScope['catalog'];
-  /** The tiers that apply wherever the settings don't have a tier of the same name. */
   readonly inherited: TierSets;
   readonly before: RoutingState;
   readonly after: RoutingState;
-  /** True if catalog fill sends calls to other models when a tier has no usable one. */
+  /** True if catalog fill replaces tiers without a usable model. */
   readonly catalogFill: boolean;
 }
 
 export interface RoutingFindings {
   /**
-   * If there are any mistakes, the change is rejected. Their paths name a setting, such as `tiers.standard.0`,
-   * `providers` or `retired`.
+   * Mistakes make us reject the change. Their paths name a setting, such as `tiers.standard.0`, `providers` or
+   * `retired`.
    */
   readonly mistakes: readonly Issue[];
   readonly warnings: readonly Issue[];
@@ -52,7 +48,7 @@ function checkRoutingChange(request: RoutingChangeRequest): RoutingFindings {
   };
 }
 
-/** Checks a change to a project's settings. `catalogFill` is used if the project doesn't set it. */
+/** `catalogFill` is the default for projects that don't set it. */
 export function checkProjectChange(
   { catalog, catalogFill }: { readonly catalog: ModelScope['catalog']; readonly catalogFill: boolean },
   before: ProjectRoutingSettings,
@@ -67,7 +63,6 @@ export function checkProjectChange(
   });
 }
 
-/** Like `checkProjectChange`, but for the settings of an application of the project. */
 export function checkApplicationChange(
   { catalog, catalogFill }: { readonly catalog: ModelScope['catalog']; readonly catalogFill: boolean },
   project: ProjectRoutingSettings,
@@ -96,7 +91,7 @@ interface AddedModel {
   readonly name: string;
 }
 
-/** Returns the models that weren't in any tier of the same kind before the change. */
+/** Returns models that the change adds to a tier, unless another tier of the same kind already had them. */
 function addedModels({ before, after }: RoutingChangeRequest): AddedModel[] {
   return tierKinds.flatMap((kind) => {
     const known = new Set(Object.values(before.tiers[kind]).flat());
@@ -108,12 +103,11 @@ function addedModels({ before, after }: RoutingChangeRequest): AddedModel[] {
 
 function unknownProvider({ catalog }: RoutingChangeRequest, { kind, path, name }: AddedModel): Issue[] {
   const provider = splitModelId(name)?.provider;
-  // We don't have to report names without a provider, because the schema rejects them.
+  // Skip names without a provider, because the schema has already rejected them.
   if (provider === undefined || !hasUnknownProvider(catalog, kind, name)) return [];
   return [{ path, message: noSuchProvider(catalog, provider) }];
 }
 
-/** Finds names for which there's no provider. */
 function unknownNames({ catalog, before, after }: RoutingChangeRequest): Issue[] {
   const issues = (path: string, names: readonly string[], known: readonly string[], prefix: (name: string) => string): Issue[] =>
     names.flatMap((name) => {
@@ -156,7 +150,7 @@ function unlistedModel({ catalog, after }: RoutingChangeRequest, { kind, path, n
   ];
 }
 
-/** Finds tiers that calls can't use any more because of the change, and new tiers that don't have any usable model. */
+/** Finds tiers that the change makes unusable, and new tiers without a usable model. */
 function brokenTiers({ catalog, inherited, before, after, catalogFill }: RoutingChangeRequest, kind: TierKind): Issue[] {
   const tiersOf = ({ tiers }: RoutingState) => new Map(Object.entries(overrideTiers(inherited, tiers)[kind]));
   const [earlier, later] = [tiersOf(before), tiersOf(after)];

@@ -1,6 +1,6 @@
 /**
- * Finds out which models of a chain a project can use, without planning a call. The console lists those, and marks all
- * models and tiers that can't be used.
+ * Checks which models of a chain a project can use, without planning a call. The console lists the usable models, and
+ * marks models and tiers that can't be used.
  */
 import { type MediaRoute, type TextRoute, textRoutes } from '../core/call.ts';
 import type { TierKind, TierSets } from '../projects/tiers.ts';
@@ -13,21 +13,18 @@ export interface ModelScope {
 }
 
 export interface ModelCheck {
-  /** Why the project's calls skip the model (see `findSkipReason`), or null if they can use it. */
+  /** Why calls of the project skip the model (see `findSkipReason`). Null if they don't. */
   readonly reason: string | null;
-  /** The tags that are required by the project and that the provider doesn't have. */
+  /** Tags that the project requires and the provider doesn't have. */
   readonly lacks: readonly string[];
-  /** False if the model isn't in the catalog, in which case we don't know its price or its limits. */
+  /** False if the model isn't in the catalog, so that its price and limits are unknown. */
   readonly isListed: boolean;
 }
 
 const mediaRoutes = { image_tiers: 'images', speech_tiers: 'speech', transcription_tiers: 'transcriptions' } as const;
 const mediaKinds: readonly Kind[] = ['images', 'speech', 'transcriptions', 'video'];
 
-/**
- * Checks if a project could use a model in one of its tiers. `name` can be the model's id or its name without a
- * provider.
- */
+/** `name` is a model id, or the model's name without a provider. */
 export function checkModel(scope: ModelScope, kind: TierKind, name: string): ModelCheck {
   const { catalog } = scope;
   const view: ServingView = { ...scope, caller: { requiredTags: [] } };
@@ -40,10 +37,7 @@ export function checkModel(scope: ModelScope, kind: TierKind, name: string): Mod
   return checks.find(({ reason }) => reason === null) ?? checks[0] ?? { reason: 'unknown_provider', lacks: [], isListed: false };
 }
 
-/**
- * Returns true if none of the configured providers has this model. Providers that the project may not use count as
- * well.
- */
+/** Returns true if no configured provider has this model, including providers that the project may not use. */
 export function hasUnknownProvider(catalog: Catalog, kind: TierKind, name: string): boolean {
   return !catalog.served.has(providerOf(name)) && (kind !== 'tiers' || findIds(catalog, name).length === 0);
 }
@@ -52,7 +46,6 @@ export function isUsableTier(scope: ModelScope, kind: TierKind, models: readonly
   return models.some((model) => checkModel(scope, kind, model).reason === null);
 }
 
-/** Lists the catalog's models that a tier of this kind can use, in the order of the catalog. */
 export function listUsableModels(scope: ModelScope, kind: TierKind): string[] {
   const isOfKind = (model: Kind): boolean => (kind === 'tiers' ? !mediaKinds.includes(model) : model === mediaRoutes[kind]);
   return [...scope.catalog.models].flatMap(([id, model]) =>
@@ -69,7 +62,6 @@ export function configuredTiers({ tiers, media }: Catalog): TierSets {
   };
 }
 
-/** Merges two sets of tiers. Tiers in `own` replace tiers with the same name. */
 export function overrideTiers(inherited: TierSets, own: TierSets): TierSets {
   return {
     tiers: { ...inherited.tiers, ...own.tiers },
@@ -79,10 +71,7 @@ export function overrideTiers(inherited: TierSets, own: TierSets): TierSets {
   };
 }
 
-/**
- * A model in a text tier is usable if at least one of the text routes can use it. Returns a reason only if none of them
- * can.
- */
+/** A text tier can use a model that serves any of the text routes. Only returns a reason if it serves none of them. */
 function findTextReason(view: ServingView, id: string): string | null {
   const reasons = textRoutes.map((route: TextRoute) => findSkipReason(view, route, id));
   if (reasons.includes(null)) return null;

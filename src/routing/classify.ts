@@ -12,7 +12,7 @@ import type { Catalog } from './catalog.ts';
 import { defaultTier } from './plan.ts';
 import { findTier, type ProjectRouting, type RoutingView } from './rules.ts';
 
-/** The tiers that `auto` can choose, from cheapest to strongest. `standard` is always available. */
+/** The tiers that `auto` can choose, from cheapest to strongest. `standard` always exists. */
 const tierNames = ['trivial', 'standard', 'strong'] as const;
 export type AutoTier = (typeof tierNames)[number];
 
@@ -23,11 +23,10 @@ export interface CompletionRequest {
   readonly system: string;
   readonly text: string;
   readonly maxOutputTokens: number;
-  /** Aborted when we no longer need the classifier's result. */
+  /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** Resolves to the text of the model's response. */
 export type Complete = (request: CompletionRequest) => Promise<string>;
 
 export interface TierRequest {
@@ -37,18 +36,15 @@ export interface TierRequest {
   readonly requestedModel: string;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** The time until the deadline, if the caller has set one with `x-gateway-timeout-ms`. */
+  /** The time until the call's deadline. Null if the caller didn't set one with `x-gateway-timeout-ms`. */
   readonly remainingMs: number | null;
-  /** Calls the classifier's model, which is charged to the caller's key. */
+  /** Calls the classifier model and charges the caller's key for it. */
   readonly complete: Complete;
 }
 
 const maxClassifierMs = 1_500;
 
-/**
- * Returns the tier that the classifier chooses for a call to `auto`. If there's no classifier or the call isn't to
- * `auto`, returns the default tier.
- */
+/** Returns the default tier if there's no classifier or the call isn't to `auto`. */
 export async function chooseTier(
   deps: { readonly catalog: Catalog; readonly classifier: Classifier },
   request: TierRequest,
@@ -60,13 +56,13 @@ export async function chooseTier(
   if (tiers.length === 1) return defaultName;
   const features = detectFeatures(body, spans);
   if (deps.classifier === 'rules') return classify(features, tiers);
-  if (!tiers.includes('trivial')) return defaultName; // The classifier's own model comes from the `trivial` tier, so we have none.
-  // Leave at least three quarters of the time to the call itself.
+  if (!tiers.includes('trivial')) return defaultName; // Without a `trivial` tier, we have no model for the classifier.
+  // Leave at least three quarters of the remaining time to the call itself.
   const deadlineMs = Math.min(maxClassifierMs, (remainingMs ?? Number.POSITIVE_INFINITY) / 4);
   return classifyByModel({ complete, features, text: parseLastUserText(route, body, spans), tiers, deadlineMs });
 }
 
-/** Returns the tiers that the classifier can choose: `standard`, plus any tier for which the project has models. */
+/** The classifier can choose `standard`, and every other tier for which the project has models. */
 function availableTiers(view: RoutingView): AutoTier[] {
   return tierNames.filter((name) => name === 'standard' || (findTier(view, name) ?? []).length > 0);
 }
@@ -99,7 +95,7 @@ function fittingTier({ inputBytes, messages, hasTools, hasImages, hasCode }: Req
 export interface ModelClassification {
   readonly complete: Complete;
   readonly features: RequestFeatures;
-  /** The user's last message, or null if it would take too long to parse it. */
+  /** The last user message, or null if parsing it would take too long. */
   readonly text: string | null;
   readonly tiers: readonly AutoTier[];
   readonly deadlineMs: number;
@@ -113,12 +109,12 @@ export async function classifyByModel({ complete, features, text, tiers, deadlin
   const waiting = new AbortController();
   try {
     const request = { model: 'trivial', system: instructionsFor(tiers), text: describe(features, text), maxOutputTokens: 16 };
-    // Set a timeout in addition to the abort signal, because the call may not react to the signal.
+    // The call might ignore the abort signal, so set a timeout as well.
     const response = await withTimeout(complete({ ...request, signal: waiting.signal }), deadlineMs, () => '');
     const name = /[a-z]+/.exec(response.trim().toLowerCase())?.[0];
     return tiers.find((tier) => tier === name) ?? 'standard';
   } catch {
-    // We can do without a classification. The classifier's call has a record of its own, which contains the error.
+    // A failed classification isn't worth an error, and the classifier's own call record says what went wrong.
     return 'standard';
   } finally {
     waiting.abort();
@@ -137,8 +133,8 @@ function instructionsFor(tiers: readonly AutoTier[]): string {
 }
 
 /**
- * How much of the user's message the classifier gets. This is enough to classify a request, and a longer excerpt would
- * cost more than the classification saves.
+ * The first characters of the message are enough for the classifier. A longer excerpt would cost more than the
+ * classification saves.
  */
 const maxTextLength = 2_000;
 

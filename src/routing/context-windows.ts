@@ -7,7 +7,6 @@ import type { Candidate } from '../core/candidate.ts';
 import { countLeastTokens, leastBytesPerToken } from '../dialects/prompt/least-tokens.ts';
 import { inputWindowOf } from '../failover/context-window.ts';
 
-/** The parts of a call that have to fit into the model's context window. */
 export interface PromptSize {
   readonly body: Buffer;
   readonly maxOutputTokens: number | null;
@@ -35,7 +34,7 @@ export function splitByWindow(candidates: readonly Candidate[], route: TextRoute
   return { fitting: kept, tooSmall: candidates.filter((candidate) => !kept.includes(candidate)) };
 }
 
-/** Returns true if the window is large enough, or if we don't know how large it is. */
+/** Returns true if the context window is large enough or unknown. */
 function isLargeEnough({ maxInputTokens = null, contextWindow = null }: Candidate, input: number, output: number): boolean {
   return (maxInputTokens === null || input <= maxInputTokens) && (contextWindow === null || input + output <= contextWindow);
 }

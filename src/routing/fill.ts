@@ -17,13 +17,13 @@ export interface FillRequest {
   readonly catalog: Catalog;
   readonly route: Route;
   readonly resolution: Resolution;
-  /** True if the caller requested `auto`, and not a tier by its name. */
+  /** True if the caller requested `auto` instead of a named tier. */
   readonly isAuto: boolean;
 }
 
 /**
- * Returns the ids of substitutes, best first. This doesn't check that they're served and permitted, so you may have to
- * skip some of them.
+ * Returns the ids of substitutes, best first. Some of them may not be usable, because we don't check routes and
+ * permissions here.
  */
 export function findFill({ catalog, route, resolution, isAuto }: FillRequest): readonly string[] {
   switch (resolution.kind) {
@@ -49,8 +49,8 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
 }
 
 /**
- * Caches each catalog's ids in sorted order. An imported catalog has thousands of rows, which would take too long to
- * sort for each call.
+ * Caches the sorted ids of each catalog. Sorting the thousands of rows of an imported catalog for each call would take
+ * too long.
  */
 const orders = new WeakMap<Catalog, Map<Kind, readonly string[]>>();
 
@@ -67,10 +67,7 @@ function cheapestFirst(catalog: Catalog, kind: Kind): readonly string[] {
   return ids;
 }
 
-/**
- * Compares models by the sum of their input and output price, and if that's equal, by their price per search or unit.
- * Models without a price come last.
- */
+/** Compares the sums of input and output prices, then the prices per search or unit. Unpriced models come last. */
 function comparePrices(left: CatalogModel, right: CatalogModel): number {
   const [a, b] = [pricesOf(left), pricesOf(right)];
   if (!a || !b) return (a ? 0 : 1) - (b ? 0 : 1);

@@ -1,6 +1,6 @@
 /**
- * Checks the models and tiers that a key may use. If a name is misspelled it doesn't permit anything, and without this
- * check we'd only find out much later, when the key's calls fail with `no_route`.
+ * Checks the models and tiers in a key's allow-list. Without this check, nobody would notice a misspelled name until
+ * the key's calls fail with `no_route`.
  */
 import type { Issue } from '../core/error-messages.ts';
 import { type Catalog, splitModelId } from './catalog.ts';
@@ -13,13 +13,13 @@ interface KeyModelsView {
   readonly project: ProjectRouting;
 }
 
-/** It takes milliseconds to find a similar name in a large catalog, so we only do it for the first unknown names. */
+/** Finding a similar name in a large catalog takes milliseconds, so limit how many we suggest. */
 const maxSuggestions = 10;
 
-/** These names always work, because catalog fill can find models for `auto` and for the tiers that it stands for. */
+/** These names always work, because catalog fill can find models for `auto` and its default tiers. */
 const builtInNames = ['auto', 'standard', 'embed'] as const;
 
-/** Lists all tiers: those of the deployment, of the project and of its applications. */
+/** Includes the tiers of the deployment, the project and its applications. */
 function listTiers({ catalog, project }: KeyModelsView): string[] {
   const overrides = [project, ...project.applications.values()].flatMap(
     ({ tiers, imageTiers, speechTiers, transcriptionTiers }: MediaTiers & Pick<ProjectRouting, 'tiers'>) =>
@@ -30,16 +30,16 @@ function listTiers({ catalog, project }: KeyModelsView): string[] {
 }
 
 /**
- * Returns an issue for each unknown name. A name is known if it's a tier or a model in the catalog. We also accept any
- * model of a configured provider, because the catalog doesn't have to list all of them. Names in `accepted` are
- * skipped, and a name that occurs several times only gets one issue.
+ * Returns one issue for each unknown name, except those in `accepted`. Known names are tiers, models in the catalog,
+ * and all models of configured providers, because the catalog may be incomplete.
  */
 export function findUnknownNames(view: KeyModelsView, names: readonly string[], accepted: readonly string[] = []): Issue[] {
   return findIssues(view, names, accepted, ['unknown']);
 }
 
 /**
- * Like `findUnknownNames`, but also returns an issue for each model whose providers are all off limits to the project.
+ * Like `findUnknownNames`, but also returns an issue for each model that only exists at providers which the project may
+ * not use.
  */
 export function findUnusableNames(view: KeyModelsView, names: readonly string[], accepted: readonly string[] = []): Issue[] {
   return findIssues(view, names, accepted, ['unknown', 'not_allowed']);
@@ -67,7 +67,7 @@ function findIssues(
 function describeForbidden({ catalog, project: { providers } }: KeyModelsView, name: string): string {
   if (providers?.length === 0) return `no call can use ${quoteName(name)}, because the project may not use any provider`;
   const provider = splitModelId(name)?.provider;
-  // The name of a model can contain a slash even without its provider.
+  // A model name without its provider can contain a slash, too.
   const whose =
     provider === undefined || !catalog.served.has(provider)
       ? `a provider of ${quoteName(name)}`
@@ -87,11 +87,9 @@ function describeUnknown(name: string, usable: Iterable<string>, mayCompare: boo
 }
 
 /**
- * `uncatalogued` means that the model belongs to a configured provider but isn't in the catalog, so we don't know its
- * price.
- *
- * `not_allowed` means that the model exists, but the project isn't allowed to use any of its providers. If the project
- * isn't allowed to use any provider at all, its tiers have this state, too.
+ * `uncatalogued` means that a configured provider may have the model, but the catalog doesn't, so its price is unknown.
+ * `not_allowed` means that the project may not use any of the model's providers. For a project without providers, this
+ * applies to tiers as well.
  */
 export type KeyModelState = 'known' | 'uncatalogued' | 'not_allowed' | 'unknown';
 

@@ -11,21 +11,21 @@ export interface ModelsRequest {
   readonly project: ProjectRouting;
   readonly source: string;
   readonly caller: Caller;
-  /** The default for projects that haven't set catalog fill themselves. */
+  /** The default for projects that don't set catalog fill. */
   readonly catalogFill: boolean;
-  /** The time of the last change to the catalog, which we return as the date of all models. */
+  /** The time of the last catalog change, which is returned as the date of all models. */
   readonly startedAt: number;
 }
 
 export interface ModelRow {
   readonly id: string;
   readonly object: 'model';
-  /** A Unix timestamp in seconds. */
+  /** Unix time in seconds. */
   readonly created: number;
   readonly owned_by: string;
 }
 
-/** Lists models first, then tiers, then `auto`. Leaves out everything that the key couldn't use on any route. */
+/** Lists models, tiers and `auto`, in this order. Leaves out what the key couldn't use on any route. */
 export function listModels(request: ModelsRequest): ModelRow[] {
   const { catalog, caller, startedAt } = request;
   const created = Math.floor(startedAt / 1_000);
@@ -47,9 +47,8 @@ export function listModels(request: ModelsRequest): ModelRow[] {
 }
 
 /**
- * Lists the chat models that `/v1/chat/completions` would serve, and the tiers that contain one of them, including
- * `auto`, so that users can choose from these. We leave out embedding models. We would route a call to them, but the
- * call would fail.
+ * Lists the chat models that `/v1/chat/completions` would serve, and the tiers (including `auto`) that contain any of
+ * them. Embedding models are left out. Calls to them would be routed but fail.
  */
 export function listChatModels(request: Omit<ModelsRequest, 'startedAt'>): { tiers: string[]; models: string[] } {
   const isChatModel = (id: string) => (request.catalog.models.get(id)?.kind ?? 'chat') === 'chat';
@@ -62,7 +61,7 @@ export function listChatModels(request: Omit<ModelsRequest, 'startedAt'>): { tie
   return { tiers: tiers.map(({ id }) => id), models: models.map(({ id }) => id) };
 }
 
-/** This needs a list of its own, because media tiers can have the same names as text tiers. */
+/** Media tiers need a list of their own, because they can have the same names as text tiers. */
 function openMediaTiers(request: ModelsRequest): string[] {
   return (['images', 'speech', 'transcriptions'] as const).flatMap((route) => {
     const view = { ...request, route };
@@ -75,13 +74,13 @@ function isOpenForMedia(request: MediaPlanRequest): boolean {
     planMedia(request);
     return true;
   } catch {
-    return false; // `no_route` means that the key may not use any model of the tier.
+    return false; // The tier has no model that the key may use.
   }
 }
 
 /**
- * Returns true if the project may use the model's provider, and the provider has the required tags and a route for this
- * kind of model.
+ * Checks that the project may use the provider, and that the provider has the required tags and a route for this kind
+ * of model.
  */
 function isUsable(request: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
   const { catalog, project } = request;

@@ -20,19 +20,17 @@ export interface MediaPlanRequest {
   readonly source: string;
   readonly caller: Caller;
   readonly route: MediaRoute;
-  /** Null if the caller hasn't requested a model. We then use the default model of the route. */
+  /** Null to use the default model of the route. */
   readonly requestedModel: string | null;
-  /** The default for projects that haven't set catalog fill themselves. */
+  /** The default for projects that don't set catalog fill. */
   readonly catalogFill: boolean;
-  /** True if there's a cost ceiling, because the model then needs a price. */
+  /** True if there's a cost ceiling, so that models without a price are skipped. */
   readonly requiresPrice?: boolean;
-  /** Absent if we only check what could be used. */
   readonly breakers?: Breakers;
-  /** Absent if we only check what could be used. */
   readonly loads?: MemberLoads;
 }
 
-/** The names of these routes in error messages (docs/api/reference.md#no-route). */
+/** How error messages refer to the media routes (docs/api/reference.md#no-route). */
 const mediaLabels: Readonly<Record<MediaRoute, string>> = {
   images: 'image',
   speech: 'tts',
@@ -40,7 +38,7 @@ const mediaLabels: Readonly<Record<MediaRoute, string>> = {
   video: 'video',
 };
 
-/** Plans a media call. Throws `no_route` (docs/api/reference.md#no-route). */
+/** Chooses the model for a media call. Throws `no_route` (docs/api/reference.md#no-route). */
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const { catalog, project, caller, route } = request;
   const label = mediaLabels[route];
@@ -78,8 +76,8 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
 }
 
 /**
- * Picks the candidate for a media call. As in the plans of text calls, retired models come last, and models of
- * unhealthy providers come just before them. We only take the probe slot of the breaker for the model that we pick.
+ * Picks the candidate for a media call. Models of unhealthy providers and retired models come last, as in plans of text
+ * calls. Only the picked model takes a probe slot of its circuit breaker.
  */
 function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanRequest): MediaCandidate {
   const { project, caller, breakers } = request;
@@ -92,7 +90,7 @@ function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanReques
   return chosen;
 }
 
-/** A media call isn't part of a conversation, so its hash is random and the member depends only on the weights. */
+/** Media calls have no conversation, so the hash is random and only the weights decide. */
 function withMembers(candidate: MediaCandidate, { catalog, loads }: MediaPlanRequest): MediaCandidate[] {
   const pool = loads && catalog.pools.get(candidate.provider);
   if (!pool) return [candidate];
@@ -106,23 +104,17 @@ function isPriced(catalog: Catalog, id: string): boolean {
 
 const maxNameLength = 256;
 
-/** Returns true if the provider serves the route and the project may use it. */
 function isServing({ catalog, project, route }: MediaPlanRequest, name: string): boolean {
   return (catalog.served.get(name)?.includes(route) ?? false) && (project.providers?.includes(name) ?? true);
 }
 
-/**
- * The providers that the project can use for the route, before (`serving`) and after we've checked the required tags.
- */
+/** The providers of a route that the project may use. `serving` includes those that lack required tags. */
 interface MediaProviders {
   readonly serving: ReadonlySet<string>;
   readonly providers: ReadonlySet<string>;
 }
 
-/**
- * Returns the requested name and the ids of the models that it stands for. If there's both a tier and a model of that
- * name, it's the tier.
- */
+/** Resolves the requested name to model ids. If a tier and a model have the same name, the tier wins. */
 function resolve(request: MediaPlanRequest, { serving, providers }: MediaProviders): { requested: string; ids: readonly string[] } {
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
@@ -138,14 +130,14 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
   if (!hasModelForm(requested))
     throw noRoute(undefined, `${quoteName(requested)} is neither <provider>/<model> nor a name without a slash`);
   if (provider !== undefined) return { requested, ids: [requested] };
-  // If the project may not use the default provider, use its first provider.
+  // Fall back to the first allowed provider if the project may not use the default one.
   const [first = ''] = providers;
   return { requested, ids: [`${defaultProvider !== null && providers.has(defaultProvider) ? defaultProvider : first}/${requested}`] };
 }
 
 /**
- * Finds a tier by its name. The application's tiers come first, then the project's, then those of the configuration.
- * Returns null if none of them has this name.
+ * Tiers of the application take precedence over the project's, and those over the configuration's. Returns null if
+ * there's no tier with this name.
  */
 function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, name: string): readonly string[] | null {
   for (const tiers of [mediaTiers(project.applications.get(source), route), mediaTiers(project, route)])
@@ -153,7 +145,6 @@ function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, na
   return catalog.media[route].tiers.get(name) ?? null;
 }
 
-/** Lists the names of all tiers that the application can use on this route. */
 export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'requestedModel'>): string[] {
   const overrides = [mediaTiers(project, route), mediaTiers(project.applications.get(source), route)];
   return [...new Set([...catalog.media[route].tiers.keys(), ...overrides.flatMap((tiers) => Object.keys(tiers ?? {}))])];
@@ -172,7 +163,7 @@ function mediaTiers(owner: MediaTiers | undefined, route: MediaRoute) {
   }
 }
 
-/** Returns the chain, or substitutes for it if none of the project's providers serves any of its models. */
+/** If no provider of the project serves any model of the tier, returns substitutes. */
 function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, ids: readonly string[], providers: ReadonlySet<string>) {
   const isServed = ids.some((id) => providers.has(splitModelId(id)?.provider ?? ''));
   if (isServed || !(project.catalogFill ?? catalogFill)) return ids;

@@ -5,9 +5,9 @@
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Refusal } from '../core/refusal.ts';
 
-/** In code points. */
+/** A limit in code points. */
 const maxNameLength = 100;
-/** A name can take up the whole body, so we only look at its start, which is enough to quote it. */
+/** A caller can send a name of many megabytes. The start is enough for a quote. */
 const maxReadLength = 10 * maxNameLength;
 
 const listing = 'GET /v1/models lists what this key may use';
@@ -16,7 +16,6 @@ export function noRoute(message: string | undefined, hint: string, refusal: Refu
   return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` }, refusal });
 }
 
-/** A provider that lacks some of the required tags. */
 export interface Untagged {
   readonly provider: string;
   readonly lacks: readonly string[];
@@ -24,10 +23,7 @@ export interface Untagged {
 
 const maxListedProviders = 10;
 
-/**
- * Creates the error for a call that would have a route if these providers had the required tags. It doesn't matter if
- * `untagged` contains a provider several times.
- */
+/** Creates the error for a call that only fails because of missing tags. `untagged` may contain duplicates. */
 export function lacksTags(asked: string, untagged: readonly Untagged[]): GatewayError {
   const byProvider = new Map(untagged.map(({ provider, lacks }) => [provider, lacks]));
   const listed = [...byProvider].slice(0, maxListedProviders).map(([provider, lacks]) => `${provider} (${lacks.join(', ')})`);
@@ -40,7 +36,7 @@ export function lacksTags(asked: string, untagged: readonly Untagged[]): Gateway
   });
 }
 
-/** Returns the refusal for a call whose model was skipped. `explainNoRoute` says what `reason` can be. */
+/** Returns the refusal to record. `reason` is the same as for `explainNoRoute`. */
 export function refusalOf(reason: string | null): Refusal {
   switch (reason) {
     case 'unknown':
@@ -58,7 +54,7 @@ export function refusalOf(reason: string | null): Refusal {
 }
 
 /**
- * Explains why there's no model for a call. `reason` says why the model was skipped. It's `unknown` if the name is
+ * Explains why no model can serve a call. `reason` says why the model was skipped, or is `unknown` if the name is
  * neither a tier nor a model.
  */
 export function explainNoRoute(asked: string, reason: string | null): string {
@@ -81,7 +77,7 @@ export function explainNoRoute(asked: string, reason: string | null): string {
   }
 }
 
-/** Quotes a requested name, without control characters. If it's too long, we only quote its start. */
+/** Quotes the start of a requested name without control characters. */
 export function quoteName(name: string): string {
   const visible = [...name.slice(0, maxReadLength).replace(/\p{C}/gu, '')];
   return `"${visible.length > maxNameLength ? `${visible.slice(0, maxNameLength).join('')}...` : visible.join('')}"`;

@@ -1,19 +1,19 @@
-/** Reads all circuit breakers that aren't closed, in all projects, for the status of the whole deployment. */
+/** Reads the circuit breakers of all projects that are open or half-open, for the status of the deployment. */
 import type { Queries } from '../db/database.ts';
 import type { BreakerState } from '../failover/breaker.ts';
 
 export interface OpenBreaker {
-  /** Contains the member as well if the breaker is for a member of a pool (`<provider>/<member>`). */
+  /** The provider, or `<provider>/<member>` if the breaker is for a pool member. */
   readonly provider: string;
   readonly state: Exclude<BreakerState, 'closed'>;
-  /** In how many projects the breaker isn't closed. */
+  /** The number of projects in which the breaker isn't closed. */
   readonly projects: number;
   readonly openedAt: number;
 }
 
 /**
- * Processes whose last heartbeat is older than `livenessTimeoutMs` don't count. The result can be slightly outdated,
- * because breakers are stored a moment after they change (shared-breakers.ts).
+ * Ignores processes without a heartbeat within `livenessTimeoutMs`. Results can be slightly outdated, because breakers
+ * are stored shortly after they change (shared-breakers.ts).
  */
 export async function readOpenBreakers(queries: Queries, livenessTimeoutMs: number): Promise<OpenBreaker[]> {
   const rows = await queries.query<Omit<OpenBreaker, 'openedAt' | 'state'> & { readonly isOpen: boolean; readonly openedAt: Date }>(

@@ -1,4 +1,4 @@
-/** Creates the plan of a call: the candidates in order, plus an entry for each model that was skipped. */
+/** Creates the plan of a call, i.e. its candidates in order and the models that were skipped. */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
 import { type Candidate, connectionKey } from '../core/candidate.ts';
 import type { Breakers } from '../failover/breaker.ts';
@@ -18,53 +18,52 @@ export interface Plan {
 export interface PlanRequest {
   readonly caller: Caller;
   readonly project: ProjectRouting;
-  /** The application that makes the call. If it has tiers of its own, they take precedence over the project's. */
+  /** The calling application, whose tiers take precedence over the project's. */
   readonly source: string;
   readonly route: TextRoute;
   readonly requestedModel: string;
   /**
-   * The tier that the classifier has chosen for `auto` (classify.ts). If this isn't set, or if the key isn't permitted
-   * to use any of the tier's models, we use the default tier of the route.
+   * The tier that the classifier has chosen for `auto` (classify.ts). We use the route's default tier if this isn't
+   * set, or if the key may not use any model of the tier.
    */
   readonly autoTier?: string | null;
-  /** True if there's a cost ceiling. We then skip models without a price, with the reason `price_unknown`. */
+  /** True if there's a cost ceiling. Models without a price are then skipped as `price_unknown`. */
   readonly requiresPrice?: boolean;
   /**
-   * Returns a number from 0 to 1, which decides if a call tries a canary. It's the same for all calls of a
-   * conversation. If it's null or there's no function, the call doesn't try any.
+   * Returns a number from 0 to 1 that is the same for all calls of a conversation, and decides whether they try a
+   * canary. Without a number, the call doesn't try one.
    */
   readonly conversation?: () => number | null;
-  /** Set this to skip models whose window is too small for the prompt, with the reason `context_too_small`. */
+  /** If this is set, models whose window is too small for the prompt are skipped as `context_too_small`. */
   readonly prompt?: PromptSize;
 }
 
-/** Each planner belongs to one catalog, so a reload creates a new one. */
+/** A reload of the configuration creates a new planner, because each one belongs to a catalog. */
 export interface PlannerDeps {
   readonly catalog: Catalog;
   readonly breakers: Breakers;
-  /** The default for projects that haven't set catalog fill themselves. */
+  /** The default for projects that don't set catalog fill. */
   readonly catalogFill: boolean;
   readonly loads: MemberLoads;
 }
 
-/** What we need to order the candidates of an existing plan. */
 export interface OrderRequest extends Pick<PlanRequest, 'caller' | 'project'> {
-  /** Says which members of a pool the call prefers. This is only called if a provider in the plan has a pool. */
+  /** Determines which pool members the call prefers. Only called if the plan contains a provider with a pool. */
   readonly affinity: () => Affinity;
 }
 
 export interface Planner {
   /**
-   * Creates the plan as if all vendors were healthy. If there's no candidate, throws `no_route`
+   * Creates the plan as if all vendors were healthy. Throws `no_route` if there's no candidate
    * (docs/api/reference.md#no-route).
    */
   plan(request: PlanRequest): Plan;
   /**
-   * Reorders the plan according to the vendors' current health, and splits candidates whose provider has a pool into
-   * one per member. This may take the probe slot of a breaker, so only call it if you're going to send the call.
+   * Reorders a plan by the current health of the vendors, and expands pools into one candidate per member. This may
+   * take a probe slot of a circuit breaker, so only call it if you're going to send the call.
    */
   order(plan: Plan, request: OrderRequest): Plan;
-  /** Call this after `plan` has thrown `no_route`. It returns the models that were skipped, with the reasons. */
+  /** If `plan` has thrown `no_route`, this returns the skipped models with the reasons. */
   explain(request: PlanRequest): readonly PlanEntry[];
 }
 
@@ -72,14 +71,11 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
   const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog, catalogFill });
   const lastPlans = new WeakMap<Caller, LastPlan>();
   /**
-   * Calls that try a canary have a different plan. Keep it in a map of its own, so that the two don't evict each other.
+   * Calls that try a canary have different plans. They're cached separately, so that the two don't evict each other.
    */
   const lastCanaryPlans = new WeakMap<Caller, LastPlan>();
 
-  /**
-   * Replaces candidates whose provider has a pool by the members of the pool. If there aren't any, returns the same
-   * array.
-   */
+  /** Expands providers with a pool into one candidate per member. Returns the same array if there are none. */
   const expandPools = (candidates: readonly Candidate[], affinity: () => Affinity): readonly Candidate[] => {
     const { pools } = catalog;
     if (pools.size === 0 || !candidates.some(({ provider }) => pools.has(provider))) return candidates;
@@ -90,7 +86,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
     });
   };
 
-  /** If this call asks for the same as the key's previous one, reuses its plan. */
+  /** Reuses the key's last plan if this call asks for the same. */
   const planAsLast = (request: PlanRequest): Plan => {
     const canaries = chooseCanaries(catalog, request);
     const plans = canaries?.length ? lastCanaryPlans : lastPlans;
@@ -120,7 +116,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
       if (withMembers.length === 1) return withMembers === plan.candidates ? plan : { ...plan, candidates: withMembers };
       const candidates = orderByPriority(withMembers, createPriority(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
-      // All members of a pool have the same model id, so use the position of the first of them.
+      // Pool members share a model id, so use the position of the first one.
       const positions = new Map(candidates.map(({ id }, position) => [id, position] as const).toReversed());
       const positionOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (positions.get(model) ?? 0) : positions.size);
       const entries = plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right));
@@ -130,7 +126,6 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
   };
 }
 
-/** Plans a call without considering how long its prompt is. Throws `no_route`. */
 function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   if (!hasProvider(request.project, view.catalog.providers)) {
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.requestedModel)}`);
@@ -150,7 +145,7 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
 }
 
 /**
- * Removes the mark from a canary that isn't the first candidate, because such a call doesn't count in the comparison.
+ * A call whose canary isn't the first candidate doesn't count in the comparison, so it isn't marked as a canary call.
  */
 function withoutCanary({ canary: _notFirst, ...entry }: PlanEntry): PlanEntry {
   return entry;
@@ -167,7 +162,7 @@ function chooseCanaries(
   return position === null ? undefined : tiers.filter((tier) => position < (canaries.get(tier)?.share ?? 0));
 }
 
-/** The last plan of a key, with everything that it depends on. */
+/** The last plan of a key, and everything it depends on. */
 interface LastPlan {
   readonly canaries: readonly string[] | undefined;
   readonly request: Omit<PlanRequest, 'prompt' | 'conversation'>;
@@ -201,13 +196,13 @@ function noRouteFor(view: SelectRequest, { requestedModel }: PlanRequest, { skip
   return noRoute(undefined, explainNoRoute(requestedModel, reason) + suggestion, refusalOf(reason));
 }
 
-/** Finds the tier or model with the most similar name that the route would serve to this key. */
+/** Returns the most similar name of a tier or model that this key could use on the route. */
 function findNearest(view: SelectRequest, asked: string): string | null {
   const names = [...tierNames(view), ...view.catalog.models.keys()];
   return findNearestName(asked, names, (name) => selectModels(view, name, false).open.length > 0);
 }
 
-/** Returns the tier for `auto` if no classifier is used. */
+/** Returns the tier that `auto` uses without a classifier. */
 export function defaultTier(route: TextRoute): string {
   return route === 'embeddings' ? 'embed' : 'standard';
 }
@@ -217,16 +212,16 @@ function selectFor(view: SelectRequest, { requestedModel, autoTier, route }: Pla
   const byDefault = defaultTier(route);
   if (autoTier !== undefined && autoTier !== null && autoTier !== byDefault) {
     const chosen = selectModels(view, autoTier, true);
-    // Only use the chosen tier if it has a permitted model of its own. Models from catalog fill don't count.
+    // The chosen tier has to have a permitted model of its own. Substitutes from catalog fill don't count.
     if (chosen.open.length > 0 && !chosen.isFilled) return chosen;
   }
   return selectModels(view, byDefault, true);
 }
 
 /**
- * Returns a function that rates candidates: 0 if they're healthy, 1 if the breaker is open or the provider is cooling
- * down, and 2 if they're retired. Within each group, candidates keep the order of the chain. Only the first healthy
- * candidate gets the request, so it's the only one that takes a probe slot.
+ * Returns a function that computes a candidate's priority: 0 if it's healthy, 1 if its breaker is open or its provider
+ * is cooling down, and 2 if it's retired. Only the first healthy candidate gets the request, so only that one takes a
+ * probe slot.
  */
 function createPriority(project: ProjectRouting, projectId: string, breakers: Breakers): (candidate: Candidate) => number {
   let hasFirst = false;
@@ -240,8 +235,8 @@ function createPriority(project: ProjectRouting, projectId: string, breakers: Br
 }
 
 /**
- * Sorts candidates by priority. Since `priorityOf` may take a probe slot, we call it exactly once per candidate, in the
- * order of the chain.
+ * Sorts by priority, and keeps the order of the chain within each priority. `priorityOf` may take a probe slot, so it's
+ * called once per candidate, in the order of the chain.
  */
 function orderByPriority(candidates: readonly Candidate[], priorityOf: (candidate: Candidate) => number): readonly Candidate[] {
   if (candidates.length === 1) return candidates;
@@ -249,7 +244,7 @@ function orderByPriority(candidates: readonly Candidate[], priorityOf: (candidat
   return [...candidates].sort((a, b) => (priorities.get(a) ?? 0) - (priorities.get(b) ?? 0));
 }
 
-/** Null if the provider isn't in the catalog, which can't happen for selected models. */
+/** Returns null if the provider isn't in the catalog, which can't happen for selected models. */
 function toCandidate(catalog: Catalog, id: string): Candidate | null {
   const parts = splitModelId(id);
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;

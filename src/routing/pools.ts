@@ -12,11 +12,11 @@ import type { PoolMember } from '../core/candidate.ts';
 import { createLruCache } from '../core/lru-cache.ts';
 import { sha256 } from '../core/sha256.ts';
 
-/** Something that we choose by hash and weight. It's either an account or one of its members. */
+/** An account or a pool member, as a choice with a hash and a weight. */
 interface Choice {
   readonly hash: number;
   readonly weight: number;
-  /** The keys of the member, or of all members of the account. */
+  /** The key of a member, or the keys of all members of an account. */
   readonly keys: readonly string[];
 }
 
@@ -30,11 +30,10 @@ interface AccountChoice extends Choice {
 
 export interface Pool {
   readonly members: readonly PoolMember[];
-  /** The accounts that get new calls. We leave out accounts with a weight of 0, and their members likewise. */
+  /** Accounts that get new calls. Accounts and members with a weight of 0 are left out. */
   readonly accounts: readonly AccountChoice[];
 }
 
-/** A pool member in the configuration. */
 export interface PoolSource {
   readonly member: string;
   readonly weight: number;
@@ -66,25 +65,22 @@ export function memberKey(provider: string, member: string): string {
   return `${provider}/${member}`;
 }
 
-/** Returns the keys of a provider's circuit breakers. There's one for each member if the provider has a pool. */
+/** Returns the keys of a provider's circuit breakers. With a pool, there's one per member. */
 export function breakerKeys({ pools }: { readonly pools: ReadonlyMap<string, Pool> }, provider: string): readonly string[] {
   return pools.get(provider)?.members.map(({ key }) => key) ?? [provider];
 }
 
-/**
- * Counts the requests in flight to each member, as far as they come from this process. A reload doesn't reset the
- * counts.
- */
+/** Counts this process's requests in flight to each pool member. A configuration reload doesn't reset the counts. */
 export interface MemberLoads {
   count(key: string): number;
-  /** Call this when a request to a member begins. When the request ends, call the returned function once. */
+  /** Counts a request to a member. Call the returned function once when the request ends. */
   begin(key: string): () => void;
 }
 
-/** What a process remembers about its pools, even after a reload of the configuration. */
+/** The state of the pools in this process, which a configuration reload doesn't reset. */
 export interface PoolState {
   readonly loads: MemberLoads;
-  /** The member that has a stored response (`/v1/responses`), by the id of the response. */
+  /** Maps the id of a stored response (`/v1/responses`) to the member that has it. */
   readonly responses: LRUCache<string, string>;
 }
 
@@ -112,28 +108,28 @@ export function createMemberLoads(): MemberLoads {
   };
 }
 
-/** `hash` is the same for all calls of a conversation. If a call isn't part of a conversation, it's random. */
+/** `hash` is the same for all calls of a conversation, and random for other calls. */
 export interface Affinity {
   readonly hash: number;
   /**
-   * The key of a member. It's set if the call refers to state that only one member has, e.g. to a stored response, and
-   * we know which one it is.
+   * The key of the pool member that has the state to which the call refers, e.g. a stored response. Null if there's no
+   * such state or we don't know where it is.
    */
   readonly member: string | null;
 }
 
-/** Returns the members of a pool in the order in which a call should try them. */
+/** Returns the pool members in the order in which a call should try them. */
 export function orderMembers({ accounts, members }: Pool, { hash, member }: Affinity, loads: MemberLoads): readonly PoolMember[] {
   const ordered = rank(accounts, hash, loads).flatMap((account) => rank(account.members, hash, loads).map((choice) => choice.member));
-  // Stored state only exists in the account of one member. The call has to go there, even if the member's weight is 0.
+  // Stored state only exists in one account, so the call has to go there even if the member's weight is 0.
   const bound = member === null ? undefined : members.find(({ key }) => key === member);
   return bound ? [bound, ...ordered.filter(({ key, account }) => key !== bound.key && account === bound.account)] : ordered;
 }
 
 const maxLoadFactor = 1.25;
 /**
- * Members can exceed their share by this many requests. If there are only a few requests, small random differences
- * would otherwise move conversations back and forth between members.
+ * How far members may exceed their share of requests. With few requests, random differences would otherwise move
+ * conversations back and forth between members.
  */
 const extraRequests = 12;
 
@@ -152,12 +148,11 @@ function rank<Each extends Choice>(choices: readonly Each[], hash: number, loads
     .map(({ choice }) => choice);
 }
 
-/** Returns 32 bits of a hash. */
 export function hashText(text: string | Buffer): number {
   return sha256(text).readUInt32LE();
 }
 
-/** Mixes the bits like MurmurHash3 and returns a number strictly between 0 and 1. */
+/** Mixes the bits like MurmurHash3. The result is strictly between 0 and 1. */
 function uniform(bits: number): number {
   let mixed = bits;
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);

@@ -7,7 +7,7 @@ import type { ResponsesSupport } from '../core/candidate.ts';
 import { type Catalog, type CatalogModel, type CatalogProvider, splitModelId } from './catalog.ts';
 
 export interface ApplicationRouting extends MediaTiers {
-  /** The application's own tiers. If the project has a tier of the same name, this one replaces it. */
+  /** Tiers of the application, which override tiers of the project with the same name. */
   readonly tiers: Tiers;
 }
 
@@ -20,15 +20,14 @@ export interface MediaTiers {
 export interface ProjectRouting extends MediaTiers {
   /** Null if the project may use all providers. */
   readonly providers: readonly string[] | null;
-  /** The project's own tiers. If the configuration has a tier of the same name, this one replaces it. */
+  /** Tiers of the project, which override tiers of the configuration with the same name. */
   readonly tiers: Tiers;
-  /** The names of models and providers that we try after all others. */
+  /** Models and providers that we try after all others. */
   readonly retired: readonly string[];
-  /** Calls of the project only go to providers that have all of these tags. */
+  /** Tags that every provider for the project's calls has to have. */
   readonly requiredTags: readonly string[];
-  /** Turns catalog fill on or off. If this is null, the configuration decides. */
+  /** Turns catalog fill on or off. Null to use the setting in gateway.yaml. */
   readonly catalogFill: boolean | null;
-  /** Applications by name. Those without settings aren't included. */
   readonly applications: ReadonlyMap<string, ApplicationRouting>;
 }
 
@@ -39,17 +38,16 @@ export interface RoutingView {
 }
 
 /**
- * What a requested name stands for, which is `unknown` if it's neither a tier nor a model. A tier can be empty, but a
- * model always has an id.
+ * `unknown` means that the requested name is neither a tier nor a model. A tier can be empty, but a model always has an
+ * id.
  */
 export type Resolution =
   | { readonly kind: 'tier' | 'model'; readonly ids: readonly string[] }
   | { readonly kind: 'unknown'; readonly ids: readonly [] };
 
 /**
- * Finds out what a requested name stands for. If there's both a tier and a model of that name, it's the tier. A tier
- * can list ids as well as names without a provider. We keep those that we don't know, so that they're reported as
- * skipped.
+ * Resolves a requested name. If a tier and a model have the same name, the tier wins. Tiers can contain names that we
+ * don't know. We keep those, so that they're reported as skipped.
  */
 export function resolveModel(view: RoutingView, requested: string): Resolution {
   const { catalog } = view;
@@ -67,8 +65,8 @@ export function resolveModel(view: RoutingView, requested: string): Resolution {
 }
 
 /**
- * Finds a tier by its name. The application's tiers come first, then the project's, then those of the configuration.
- * Returns null if there's no such tier.
+ * Tiers of the application take precedence over the project's, and those over the configuration's. Returns null if
+ * there's no tier with this name.
  */
 export function findTier({ catalog, project, source }: RoutingView, name: string): readonly string[] | null {
   const application = project.applications.get(source);
@@ -77,46 +75,40 @@ export function findTier({ catalog, project, source }: RoutingView, name: string
   return catalog.tiers.get(name) ?? null;
 }
 
-/** Lists the names of the text tiers that the application may use. */
 export function tierNames({ catalog, project, source }: RoutingView): string[] {
   const ofApplication = project.applications.get(source)?.tiers ?? {};
   return [...new Set([...catalog.tiers.keys(), ...Object.keys(project.tiers), ...Object.keys(ofApplication)])];
 }
 
-/**
- * Returns the catalog ids for a model's full id, or for its name without the provider, which can contain a slash as
- * well (`meta/llama`).
- */
+/** `name` is a model id, or the model's name without a provider, which can contain a slash as well (`meta/llama`). */
 export function findIds(catalog: Catalog, name: string): readonly string[] {
   const parts = splitModelId(name);
   if (parts && (catalog.models.has(name) || catalog.providers.has(parts.provider))) return [name];
   return catalog.idsByBareName.get(name) ?? [];
 }
 
-/** Returns true if there's at least one configured provider that the project may use. */
+/** Returns true if the project may use at least one of the configured providers. */
 export function hasProvider({ providers }: ProjectRouting, configured: ReadonlyMap<string, unknown>): boolean {
   return providers === null ? configured.size > 0 : providers.some((name) => configured.has(name));
 }
 
-/** Determines which tags a provider needs. The project requires some of them, and the key can require more. */
+/** The project and the key, which can both require tags. */
 interface Requirement extends Pick<RoutingView, 'catalog'> {
   readonly project: Pick<ProjectRouting, 'requiredTags'>;
   readonly caller: Pick<Caller, 'requiredTags'>;
 }
 
-/** The parts of a request that determine if a model can be used for calls of the project. */
+/** Everything that determines whether calls of a project can use a model. */
 export interface ServingView extends Requirement {
   readonly project: Pick<ProjectRouting, 'providers' | 'requiredTags'>;
 }
 
 const noTags: readonly string[] = [];
 
-/** Returns true if the project or the key requires any tags. */
 export function requiresTags({ project, caller }: Pick<Requirement, 'project' | 'caller'>): boolean {
   return project.requiredTags.length > 0 || (caller.requiredTags ?? noTags).length > 0;
 }
 
-/** Returns the required tags that a provider doesn't have. */
 export function findMissingTags({ catalog, project, caller }: Requirement, provider: string): readonly string[] {
   if (!requiresTags({ project, caller })) return noTags;
   const { requiredTags = noTags } = caller;
@@ -126,8 +118,8 @@ export function findMissingTags({ catalog, project, caller }: Requirement, provi
 }
 
 /**
- * Returns why a model can't serve `route`, or null if it can. The reason is recorded with the call. `tags_missing`
- * means that there's no other reason.
+ * Returns why a model can't serve a route, or null if it can. The reason is recorded with the call. `tags_missing` is
+ * only returned if nothing else is wrong.
  */
 export function findSkipReason(view: ServingView, route: TextRoute, id: string): string | null {
   const { catalog, project } = view;
@@ -135,7 +127,7 @@ export function findSkipReason(view: ServingView, route: TextRoute, id: string):
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';
   if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
-  // If the provider has the other dialect, it serves the call on the route of that dialect.
+  // Providers of the other dialect serve the call on the route of their own dialect.
   const isNative = route === 'responses' && findResponsesSupport(provider, catalog.models.get(id)) !== 'translated';
   const vendorRoute = isDialect(route) || (route === 'responses' && !isNative) ? provider.dialect : route;
   if (!provider.serves.includes(vendorRoute)) return 'route_not_served';
@@ -143,7 +135,6 @@ export function findSkipReason(view: ServingView, route: TextRoute, id: string):
   return findMissingTags(view, name).length > 0 ? 'tags_missing' : null;
 }
 
-/** Determines how a model serves calls to `/v1/responses`. */
 export function findResponsesSupport({ serves, responses }: CatalogProvider, model: CatalogModel | undefined): ResponsesSupport {
   if (!serves.includes('responses') || model?.serves?.includes('responses') === false) return 'translated';
   return model?.serves ? 'native' : (responses ?? 'native');
@@ -151,8 +142,8 @@ export function findResponsesSupport({ serves, responses }: CatalogProvider, mod
 
 /**
  * Returns true if a key's allow-list permits a model. The list can contain model ids, names without a provider, and
- * tiers. If it contains a tier, that only permits the tier's models for calls that request the tier. `requested` are
- * the names that the call used, including the tier that we chose for `auto`.
+ * tiers. A tier only permits its models for calls that request this tier. `requested` are the names that the call used,
+ * including the tier that was chosen for `auto`.
  */
 export function isPermitted(allowed: readonly string[] | null, requested: readonly string[], id: string): boolean {
   if (allowed === null || allowed.includes(id) || requested.some((name) => allowed.includes(name))) return true;

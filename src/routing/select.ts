@@ -1,6 +1,5 @@
 /**
- * Selects the models that a call can use, based on the name that it requested. If a model is skipped, the result says
- * why.
+ * Selects the models for the name that a call has requested, and explains which ones were skipped.
  */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
 import { splitModelId } from './catalog.ts';
@@ -10,38 +9,32 @@ import { findMissingTags, findSkipReason, findTier, isPermitted, type RoutingVie
 export interface SelectRequest extends RoutingView {
   readonly caller: Caller;
   readonly route: TextRoute;
-  /** The default for projects that haven't set catalog fill themselves. */
+  /** The default for projects that don't set catalog fill. */
   readonly catalogFill: boolean;
-  /** The tiers for which this call tries the canary. */
   readonly canaries?: readonly string[];
-  /** True if there's a cost ceiling, in which case we skip models whose price we don't know. */
+  /** True if there's a cost ceiling, so that models without a price are skipped. */
   readonly requiresPrice?: boolean;
 }
 
 export interface Selection {
   readonly open: readonly string[];
-  /** True if these models come from catalog fill and replace the requested one. */
   readonly isFilled: boolean;
   readonly skipped: readonly PlanEntry[];
-  /** True if one of the project's providers serves a requested model, but the key doesn't permit it. */
+  /** True if a provider of the project serves a requested model, but the key doesn't permit it. */
   readonly isDeniedByKey: boolean;
-  /** True if the name is neither a tier nor a model. */
   readonly isUnknown: boolean;
-  /** Set if the tier has a canary. If `isTried` is true, the canary comes first in the selection. */
+  /** Set if the tier has a canary. If `isTried` is true, the canary comes first. */
   readonly canary?: { readonly tier: string; readonly isTried: boolean };
 }
 
-/**
- * There can be thousands of substitutes. We use no more than this many, and record no more than this many that were
- * skipped.
- */
+/** There can be thousands of substitutes. Limits how many we use, and how many skipped ones we record. */
 const maxFill = 20;
 
-/** Selects the models for a requested name. For calls to `auto`, pass the tier that was chosen. */
+/** `requested` is the chosen tier if the call is to `auto`. */
 export function selectModels(request: SelectRequest, requested: string, isAuto: boolean): Selection {
   const { caller, route, catalogFill, catalog, project } = request;
   const resolved = resolveModel(request, requested);
-  // For `auto`, catalog fill can find models even if nobody has configured the tier.
+  // Catalog fill can find models for `auto` even if the tier isn't configured.
   const resolution = isAuto && resolved.kind === 'unknown' ? ({ kind: 'tier', ids: [] } as const) : resolved;
   const names = isAuto ? ['auto', requested] : [requested];
   const isUnknown = resolution.kind === 'unknown';
@@ -62,8 +55,8 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
   if (isServed || !(project.catalogFill ?? catalogFill))
     return withCanary(request, requested, names, { open, skipped, isDeniedByKey, isUnknown, isFilled: false });
 
-  // If a key permits the requested model by its name, that doesn't include substitutes, because they're different
-  // models. Only the name of a tier does.
+  // A key that permits a model by its name doesn't permit substitutes, because those are different models. A key that
+  // permits a tier does.
   const permitting = resolution.kind === 'tier' ? names : [];
   const untagged: PlanEntry[] = [];
   for (const id of findFill({ catalog, route, resolution, isAuto })) {
@@ -75,13 +68,13 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     isDeniedByKey ||= open.length === 0;
     if (open.length === maxFill) break;
   }
-  // If there are substitutes, it doesn't matter any more which models lacked tags.
+  // Missing tags no longer matter if there are substitutes.
   return { open, skipped: open.length > 0 ? skipped : [...skipped, ...untagged], isDeniedByKey, isUnknown, isFilled: true };
 }
 
 /**
- * Moves a tier's canary to the front if the call tries it. A key that permits the tier also permits its canary. If the
- * project or the application overrides the tier, there's no canary.
+ * Moves a tier's canary to the front if the call tries it. Keys that permit the tier also permit its canary. A tier
+ * that the project or application overrides has no canary.
  */
 function withCanary(request: SelectRequest, tier: string, names: readonly string[], selection: Selection): Selection {
   const { catalog, caller, route, canaries } = request;

@@ -12,23 +12,21 @@ import type { Database } from '../db/database.ts';
 import type { BreakerReport, BreakerState, Breakers } from '../failover/breaker.ts';
 
 interface SharedBreakersOptions {
-  /** The connection pool for writes. */
   readonly database: Database;
-  /** The pool for reading states. */
   readonly statusDatabase: Database;
-  /** The id of this process in `processes`. */
+  /** The id of this process in the table `processes`. */
   readonly process: string;
-  /** If a process's last heartbeat is older than this, we assume that the process has stopped. */
+  /** Processes without a heartbeat for this long count as stopped. */
   readonly livenessTimeoutMs: number;
   readonly breakers: Pick<Breakers, 'report'>;
   readonly onWriteFailure: (error: unknown) => void;
 }
 
-/** Returns one breaker for each provider. If running processes disagree about its state, it has the worst of them. */
+/** Returns the breaker of each provider. If running processes disagree, it has the worst state. */
 export type ReadBreakers = (projectId: string, providers: readonly string[]) => Promise<BreakerReport[]>;
 
 export interface SharedBreakers {
-  /** Call this when the state of a breaker has changed. We write it soon after that. */
+  /** Call this after a breaker has changed its state, so that it's written soon. */
   changed(projectId: string, provider: string): void;
   readonly read: ReadBreakers;
   stop(): Promise<void>;
@@ -38,7 +36,7 @@ const backoff = { initialMs: 1_000, maxMs: 60_000 };
 
 export function createSharedBreakers(options: SharedBreakersOptions): SharedBreakers {
   const { database, process, breakers, onWriteFailure } = options;
-  /** The providers whose breakers have changed since the last write, by project. */
+  /** Providers with changed breakers by project, since the last write. */
   let changes = new Map<string, Set<string>>();
   const add = (projectId: string, provider: string): void => {
     changes.set(projectId, (changes.get(projectId) ?? new Set()).add(provider));
@@ -67,7 +65,7 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
   return {
     changed(projectId, provider) {
       add(projectId, provider);
-      // If the last write failed, the loop is waiting for its backoff, so don't wake it.
+      // Don't wake the loop while it's waiting for its backoff after a failed write.
       if (!loop.isFailing) loop.wake();
     },
     async read(projectId, providers) {
@@ -84,13 +82,13 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
 
 const severity: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
 
-/** Returns the breaker whose state is worse. If both have the same state, it's the one whose next probe is later. */
+/** If both breakers are in the same state, the one with the later probe is worse. */
 function worse(left: BreakerReport, right: BreakerReport): BreakerReport {
   if (right.state !== left.state) return severity[right.state] > severity[left.state] ? right : left;
   return Date.parse(right.retry_at ?? '') > Date.parse(left.retry_at ?? '') ? right : left;
 }
 
-/** Writes the changed breakers, and deletes the rows of stopped processes. */
+/** Writes changed breakers, and deletes the rows of stopped processes. */
 async function writeBreakers(database: Database, process: string, rows: readonly (BreakerReport & { projectId: string })[]): Promise<void> {
   await database.query(
     `with changes as (
