@@ -18,7 +18,6 @@ import { type Clock, formatTime } from '../core/time.ts';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 
-/** What `/status/peek` reports for each breaker. */
 export interface BreakerReport {
   /** The provider, or `<provider>/<member>` if the breaker is for a pool member. */
   readonly provider: string;
@@ -26,7 +25,7 @@ export interface BreakerReport {
   readonly failures: number;
   readonly opened_at: string | null;
   readonly retry_at: string | null;
-  /** Set if the vendor has responded with a 429. Until this time, we try the provider's models after all others. */
+  /** Set after a 429. Until this time, the provider's models are tried after all others. */
   readonly cooling_until?: string;
 }
 
@@ -36,39 +35,39 @@ export interface Breakers {
    * has to send a request.
    */
   tryAcquire(projectId: string, provider: string): boolean;
-  /** Returns what `tryAcquire` would return, but doesn't take the probe slot. */
+  /** Like `tryAcquire`, but doesn't take the probe slot of a half-open breaker. */
   canAcquire(projectId: string, provider: string): boolean;
   /**
-   * Returns true if the provider's models can keep their place in the plan. Use this for all models except the first
-   * one, because it doesn't take the probe slot.
+   * Returns true if the provider's models can keep their place in the plan. Doesn't take the probe slot, so use it for
+   * all models except the first one.
    */
   isHealthy(projectId: string, provider: string): boolean;
-  /** Pass `isComplete: false` if a stream has only begun. You then have to call `recordStreamEnd` when it ends. */
+  /** Pass `isComplete: false` if a stream has only begun, and call `recordStreamEnd` when it ends. */
   recordSuccess(projectId: string, provider: string, isComplete?: boolean): void;
   recordFailure(projectId: string, provider: string): void;
-  /** Call this when a stream that had begun has ended. `isBroken` says if it was the vendor that broke it off. */
+  /** `isBroken` is true if the vendor broke off the stream. */
   recordStreamEnd(projectId: string, provider: string, isBroken: boolean): void;
   /**
-   * Call this after a 429. Until `untilMs`, but for five minutes at most, the provider's models move behind all others.
+   * Call this after a 429. The provider's models move to the end of plans until `untilMs`, but for five minutes at
+   * most.
    */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
-  /** Counts the projects in which each provider's breaker is open, half-open or cooling down. */
+  /** Counts the projects for which each provider's breaker is open, half-open or cooling down. */
   countNotClosed(): ReadonlyMap<string, Readonly<Record<'open' | 'half_open' | 'cooling', number>>>;
 }
 
 interface Breaker {
   state: BreakerState;
   consecutiveFailures: number;
-  /** How many streams in a row have broken off. */
   brokenStreams: number;
   successesInHalfOpen: number;
   openedAt: number | null;
   retryAt: number;
   openMs: number;
   /**
-   * When the probe slot becomes available again. Some probes never report a result, e.g. because the caller disconnects
-   * or a media call is refused, so we can't wait for it forever.
+   * When the probe slot becomes available again. We can't wait for the result of a probe forever, because e.g. the
+   * caller may disconnect.
    */
   probingUntil: number;
   coolingUntil: number;
@@ -94,8 +93,7 @@ const probeTimeoutMs = 10_000;
 type OnChange = (projectId: string, provider: string, from: BreakerState, to: BreakerState) => void;
 
 export function createBreakers(clock: Clock, onChange: OnChange = () => undefined): Breakers {
-  // There's at most one entry for each combination of a project and a configured provider, so this map can't grow
-  // without limit.
+  // One entry per project and configured provider, so the size is bounded.
   const byProject = new Map<string, Map<string, Breaker>>();
   const get = (projectId: string, provider: string): Breaker | undefined => byProject.get(projectId)?.get(provider);
 
@@ -110,7 +108,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
 
   const count = (breaker: Breaker, attempts: 0 | 1, failures: 0 | 1): void => {
     const current = bucketAt(clock.now());
-    // The clock has been set back. We don't know how old the counted attempts are any more, so start over.
+    // The clock has been set back, so we no longer know how old the counted attempts are. Start over.
     if (current < breaker.bucket) Object.assign(breaker, { bucket: current, attempts: emptyBuckets(), failures: emptyBuckets() });
     for (let next = Math.max(breaker.bucket + 1, current - bucketsInWindow + 1); next <= current; next += 1) {
       breaker.attempts[next % bucketsInWindow] = 0;
@@ -125,7 +123,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
   const open = (breaker: Breaker): void => {
     const now = clock.now();
     breaker.openMs = breaker.state === 'closed' ? baseOpenMs : Math.min(breaker.openMs * 2, maxOpenMs);
-    // If `openedAt` is already set, a probe has failed. The outage continues, so we keep the time at which it began.
+    // If `openedAt` is set, a probe has failed and the outage continues, so keep its start.
     const openedAt = breaker.openedAt ?? now;
     Object.assign(breaker, { state: 'open', openedAt, retryAt: now + breaker.openMs, probingUntil: 0, successesInHalfOpen: 0 });
   };
@@ -149,8 +147,8 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       breaker.consecutiveFailures >= failuresToOpen ||
       breaker.brokenStreams >= failuresToOpen ||
       (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
-    // A provider without alternatives is called even if its breaker is open. Once the open period is over, such a call
-    // counts as a probe.
+    // A provider without alternatives is called even if its breaker is open. After the open period, such a call counts
+    // as a probe.
     const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && !isAhead(breaker.retryAt, clock.now()));
     if (!isProbe && (breaker.state !== 'closed' || !tooMany)) return;
     const { state } = breaker;
@@ -189,7 +187,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       count(breaker, 1, 0);
       breaker.consecutiveFailures = 0;
       if (isComplete) breaker.brokenStreams = 0;
-      // If the last streams have all broken off, it means nothing that another one has begun.
+      // If recent streams have all broken off, the start of another one proves nothing.
       if (breaker.brokenStreams < failuresToOpen) succeed(breaker, projectId, provider);
     },
     recordFailure(projectId, provider) {
@@ -211,7 +209,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
     },
     coolDown(projectId, provider, untilMs) {
       const breaker = find(projectId, provider);
-      // Some vendors ask us to wait for days, but trying once in a while doesn't cost much.
+      // Some vendors ask us to wait for days. Limit the cooldown, because an occasional attempt doesn't cost much.
       breaker.coolingUntil = Math.max(breaker.coolingUntil, Math.min(untilMs, clock.now() + maxOpenMs));
       breaker.probingUntil = 0;
     },
@@ -263,8 +261,8 @@ function createBreaker(now: number): Breaker {
 }
 
 /**
- * Returns true if a time is in the future. If it's further ahead than `maxOpenMs`, it was set before the clock jumped
- * back, so we ignore it.
+ * Returns true if a time is in the future. Times further ahead than `maxOpenMs` were set before the clock was set back,
+ * so we ignore them.
  */
 function isAhead(epochMs: number, now: number): boolean {
   return epochMs > now && epochMs - now <= maxOpenMs;

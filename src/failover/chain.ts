@@ -23,41 +23,40 @@ export interface AttemptFailure {
 
 export type ChainResult<Success> =
   | { readonly kind: 'responded'; readonly response: Success }
-  /** All candidates have failed. `failures` contains one entry per attempt, in the order of the attempts. */
+  /** All candidates have failed. `failures` has an entry for each attempt, in order. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /**
-   * The chain ended early because the deadline passed, the caller disconnected or the service is stopping. `cut` is the
-   * attempt that this interrupted.
+   * The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was interrupted.
    */
   | { readonly kind: 'aborted'; readonly failures: readonly AttemptFailure[]; readonly cut: AttemptFailure | null };
 
 export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
   /**
-   * True if the call refers to state that only one member of the pool has. If a different member refuses the call, the
-   * one with the state may still accept it.
+   * True if the call refers to state that only one member of the pool has. A refusal by another member then isn't
+   * final.
    */
   readonly hasStateAtMember?: boolean;
   /**
-   * Waits for `waitMs` and then makes one attempt. `isLast` is true if there are no other candidates. Throws a
+   * Makes one attempt after waiting for `waitMs`. `isLast` is true if there are no other candidates. Throws a
    * VendorError. Any other error is a bug and ends the chain.
    */
   attempt(candidate: Candidate, waitMs: number, isLast: boolean): Promise<Success>;
   /**
-   * Reserves the cost of the next attempt, on top of what the failed ones may cost. If it returns false because a
-   * ceiling has no quota left, the chain ends.
+   * Reserves the cost of the next attempt, on top of what the failed ones may cost. Returns false if a ceiling has no
+   * quota left, which ends the chain.
    */
   reserveNext(): Promise<boolean>;
-  /** Returns the time until the call's deadline, or null if there isn't one. */
+  /** Returns the time until the call's deadline, or null if it has none. */
   remainingMs(): number | null;
-  /** Waits for `waitMs`. If the call is cancelled in the meantime, this throws a VendorError of kind `aborted`. */
+  /** Throws a VendorError of kind `aborted` if the call is cancelled while waiting. */
   pause(waitMs: number): Promise<void>;
 }
 
 export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
   let queue = chain.candidates.slice();
-  /** If this is null, we go on with the next candidate instead of retrying one. */
+  /** The candidate to retry. Null to move on to the next one. */
   let retry: Attempt | null = null;
   for (;;) {
     const attempt: Attempt = retry ?? { candidate: queue.shift(), waitMs: 0, reason: 'next' };
@@ -100,13 +99,9 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
 }
 
 interface Attempt {
-  /** Undefined if there are no candidates left. */
   readonly candidate: Candidate | undefined;
   readonly waitMs: number;
-  /**
-   * `next` means that we've moved on to the next candidate of the plan. The other reasons are for trying the same one
-   * again.
-   */
+  /** `next` moves on to the next candidate of the plan. The other reasons retry the same one. */
   readonly reason: 'next' | 'connection_closed' | 'rate_limited';
 }
 
@@ -125,8 +120,8 @@ function withoutUselessMembers(
 ): Candidate[] {
   const isSameModel = (other: Candidate): boolean => other.id === id;
   if (kind === 'rate_limited') return queue.filter((other) => !isSameModel(other) || other.member?.account !== member?.account);
-  // A 400 or 404 may just mean that this member doesn't have the state. Keep the others, because one of them may have
-  // it.
+  // A 400 or 404 may only mean that this pool member doesn't have the state that the call refers to, so keep the other
+  // members.
   if (hasStateAtMember) return [...queue];
   if (kind === 'refused') return queue.filter((other) => !isSameModel(other));
   if (failures.filter(({ candidate }) => isSameModel(candidate)).length < maxFailedMembers) return [...queue];
@@ -134,8 +129,8 @@ function withoutUselessMembers(
 }
 
 /**
- * Returns how to retry a model after a 429, or null if it shouldn't be retried. If several members of the pool
- * responded with a 429, we retry the one with the shortest delay.
+ * Returns how to retry a model after a 429, or null if that's useless. If several pool members responded with a 429,
+ * retries the one with the shortest delay.
  */
 function shortestRetry(failures: readonly AttemptFailure[], { id }: Candidate, remainingMs: number | null): Attempt | null {
   const delays = failures.flatMap(({ candidate, error }) => {

@@ -2,7 +2,7 @@
 import type { Candidate } from '../core/candidate.ts';
 import { contextOverflowCode, type VendorError } from '../core/errors.ts';
 
-/** `refused` means that the vendor rejected the request itself, and `failed` that it couldn't serve it. */
+/** `refused` means that the vendor rejected the request, and `failed` that it couldn't serve it. */
 export type FailureKind = 'refused' | 'failed' | 'rate_limited' | 'aborted';
 
 /**
@@ -37,7 +37,6 @@ export function isFinalRefusal(error: VendorError): boolean {
   return kind === 'status' && status !== null && status >= 400 && status < 500 && status !== 429 && !accountStatuses.has(status);
 }
 
-/** Returns true if the prompt is too long for the model. */
 export function isContextOverflow(error: VendorError): boolean {
   return classifyFailure(error) === 'refused' && error.report.code === contextOverflowCode;
 }
@@ -49,7 +48,7 @@ export function isContextOverflow(error: VendorError): boolean {
 export function isProviderFailure(error: VendorError): boolean {
   switch (error.kind) {
     case 'connect':
-      // An open breaker wouldn't save any time, because we notice a missing credential immediately.
+      // A missing credential fails immediately, so opening the breaker wouldn't save any time.
       return !error.closedWhileSending && !error.isWithoutCredential;
     case 'timeout':
     case 'unreadable':
@@ -101,7 +100,7 @@ export function waitOfLimitedChain(failures: readonly Failure[]): number | null 
   return waits.length === 0 ? null : Math.min(...waits);
 }
 
-/** Returns true if it's useless to repeat the chain, e.g. because every vendor rejects the gateway's key. */
+/** Returns true if repeating the chain is useless, e.g. because every vendor rejects the gateway's key. */
 export function isLastingFailure(failures: readonly Failure[]): boolean {
   return failures.length > 0 && lastErrorsOf(failures).every(isLasting);
 }
@@ -111,14 +110,14 @@ interface Failure {
   readonly error: VendorError;
 }
 
-/** Returns the last failure of each model. If a provider has a pool, returns the last failure of each member. */
+/** Returns the last failure of each model, or of each pool member. */
 export function lastErrorsOf(failures: readonly Failure[]): VendorError[] {
   return [...new Map(failures.map(({ candidate: { id, member }, error }) => [member ? `${member.key} ${id}` : id, error])).values()];
 }
 
 /**
- * Returns true if the failure persists until the request or the configuration is changed. 408 and 409 don't count,
- * because they're caused by short delays at the vendor.
+ * Returns true if the failure persists until somebody changes the request or the configuration. 408 and 409 don't
+ * count, because they're caused by short delays at the vendor.
  */
 function isLasting(error: VendorError): boolean {
   const { kind, status } = error;

@@ -14,11 +14,10 @@ import { createLruCache } from '../core/lru-cache.ts';
 export interface ContentWait {
   readonly projectId: string;
   readonly provider: string;
-  /** Key of the provider's or the pool member's breaker. */
+  /** The key of a circuit breaker, which belongs to a provider or a pool member. */
   readonly breakerKey: string;
-  /** The tick at which the call started to wait. */
   readonly startedAt: number;
-  /** Makes sure that we report a slow wait only once. */
+  /** True once this wait has been reported as slow, so that it's only reported once. */
   isSlow: boolean;
   readonly usual: UsualWait;
 }
@@ -40,28 +39,23 @@ export interface WaitingAttempt {
 
 export interface ContentWaits {
   begin(attempt: WaitingAttempt): ContentWait;
-  /**
-   * Has to be called exactly once for each wait. If content has arrived, we also learn from the duration of the wait.
-   */
+  /** Call this exactly once for each wait. If content has arrived, the duration also updates the model's usual wait. */
   end(wait: ContentWait, hasContent: boolean): void;
-  /** Returns the number of slow attempts by provider, since the process started. */
   countSlow(): ReadonlyMap<string, number>;
 }
 
 /**
- * The length of a tick of the event loop. We count ticks instead of measuring time, so that waits don't seem long just
- * because the process was busy or suspended, or because the clock has jumped.
+ * The length of a tick. We count ticks of the event loop, because measured time would be wrong if the process was busy
+ * or suspended or the clock has jumped.
  */
 const defaultTickMs = 1_000;
 const slowFactor = 4;
 /**
- * The lower bound for a usual wait. Since it's multiplied by four, no attempt counts as slow in its first ten ticks.
+ * The lower bound of a usual wait. Attempts are slow after four times the usual wait, so never within their first ten
+ * ticks.
  */
 const minUsualTicks = 2.5;
-/**
- * What we assume until we've measured enough waits. It's generous because the model may be a reasoning model that
- * hasn't completed a response yet.
- */
+/** The usual wait until we've measured enough waits. It's generous because of reasoning models. */
 const assumedTicks = 15;
 const waitsToLearn = 20;
 /**
@@ -70,10 +64,10 @@ const waitsToLearn = 20;
  */
 const raise = 1.2;
 const lower = 0.99;
-/** Callers choose the names of models, so we have to limit the number of entries. */
+/** Callers choose the names of models, so the map needs a maximum size. */
 const maxModels = 10_000;
 
-/** `onSlow` is called once for each slow attempt, while it's still waiting. */
+/** `onSlow` is called once per slow attempt, while it's still waiting. */
 export function createContentWaits(onSlow: (wait: ContentWait) => void, tickMs = defaultTickMs): ContentWaits {
   const streams = createLruCache<UsualWait>(maxModels);
   const plain = createLruCache<UsualWait>(maxModels);

@@ -2,15 +2,13 @@
 import type { Candidate } from '../core/candidate.ts';
 import type { VendorError } from '../core/errors.ts';
 
-/** Returns how many input tokens a model accepts, or null if the catalog doesn't say. */
 export function inputWindowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
   return maxInputTokens ?? contextWindow ?? null;
 }
 
 /**
- * Returns the size of the context window that was too small for the prompt, or null if we don't know it. If the
- * vendor's message mentions a size, that can be smaller than the one in the catalog, because some accounts have a
- * smaller window.
+ * Returns the size of the window that the prompt didn't fit into, or null if it's unknown. The vendor's message may
+ * mention a smaller window than the catalog, because it can depend on the account.
  */
 export function exceededWindow(candidate: Candidate, { report }: VendorError): number | null {
   const window = inputWindowOf(candidate);

@@ -6,9 +6,8 @@ import { classifyFailure, isProviderFailure } from './classify-failure.ts';
 export interface AttemptReport {
   readonly projectId: string;
   readonly candidate: Pick<Candidate, 'provider' | 'member'>;
-  /** Null if the attempt succeeded. */
   readonly error: VendorError | null;
-  /** False if a stream has only begun. */
+  /** False if a stream has begun but not ended yet. */
   readonly isComplete?: boolean;
   readonly now: number;
 }
@@ -24,24 +23,24 @@ export function reportAttempt(breakers: Breakers, { projectId, candidate, error,
   else if (isProviderFailure(error)) breakers.recordFailure(projectId, key);
   else if (classifyFailure(error) === 'rate_limited') {
     const waitMs = error.retryAfterMs ?? (candidate.member ? memberWaitMs(error) : null);
-    // All members of an account have the same rate limit, so they cool down together.
+    // Members of an account share a rate limit, so they cool down together.
     if (waitMs !== null) for (const each of candidate.member?.accountKeys ?? [key]) breakers.coolDown(projectId, each, now + waitMs);
   } else if (candidate.member && error.kind === 'status' && keyStatuses.has(error.status ?? 0))
     breakers.coolDown(projectId, key, now + accountProblemMs);
 }
 
-/** Vendors respond with 401 if they don't accept the API key, and with 402 if they want to be paid first. */
+/** Vendors reject an API key with a 401, and respond with a 402 if the account has to be paid first. */
 const keyStatuses: ReadonlySet<number> = new Set([401, 402]);
 
 /**
- * Problems with a key, a spend limit or a quota usually last longer than this. But somebody may already be fixing it,
- * so we check again.
+ * The cooldown after problems with a key, spend limit or quota. They usually last longer, but somebody may already be
+ * fixing them.
  */
 const accountProblemMs = 60_000;
 
 /**
- * Returns how long a pool member cools down if the vendor doesn't say. It can't skip the cooldown, because then the
- * other members wouldn't take over its calls.
+ * Returns the cooldown of a pool member, with a default if the vendor doesn't say. Without a cooldown, the other
+ * members wouldn't take over its calls.
  */
 function memberWaitMs({ retryAfterMs }: VendorError): number {
   return retryAfterMs === null ? accountProblemMs : 1_000;
