@@ -8,11 +8,10 @@ import { requiredTags } from '../core/tags.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
 import { ceilingsFrom, defaultWindows, type KeySettings, noCeilings } from './key-record.ts';
 
-/** The limit can be 0. Then the key can still be used for calls that don't count towards the ceiling. */
+/** A limit of 0 still allows calls that don't count towards the ceiling. */
 const wholeLimit = z.int().min(0).nullable().optional();
 const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling, by default a month');
 
-/** The request body for issuing a key. */
 export const keyInput = z.strictObject({
   name: z.string().trim().min(1).max(200),
   models: z
@@ -54,19 +53,17 @@ export const keyInput = z.strictObject({
     .describe('output limit for calls that do not set one; with null, the gateway does not send a limit to the vendor'),
 });
 
-/** A rule that `parseKeyInput` checks in code, expressed as JSON Schema so that the OpenAPI document contains it. */
+/** Expresses a rule of `parseKeyInput` as JSON Schema, so that it's part of the OpenAPI document. */
 export const windowsNeedCeilings = (['calls', 'cost'] as const).map((name) => ({
   if: { required: ['windows'], properties: { windows: { required: [name] } } },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
   then: { required: ['ceilings'], properties: { ceilings: { required: [name], properties: { [name]: { type: 'number' } } } } },
 }));
 
-/** The request body for rotating a key. */
 export const rotateInput = z.strictObject({
   grace_seconds: z.int().min(0).max(31_536_000).optional().describe('how long the old key stays valid'),
 });
 
-/** The request body for changing a key. */
 export const keyChangeInput = keyInput.partial();
 
 const defaults: KeySettings = {
@@ -81,7 +78,7 @@ const defaults: KeySettings = {
   },
 };
 
-/** Throws `bad_request` with a list of all mistakes. */
+/** Validates the body of a request that issues a key. Throws `bad_request` with a list of all mistakes. */
 export function parseKeyInput(input: unknown, now: number): KeySettings {
   return applyInput(defaults, parseWithIssues(keyInput, input), now);
 }
@@ -124,7 +121,7 @@ function applyInput(
   };
 }
 
-/** How long the old key stays valid after a rotation, in seconds. By default it stops working immediately. */
+/** Returns how many seconds the old key stays valid after a rotation. The default of 0 invalidates it immediately. */
 export function parseGraceSeconds(input: unknown): number {
   return parseOrBadRequest(rotateInput, input ?? {}).grace_seconds ?? 0;
 }

@@ -7,7 +7,6 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 
 export interface Pass {
   readonly prefix: string;
-  /** Milliseconds since the epoch. */
   readonly endsAt: number;
 }
 
@@ -15,13 +14,13 @@ export function signPass(pass: Pass, secretHash: Buffer): string {
   return `${pass.prefix}.${pass.endsAt}.${signatureOf(pass, secretHash).toString('base64url')}`;
 }
 
-/** Splits a pass into its parts, without verifying it. Null if it isn't a pass. */
+/** Parses a pass without verifying it. Returns null if it isn't one. */
 export function parsePass(text: string): Pass | null {
   const [, prefix, endsAt] = /^([a-z0-9]{8})\.(\d{1,15})\.[\w-]{43}$/.exec(text) ?? [];
   return prefix === undefined ? null : { prefix, endsAt: Number(endsAt) };
 }
 
-/** Checks whether the pass was signed with this hash of the key's secret. The comparison takes constant time. */
+/** Checks in constant time whether a pass was signed with the hash of this key's secret. */
 export function isSignedPass(text: string, pass: Pass, secretHash: Buffer): boolean {
   const given = Buffer.from(text.slice(text.lastIndexOf('.') + 1), 'base64url');
   const expected = signatureOf(pass, secretHash);

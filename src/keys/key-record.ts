@@ -1,35 +1,27 @@
-/** A virtual key without its secret, and how the provisioning routes show it as JSON. */
 import { toUsd } from '../core/cost.ts';
 import { formatTime, formatTimeOrNull } from '../core/time.ts';
 import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 
 export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
-/** What can be changed about a key after it was issued. */
+/** The settings that can be changed after a key was issued. */
 export interface KeySettings {
   readonly name: string;
-  /** The models and tiers that the key may use. Null if all are allowed. */
+  /** The models that the key may use. Null if there's no restriction. */
   readonly models: readonly string[] | null;
-  /**
-   * The key's calls only go to providers that have all of these tags, as well as all tags that the project requires.
-   */
+  /** Tags that providers need for the key's calls, in addition to those that the project requires. */
   readonly requiredTags: readonly string[];
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
-  /**
-   * Decides what happens to calls while we can't check their ceilings. If this is null, the project's policy applies.
-   */
+  /** What to do with calls while we can't check their ceilings. Null for the project's policy. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
-  /** A limit that we add to calls that don't have an output limit. If this is null, we don't. */
+  /** An output limit for calls that don't set one. Null for no limit. */
   readonly defaultMaxOutputTokens: number | null;
 }
 
 export interface KeyRecord extends KeySettings {
   readonly id: string;
-  /**
-   * If the key was created by rotation, this is the id of the first key in the chain, or else its own id. All keys in a
-   * chain count against the same ceilings.
-   */
+  /** The id of the first key in a chain of rotations. All keys in the chain count against the same ceilings. */
   readonly quotaKeyId: string;
   readonly projectId: string;
   readonly prefix: string;
@@ -37,7 +29,7 @@ export interface KeyRecord extends KeySettings {
   readonly createdAt: number;
 }
 
-/** The window of each ceiling, if the request doesn't name one. */
+/** The window of each ceiling if a request doesn't specify one. */
 export const defaultWindows: Readonly<Record<CeilingName, WindowKind>> = { calls: 'month', cost: 'month', rpm: 'minute', tpm: 'minute' };
 
 export const noCeilings: Ceilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
@@ -46,15 +38,14 @@ export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName
   return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
 }
 
-/** Returns the key's settings in the format of the request that issues a key. */
+/** Returns the settings in the format of a request body. */
 export function toKeyInputJson(record: KeyRecord): Record<string, unknown> {
   const { prefix: _prefix, created_at: _created, revoked_at: _revoked, ...settings } = toKeyJson(record);
-  // A request may not set the window of a ceiling that has no limit, so leave those out.
+  // Requests may not set the window of a ceiling without a limit, so leave those out.
   const limited = (['calls', 'cost'] as const).filter((name) => record.ceilings[name].limit !== null);
   return { ...settings, windows: Object.fromEntries(limited.map((name) => [name, record.ceilings[name].window])) };
 }
 
-/** Converts a key to the `key` object of the API. */
 export function toKeyJson(record: KeyRecord) {
   const { calls, cost, rpm, tpm } = record.ceilings;
   return {

@@ -1,13 +1,13 @@
 /**
- * Reads and writes the tables `virtual_keys` and `key_ceilings`. There's a separate query for ceilings, because if that
- * one fails, the API has a different error code.
+ * Reads and writes the tables `virtual_keys` and `key_ceilings`. Ceilings have a query of their own, because the API
+ * reports a different error code if that query fails.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { type Ceilings, type KeyRecord, type KeySettings, noCeilings } from './key-record.ts';
 
-/** The NOTIFY channel for changes to keys. The payload is the prefix of the key. */
+/** NOTIFY channel for changed keys. The payload is the key's prefix. */
 export const keyChannel = 'gateway_keys';
 
 export interface KeyOfProject {
@@ -15,10 +15,9 @@ export interface KeyOfProject {
   readonly projectId: string;
 }
 
-/** A row of `virtual_keys`. */
 export type KeyRow = Omit<KeyRecord, 'ceilings'> & { readonly secretHash: Buffer };
 
-/** Inserts a key into an existing project. Throws `conflict` if a key with this id already exists. */
+/** Inserts a key into an existing project. Throws `conflict` if the id is taken. */
 export async function insertKey(
   tx: Queries,
   key: { id: string; quotaKeyId: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
@@ -42,7 +41,7 @@ export async function insertKey(
   if (inserted.length === 0) throw gatewayError('conflict', { message: 'the key has been issued already' });
   await insertCeilings(tx, [id], settings.ceilings);
   await notifyKeyChange(tx, prefix);
-  // `settings` may be a whole KeyRecord, so pick the fields one by one. Otherwise, we'd copy the id of another key.
+  // Pick the fields one by one. `settings` may be a whole KeyRecord, whose id we'd otherwise copy.
   const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
   const ofSettings = { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens };
   return { id, quotaKeyId, projectId, prefix, ...ofSettings, revokedAt: null, createdAt: now };
@@ -57,10 +56,7 @@ async function insertCeilings(tx: Queries, keyIds: readonly string[], ceilings: 
   );
 }
 
-/**
- * Writes a key's settings. The keys in `chain` have the same `quotaKeyId`. Ceilings and required tags are common to all
- * of them, so changing these changes the whole chain.
- */
+/** Updates a key. Ceilings and required tags apply to all keys in `chain`, i.e. those with the same `quotaKeyId`. */
 export async function updateKey(tx: Queries, id: string, settings: KeySettings, chain: readonly KeyRow[]): Promise<void> {
   const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
   await tx.query(
@@ -78,9 +74,9 @@ export async function updateKey(tx: Queries, id: string, settings: KeySettings, 
 }
 
 /**
- * Reads the keys with this `quotaKeyId`, and locks them until the transaction ends. Concurrent transactions could
- * deadlock if they took the locks in a different order, so everybody locks the first key of the chain before the
- * others. A rotation does that as well, so the chain can't grow in the meantime.
+ * Locks all keys with this `quotaKeyId` until the transaction ends. The first key of the chain is locked before the
+ * others, so that concurrent transactions can't deadlock. Rotations do that as well, so the chain can't grow in the
+ * meantime.
  */
 export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<KeyRow[]> {
   await tx.query('select 1 from virtual_keys where id = $1::uuid for no key update', [quotaKeyId]);
@@ -91,14 +87,14 @@ export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<Key
   return rows.map(toKeyRow);
 }
 
-/** When the transaction commits, all processes drop the key from their caches. */
+/** When the transaction commits, every process drops the key from its cache. */
 async function notifyKeyChange(tx: Queries, prefix: string): Promise<void> {
   await tx.query('select pg_notify($1::text, $2::text)', [keyChannel, prefix]);
 }
 
 /**
- * Revokes the key, or lets it expire at `at` if that's in the future and the key doesn't expire earlier anyway. Returns
- * null if the project has no such key.
+ * Revokes a key, or makes it expire at `at` if that's in the future and the key doesn't expire earlier. Returns null if
+ * the project has no such key.
  */
 export async function endKey(tx: Queries, key: { projectId: string; prefix: string; at: number; now: number }): Promise<KeyRow | null> {
   const { projectId, prefix, at, now } = key;
@@ -128,13 +124,13 @@ export async function readKeyById(queries: Queries, projectId: string, id: strin
   return row ? toKeyRow(row) : null;
 }
 
-/** Reads the keys with these prefixes. Unknown prefixes are skipped. */
+/** Reads keys by prefix. Unknown prefixes are skipped. */
 export async function readKeys(queries: Queries, prefixes: readonly string[]): Promise<KeyRow[]> {
   const rows = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where prefix = any($1::text[])`, [prefixes]);
   return rows.map(toKeyRow);
 }
 
-/** Reads keys with their ceilings, no matter which project they belong to. Ids that don't exist are skipped. */
+/** Reads keys of any project with their ceilings. Unknown ids are skipped. */
 export async function readKeyRecords(queries: Queries, ids: readonly string[]): Promise<KeyRecord[]> {
   const [rows, ceilings] = await Promise.all([
     queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where id = any($1::uuid[])`, [ids]),
@@ -156,14 +152,13 @@ export function listNewestKeys(
 }
 
 export interface KeyPage {
-  /** Returns the keys that were issued before the key with this id, or the first page if this is null. */
+  /** Only returns keys that were issued before the one with this id. Null for the first page. */
   readonly before: string | null;
   readonly limit: number;
-  /** Only returns keys that can be used at this time, i.e. no revoked or expired ones. If this is null, returns all. */
+  /** Only returns keys that are neither revoked nor expired at this time. Null for all keys. */
   readonly usableAt: number | null;
 }
 
-/** Returns a project's keys, newest first. Returns all of them if `page` is missing. */
 export async function listKeys(database: Database, projectId: string, page?: KeyPage): Promise<KeyRecord[]> {
   const rows = await database.query<StoredKey>(
     `select ${keyColumns} from virtual_keys
@@ -179,7 +174,7 @@ export async function listKeys(database: Database, projectId: string, page?: Key
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
-/** Returns the ceilings by key id. There's no entry for keys without any limits. */
+/** Returns ceilings by key id. Keys without any limits have no entry. */
 export async function readCeilings(queries: Queries, keyIds: readonly string[]): Promise<Map<string, Ceilings>> {
   const rows = await queries.query<{ keyId: string; ceiling: CeilingName; limit: number; window: WindowKind }>(
     `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,
@@ -192,14 +187,14 @@ export async function readCeilings(queries: Queries, keyIds: readonly string[]):
   return byKey;
 }
 
-/** Combines a row with its ceilings, and leaves out the hash of the secret. */
+/** Combines a row with its ceilings, without the hash of the secret. */
 export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
   return { ...key, ceilings: ceilings ?? noCeilings };
 }
 
 /**
- * Always read the required tags from the first key of the chain. They may be missing in the others, because processes
- * of older versions don't copy them during a rotation.
+ * Read the required tags from the first key of the chain. Processes of older versions don't copy them to the new key
+ * during a rotation.
  */
 const keyColumns = `id, coalesce(counted_as, id) as "quotaKeyId", project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt", on_budget_store_down as "onBudgetStoreDown",

@@ -35,47 +35,36 @@ import {
 import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.ts';
 
 export interface Keyring {
-  /**
-   * Returns the caller that a key belongs to. Throws `invalid_key`, `keystore_unavailable` or `limits_unavailable`.
-   */
+  /** Authenticates a key. Throws `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
   find(secret: string): Promise<Caller>;
   /**
-   * Only looks in the cache. Returns null if the key isn't there or the secret is wrong. Throws `invalid_key` for other
-   * unusable keys.
+   * Like `find`, but only uses the cache. Returns null if the key isn't cached or the secret is wrong. Throws
+   * `invalid_key` for other unusable keys.
    */
   findCached(secret: string): Caller | null;
-  /** Returns false if no key can currently be found, i.e. if the database doesn't respond and the cache is empty. */
+  /** Returns false if the database doesn't respond and the cache is empty, so that `find` would reject every key. */
   canFind(): Promise<boolean>;
-  /** Returns how many keys are in the cache. */
   countCached(): number;
-  /** Loads keys into the cache, so that later calls don't have to wait for the database. */
+  /** Loads keys into the cache, so that their first calls don't have to wait for the database. */
   warm(prefixes: readonly string[]): Promise<void>;
-  /** Returns the newest keys that can be used, i.e. that are neither revoked nor expired. */
+  /** Returns the newest keys that are neither revoked nor expired. */
   listNewest(limit: number): Promise<KeyOfProject[]>;
-  /** Issues a pass, which `findByPass` accepts until `endsAt`. Throws the same errors as `find`. */
+  /** Issues a pass that's valid until `endsAt`. Throws the same errors as `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;
-  /**
-   * Returns the key that a pass was issued for, and its caller. Throws the same errors as `find`, and also if the pass
-   * has expired.
-   */
+  /** Verifies a pass, and returns its key and caller. Throws the same errors as `find`. */
   findByPass(pass: string): Promise<KeyOfPass>;
-  /** Returns the ceilings of a caller that came from `find`. Throws `not_found`. */
+  /** Returns the ceilings of an authenticated key. Throws `not_found` if the key no longer exists. */
   getCeilings(caller: Caller): Promise<TimedCeilings>;
-  /**
-   * Issues a key from a request body. The result is the only place where the secret appears. You can choose the `id`.
-   * If it belongs to another key, throws `conflict`.
-   */
+  /** Issues a key. The secret is never shown again. Throws `conflict` if `id` is taken. */
   issue(projectId: string, input: unknown, id?: string): Promise<IssuedKey>;
-  /** Returns a project's keys, newest first. Returns all of them if `page` is missing. */
   list(projectId: string, page?: KeyPage): Promise<KeyRecord[]>;
-  /** Throws `not_found`. */
+  /** Throws `not_found` if the project has no key with this prefix. */
   read(projectId: string, prefix: string): Promise<KeyRecord>;
   /** Returns null if the project has no key with this id. */
   findById(projectId: string, id: string): Promise<KeyRecord | null>;
   /**
-   * Changes the settings in the request body, and leaves the others as they are. If ceilings change, this also applies
-   * to all keys that share them. `check` gets the current settings in the format of a request, and can throw to prevent
-   * the change. Throws `conflict` if the key is revoked.
+   * Changes the settings in `input`. Changed ceilings apply to all keys that share them. `check` can throw to prevent
+   * the change, and gets the current settings in the format of a request. Throws `conflict` if the key is revoked.
    */
   change(
     projectId: string,
@@ -85,8 +74,8 @@ export interface Keyring {
   ): Promise<{ readonly before: KeyRecord; readonly after: KeyRecord }>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
   /**
-   * Replaces a key by a new one with the same settings. Both count against the same ceilings. The old key keeps working
-   * for `grace_seconds`, which is in the body. `id` is for the new key (see `issue`).
+   * Replaces a key by a new one with the same settings and the same usage. The old one keeps working for
+   * `grace_seconds` from the body. `id` is for the new key (see `issue`).
    */
   rotate(projectId: string, prefix: string, input: unknown, id?: string): Promise<IssuedKey>;
   start(): Promise<void>;
@@ -110,10 +99,7 @@ export interface KeyringOptions {
   readonly logger?: Pick<Logger, 'warn'>;
 }
 
-/**
- * `readAt` is when we started to read the ceilings, on the clock of `performance.now()`. It's missing if the ceilings
- * never change.
- */
+/** `readAt` is when we started to read the ceilings (`performance.now()`). It's missing if they never change. */
 export type TimedCeilings = Ceilings & { readonly readAt?: number };
 
 interface CachedKey {
@@ -178,8 +164,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   };
 
   /**
-   * Inserts a key with the settings that `prepare` returns. Everything happens in one transaction. In a rotation,
-   * `predecessor` is the old key.
+   * Inserts a key with the settings that `prepare` returns, in one transaction. `predecessor` is the old key in a
+   * rotation.
    */
   const insert = async (
     projectId: string,
@@ -230,8 +216,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     },
     async findByPass(text) {
       const pass = parsePass(text);
-      // Don't use the cache here. When somebody revokes a key, its passes should stop working in every process at the
-      // same moment.
+      // Bypass the cache, so that the passes of a revoked key stop working in every process at the same moment.
       const key = pass && pass.endsAt > clock.now() ? await loadKey(pass.prefix) : null;
       if (!pass || !key || !isSignedPass(text, pass, key.secretHash)) throw gatewayError('invalid_key');
       const { record, caller } = requireUsable(key);
@@ -301,10 +286,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   };
 }
 
-/**
- * Reads a key and locks it until the transaction ends, together with all keys that share its ceilings. Throws
- * `not_found`.
- */
+/** Locks a key until the transaction ends, together with all keys that share its ceilings. Throws `not_found`. */
 async function lockKey(
   tx: Queries,
   projectId: string,

@@ -21,7 +21,7 @@ export function generateSecret(): { secret: string; prefix: string } {
   return { secret: start + checksumOf(start), prefix };
 }
 
-/** Returns the prefix of a key, or null if its format or checksum is wrong. */
+/** Returns null if the format or the checksum is wrong. */
 export function parseSecret(text: string): { prefix: string } | null {
   const prefix = secretPattern.exec(text)?.[1];
   if (prefix === undefined) return null;
@@ -32,13 +32,13 @@ export function hashSecret(text: string): Buffer {
   return sha256(text);
 }
 
-/** Compares a key with a stored hash in constant time. */
+/** Compares a key with its stored hash in constant time. */
 export function matchesHash(text: string, expected: Buffer): boolean {
   const actual = hashSecret(text);
   return actual.length === expected.length && timingSafeEqual(actual, expected);
 }
 
-/** Returns the CRC-32 in base62, padded to 6 digits (62^6 > 2^32). */
+/** Six base62 digits are enough, since 62^6 > 2^32. */
 function checksumOf(text: string): string {
   let rest = crc32(text);
   let digits = '';
@@ -50,8 +50,8 @@ function checksumOf(text: string): string {
 }
 
 /**
- * Returns uniformly random characters. To avoid a bias towards the beginning of the alphabet, we discard bytes at the
- * end of the range.
+ * Returns uniformly random characters. Bytes at the end of the range are discarded, because they would favour the
+ * beginning of the alphabet.
  */
 function randomText(alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
