@@ -4,20 +4,18 @@
  */
 import type { Credential } from './credential-kinds.ts';
 
-/** The pattern stops after this many characters. `findValueEnd` looks for the end of longer values. */
+/** The pattern stops after this many characters, and `findValueEnd` looks for the end of longer values. */
 const maxValueLength = 256;
 const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
-/**
- * In a URL or in HTML, `&` starts the next `name=` or a character entity. Anywhere else it can be part of the value.
- */
+/** In URLs and HTML, `&` starts the next `name=` or a character entity. Elsewhere, it can be part of a secret. */
 const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
 /**
- * If one of these names comes before a value, it's a password. Passwords have no fixed format, so we can't check more
- * than that.
+ * The value after one of these names is a password. Passwords have no fixed format, so we can't check more than the
+ * name.
  */
 const passwordNames =
   'password|passwd|passwort|kennwort|passphrase|pwd|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord|пароль|密码|密碼|パスワード|비밀번호';
-/** Names of other secrets. We also recognize longer names that end with one of them, such as `x-goog-api-key`. */
+/** Names of other secrets, including longer names that end with one of them, such as `x-goog-api-key`. */
 const tokenNames = 'secret|token|(?:api|access|private|secret|encryption|signing|account)[ _-]?key';
 const assigned = new RegExp(`(?:(?<password>${passwordNames})|(?:${tokenNames}))${separator}${value}`, 'dgiu');
 
@@ -34,20 +32,20 @@ export function findAssigned(text: string): Credential[] {
     if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
     const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
-    // Continue after the value, because names inside it don't count. But go back a few characters, since the end of the
-    // value may look like the name of the next one.
+    // Continue after the secret, because names inside it don't count. Go back a few characters, because the end of the
+    // secret may look like the name of the next one.
     assigned.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;
 }
 
 const restOfValue = /[^\s\p{Cc}"'`\\,;&<>(){}[\]]{1,4096}/uy;
-/** Continues a passphrase in quotes after its first word. */
+/** The rest of a quoted passphrase, after its first word. */
 const restOfQuoted = /[^\p{Cc}"'`\\]{0,256}(?=\\{0,4}["'`])/uy;
 
 /**
- * Finds the real end of a value. The pattern stops at the first space, but a quoted passphrase goes on until the
- * closing quote. It also stops at its maximum length, so we look for the rest of longer values.
+ * The pattern stops at the first space and at its maximum length. But a quoted passphrase ends at the closing quote,
+ * and other values may be longer, so look for the real end.
  */
 function findValueEnd(text: string, end: number, { start, isWhole }: { start: number; isWhole: boolean }): number {
   if (isWhole && isMatchAt(restOfQuoted, text, end)) return restOfQuoted.lastIndex;
@@ -70,7 +68,7 @@ interface Surroundings {
 const dottedName = /^[A-Za-z_$][\w$]*(?:[.:/?!-]+[A-Za-z_$][\w$]*)*[.:?!]*$/;
 const numberOnly = /^[\d.,:%+-]+$/;
 
-/** An AWS secret access key can contain slashes, so it would otherwise be mistaken for a path. */
+/** AWS secret access keys can contain slashes, and would otherwise be mistaken for paths. */
 const accessKey = /^(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9/+]{40}$/;
 
 /**
@@ -90,8 +88,8 @@ function isSecretValue(text: string, { isPassword, isQuoted, next }: Surrounding
 }
 
 /**
- * Recognizes code such as `process.env.KEY_2`. It has to contain a separator, because something like `hunter2` might
- * well be a password.
+ * Recognizes code such as `process.env.KEY_2`. A separator is required, because something like `hunter2` might be a
+ * password.
  */
 function isPath(text: string): boolean {
   return /[.:/]/.test(text) && dottedName.test(text);

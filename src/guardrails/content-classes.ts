@@ -14,8 +14,8 @@ export const detectors = {
 } as const;
 
 /**
- * Replaces credentials and personal data with placeholders such as `[email]`. Only use this for short texts, because
- * some patterns have long lookbehinds.
+ * Replaces credentials and personal data with placeholders such as `[email]`. Only for short texts, because some
+ * patterns have long lookbehinds.
  */
 export function maskPrivateData(text: string): string {
   const withoutEmails = maskCredentials(text).replaceAll(/[\p{L}\p{N}_.+%'-]{1,64}@[\p{L}\p{N}.-]{1,253}/gu, (run) =>
@@ -28,17 +28,14 @@ export function maskPrivateData(text: string): string {
 }
 
 const digitGroups = /(?<![\p{L}\p{N}_]|\p{N}[.,-])\d(?:[ -]?\d){12,22}(?![\p{L}\p{N}_])/gu;
-/**
- * The prefix and length have to be those of American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro,
- * UnionPay or Mir.
- */
+/** Prefixes and lengths of American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro, UnionPay and Mir. */
 const cardForm =
   /^(?:3[47]\d{13}|3(?:0[0-5]|095|[689]\d)\d{11,16}|4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|220[0-4]\d{12,15}|6(?:011|4[4-9]\d|5\d{2})\d{12}|35(?:2[89]|[3-8]\d)\d{12,15}|(?:5[06-8]|6\d)\d{10,17}|62\d{14,17})$/;
 
 function containsCardNumber(text: string): boolean {
   for (const { 0: run } of text.matchAll(digitGroups)) {
-    // If a card number is followed by other digits, e.g. its expiry date, we've matched those as well. So if the check
-    // fails, drop the last group of digits and try again.
+    // The match may include digits after the card number, e.g. the expiry date. So if the checksum is wrong, drop the
+    // last group of digits and try again.
     for (let rest = run; rest !== ''; rest = rest.replace(/(?:^|[ -])\d+$/, '')) {
       const digits = rest.replace(/[ -]/g, '');
       if (cardForm.test(digits) && passesLuhn(digits)) return true;
@@ -57,7 +54,7 @@ function passesLuhn(digits: string): boolean {
   return sum % 10 === 0 && /[1-9]/.test(digits);
 }
 
-/** Starts with the @ sign and looks back from there, so that we only try the expression once per address. */
+/** Starts at the @ sign and looks back from there, so that the expression is only tried once per address. */
 const email = /(?<=(?<name>[\p{L}\p{N}_.+%'-]))@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,8}(?<top>[\p{L}]{2,24})(?![\p{L}\p{N}_-])/gu;
 /** File names that look like addresses, such as `icon@2x.png`. */
 const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya?ml)$/i;
@@ -65,22 +62,20 @@ const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya
 function containsEmail(text: string): boolean {
   for (const { index, groups = {} } of text.matchAll(email)) {
     const before = text.slice(Math.max(0, index - 4), index);
-    // `git@host` is the beginning of a repository URL.
+    // `git@host` is the start of a repository URL, and not an email address.
     if (!fileEndings.test(groups.top ?? '') && !/(?:^|[^\p{L}\p{N}.])git$/u.test(before)) return true;
   }
   return false;
 }
 
 const phones: readonly RegExp[] = [
-  // International numbers with a plus sign and 7 to 15 digits (E.164).
+  // International phone numbers with a plus sign and 7 to 15 digits (E.164).
   /(?<![\p{L}\p{N}+.,-])\+[1-9](?:[ ()./-]{0,2}\d){6,14}(?![\p{L}\p{N}_]|\.\d)/u,
   /\btel:[+\d](?:[ ().-]{0,2}\d){5,14}/i,
-  // International numbers that begin with two zeros. We only match them if they're written in groups.
+  // International phone numbers that begin with two zeros and are written in groups.
   /(?<![\p{L}\p{N}.,:-])00[1-9]\d{0,2}[ ()./-]{1,2}\d(?:[ ()./-]{0,2}\d){5,12}(?![\p{L}\p{N}_])/u,
-  // North American numbers.
   /(?<![\p{L}\p{N}.,:-])(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?![\p{L}\p{N}_-])/u,
-  // National numbers with a leading zero. They consist of an area code and a number, or of pairs of digits as in
-  // France.
+  // National phone numbers with a leading zero, either as area code and number or in pairs of digits as in France.
   /(?<![\p{L}\p{N}.,:/+-])\(?0[1-9]\d{1,4}\)?[ /-]{1,3}\d{3,9}(?:[ -]\d{2,6}){0,3}(?![\p{L}\p{N}_:/.-])/u,
   /(?<![\p{L}\p{N}.,:/+-])0[1-9](?:[ .]\d{2}){4}(?![\p{L}\p{N}_:/.-])/u,
 ];
@@ -96,10 +91,7 @@ function containsIban(text: string): boolean {
   return false;
 }
 
-/**
- * Computes the remainder according to ISO 7064. The first four characters move to the end, and letters stand for 10 to
- * 35.
- */
+/** ISO 7064: The first four characters move to the end, and letters stand for 10 to 35. */
 function remainderOf97(iban: string): number {
   let remainder = 0;
   for (const character of iban.slice(4) + iban.slice(0, 4)) {

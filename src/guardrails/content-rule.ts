@@ -14,13 +14,13 @@ export interface ContentRule {
   readonly class: RuleClass;
   readonly place: RulePlace;
   readonly action: 'block' | 'observe';
-  /** An expression in RE2 syntax. Only rules of the class `expression` have one. */
+  /** An RE2 expression, which only rules of the class `expression` have. */
   readonly expression?: string;
 }
 
 /**
- * The id of a rule depends on what it looks for, but not on its action. If somebody switches a rule from observe to
- * block, it keeps its hits.
+ * The id of a rule depends on what it looks for, but not on its action. A rule keeps its hits if somebody switches it
+ * from observe to block.
  */
 export function ruleIdOf({ class: ruleClass, place, expression = '' }: ContentRule): string {
   return hash('sha256', JSON.stringify([ruleClass, place, expression])).slice(0, 16);
@@ -59,15 +59,12 @@ export function parseRulesInput(input: unknown): readonly ContentRule[] {
   return parseOrBadRequest(body, input).rules;
 }
 
-/** Parses a single rule. Throws `bad_request` with a list of all mistakes. */
+/** Parses a content rule. Throws `bad_request` with a list of all mistakes. */
 export function parseRuleInput(input: unknown): ContentRule {
   return parseOrBadRequest(rule, input);
 }
 
-/**
- * Parses the rules that are stored in a row. They've already been validated. We can't do it again, because earlier
- * versions accepted larger expressions.
- */
+/** Don't validate stored rules again, because earlier versions accepted larger expressions. */
 export function parseStoredRules(row: unknown): readonly ContentRule[] {
   return storedRules.parse(row);
 }

@@ -9,18 +9,17 @@
 
 export interface Credential {
   readonly kind: string;
-  /** The start of the secret itself, which may come after a name or a URL. */
+  /** The start of the secret itself, without a name or URL in front of it. */
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * Patterns for credentials that begin with a known prefix. They are all compiled into one expression, which only
- * matches at the start of a word.
+ * Patterns of credentials with a known prefix. They're compiled into one expression, which only matches at the start of
+ * a word.
  */
 export const prefixed: Readonly<Record<string, string>> = {
-  // The keys of this gateway. Don't check the checksum, because somebody may have mistyped a key, which still reveals
-  // most of it.
+  // The gateway's own keys. We ignore the checksum, because even a mistyped key reveals most of the real one.
   gateway_key: 'sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{20,}',
   gateway_personal_token: 'gwp_[\\w-]{16,}',
   anthropic: 'sk-ant-[\\w-]{20,}',
@@ -84,20 +83,18 @@ export const prefixed: Readonly<Record<string, string>> = {
 
 /**
  * The maximum length of a repetition. The regex engine keeps a backtracking entry for each character of an unbounded
- * run, and throws if its stack is full. This happens if there are megabytes of text without a space. `credentials.ts`
- * finds the end of longer credentials.
+ * run, and throws when its stack is full, e.g. for megabytes of text without a space. `credentials.ts` finds the end of
+ * longer credentials.
  */
 export const maxRunLength = 65_536;
 
-/** Adds an upper bound to all unbounded repetitions in a pattern. */
 export function boundRuns(pattern: string): string {
   return pattern.replaceAll(/\{(\d+),\}/g, `{$1,${maxRunLength}}`);
 }
 
-/** Matches the start of a word. Inside JSON strings, an escape such as `\n` can be directly in front of it. */
+/** Matches the start of a word, also after an escape such as `\n` in a JSON string. */
 const atStart = '(?:(?<![\\w-])|(?<=\\\\[bfnrt])|(?<=\\\\u[0-9a-fA-F]{4}))';
 
-/** One expression for all kinds. Each kind is a named group. */
 export const prefixedCredential = new RegExp(
   `${atStart}(?:${Object.entries(prefixed)
     .map(([kind, pattern]) => `(?<${kind}>${boundRuns(pattern)})`)
@@ -105,7 +102,7 @@ export const prefixedCredential = new RegExp(
   'g',
 );
 
-/** The addresses of webhooks. Whoever knows such an address can use it. */
+/** Webhook URLs, because anyone who knows the URL can use the webhook. */
 export const secretAddress = new RegExp(
   boundRuns('https://(?:hooks\\.slack\\.com/(?:services|workflows|triggers)|discord(?:app)?\\.com/api/webhooks)/[\\w/-]{20,}'),
   'g',

@@ -9,12 +9,12 @@ import { boundRuns, type Credential, maxRunLength, prefixedCredential, secretAdd
 const placeholder = '[credential]';
 
 /**
- * Replacing a credential can reveal another one right behind it, so we search again until there are none left. Real
- * texts only have a few in a row, so we can limit how often we do this.
+ * A replacement can reveal another credential right behind it, so we search again until there are none left. Real texts
+ * have few of them in a row, so there's a limit.
  */
 const maxPasses = 8;
 
-/** Replaces all credentials in a text. Idempotent. */
+/** Replaces all credentials in a text by a placeholder. Idempotent. */
 export function maskCredentials(text: string): string {
   let masked = text;
   for (let pass = 0; pass < maxPasses; pass += 1) {
@@ -36,7 +36,6 @@ function replaceAll(text: string, found: readonly Credential[]): string {
   return chunks.join('');
 }
 
-/** Finds the credentials in a text, in order and without overlaps. */
 export function findCredentials(text: string): readonly Credential[] {
   const tokens = hasDigit(text) ? findTokens(text) : none;
   const framed = findFramed(text, tokens.length > 0);
@@ -48,19 +47,19 @@ export function findCredentials(text: string): readonly Credential[] {
   const separate: Credential[] = [];
   for (const credential of found) {
     const last = separate.at(-1);
-    // This one lies inside the previous credential, whose end we've already looked for.
+    // Skip a credential inside the previous one, whose end is already known.
     if (!last || credential.start >= last.end) separate.push(followRun(text, credential));
     else if (credential.end > last.end) separate[separate.length - 1] = { ...last, end: followRun(text, credential).end };
   }
   return separate;
 }
 
-/** Nearly all texts have no credentials, so they share this list. */
+/** A shared list, because nearly all texts have no credentials. */
 const none: readonly never[] = [];
 
 const restOfRun = /[\w+/=~.%-]{1,4096}/y;
 
-/** The patterns stop at `maxRunLength`. If a credential is that long, finds out where it really ends. */
+/** If the pattern has stopped at `maxRunLength`, finds the real end of the credential. */
 function followRun(text: string, credential: Credential): Credential {
   if (credential.end - credential.start < maxRunLength) return credential;
   let { end } = credential;
@@ -69,13 +68,12 @@ function followRun(text: string, credential: Credential): Credential {
 }
 
 /**
- * Credentials are never shorter than this. The shortest kind is `slack`, and we only recognize an `authorization`
- * header if its value has at least 16 characters.
+ * The shortest credential that we recognize is of the kind `slack`. Values of `authorization` headers have to have at
+ * least 16 characters.
  */
 const minTokenLength = 15;
 /**
- * Every character that a credential with a known prefix or in an authorization header can contain. All of them are
- * ASCII.
+ * All characters that can occur in a credential with a known prefix or in an authorization header, which are all ASCII.
  */
 const tokenCharacters = Uint8Array.from({ length: 128 }, (_, code) => Number(/[\w.~+/:=-]/.test(String.fromCharCode(code))));
 
@@ -105,10 +103,7 @@ function isTokenAt(text: string, at: number): boolean {
   return code < 128 && tokenCharacters[code] === 1;
 }
 
-/**
- * Finds credentials with a known prefix inside of a token. The patterns check that a word starts there, so we also need
- * the character before the token.
- */
+/** The patterns check for the start of a word, so we include the character before the token. */
 function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Credential[] {
   const from = Math.max(0, tokenStart - 1);
   const found = matchEach(prefixedCredential, text.slice(from, tokenEnd), ({ 0: whole, index, groups = {} }) => ({
@@ -119,7 +114,7 @@ function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Crede
   return found.filter(({ start, end }) => hasDigit(text.slice(start, end)));
 }
 
-/** Finds all matches of a pattern. `matchAll` would take 5 µs even if there are none. */
+/** `matchAll` would take 5 µs even if there's no match. */
 function matchEach<Found>(pattern: RegExp, text: string, toFound: (match: RegExpExecArray) => Found): Found[] {
   const found: Found[] = [];
   pattern.lastIndex = 0;
@@ -129,12 +124,12 @@ function matchEach<Found>(pattern: RegExp, text: string, toFound: (match: RegExp
 
 const keyBegin = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
 const keyEnd = /-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
-/** A line of a private key, in case the END line is missing. It may be in a JSON string or in source code. */
+/** Matches a line of a private key whose END line is missing. It may be inside a JSON string or source code. */
 const keyLine = /(?:\s|\\[nrt]|["'+]){0,16}[A-Za-z0-9+/=]{24,65536}/y;
 
 /**
- * Finds private keys in PEM format. A BEGIN line alone isn't enough, because people also write about keys. There has to
- * be an END line or at least something that looks like a key.
+ * Finds PEM private keys. A BEGIN line has to be followed by an END line or something that looks like a key, because
+ * people also write about keys.
  */
 function findPrivateKeys(text: string): Credential[] {
   const toLine = ({ 0: line, index }: RegExpExecArray) => ({ start: index, end: index + line.length });
@@ -162,18 +157,12 @@ function findLinesEnd(text: string, from: number, limit: number): number {
   }
 }
 
-/**
- * Matches `user:password@` in a URL. Slashes aren't allowed, because otherwise `https://host:8080/@name` would seem to
- * have a password.
- */
+/** Matches `user:password@` in a URL. Slashes aren't allowed, because `https://host:8080/@name` has no password. */
 const inAddress = /:\/\/[^\s:/@"'`<>]{0,128}:([^\s/@"'`<>]{1,256})@/g;
-/** Matches the signature in a URL that Azure Storage has signed. */
+/** Matches the signature in a signed URL of Azure Storage. */
 const inQuery = new RegExp(boundRuns('[?&]sig=([\\w%+/=-]{40,})'), 'g');
 const inHeader = new RegExp(boundRuns('(?<![\\w-])(?:bearer|basic)[ \\t]{1,8}([\\w.~+/=-]{16,})'), 'gi');
-/**
- * Matches a password in a connection string. The password can have any format, because another `name=value` before it
- * shows that this is a connection string.
- */
+/** Matches a password of any format in a connection string, which we recognize by another `name=value` before it. */
 const inConnection = /(?<=[\w ]=[^\s;=,]{1,64}(?:;[ ]?|[ ]))(?:password|pwd)=([^\s;"'`&<>(){}[\]\\]{3,128})/gi;
 
 /** Matches command-line options such as `--db-password value` or `curl -u name:value`. */
@@ -182,9 +171,8 @@ const inOption =
 const inUserOption = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;
 
 /**
- * Finds credentials by what's around them. Most texts have none, so we first look for the literal part of each
- * expression, which is much faster than running the expression. It's faster still to look for a single sign such as `=`
- * before that.
+ * Finds credentials by their context. Searching for the literal part of an expression is much faster than running it,
+ * and searching for a single character such as `=` is even faster, so we do that first.
  */
 function findFramed(text: string, hasTokens: boolean): readonly Credential[] {
   const hasAddress = text.includes('://');
@@ -210,8 +198,8 @@ function findFramed(text: string, hasTokens: boolean): readonly Credential[] {
 }
 
 /**
- * Finds credentials with a pattern that needs some text around them. The pattern's first group is the credential, or
- * the whole match if there is no group. After the credential, the pattern may match at most one more character.
+ * The pattern's first group is the credential, or else the whole match. The pattern may match at most one character
+ * after the credential.
  */
 function findCaptured(kind: string, pattern: RegExp, text: string): Credential[] {
   return matchEach(pattern, text, ({ 0: whole, 1: secret = whole, index }) => {

@@ -6,23 +6,20 @@
 
 const placeholder = '[…]';
 /**
- * Longer quotes are removed even if the request doesn't contain them, because the vendor may have changed or shortened
- * the text.
+ * Quotes longer than this are removed even if they aren't in the request, because the vendor may have changed or
+ * shortened the text.
  */
 const maxQuotedLength = 40;
-/**
- * A message quotes the request if they have this many consecutive words in common. With fewer words, it might be a
- * coincidence.
- */
+/** With fewer consecutive words in common, a message may match the request by coincidence. */
 const quotedWords = 4;
 const minRunLength = 12;
-/** Normally it takes several words to make a quote, but one word of this length is enough. */
+/** A single word of this length in the message counts as a quote of the request. */
 const quotedWordLength = 16;
-/** Longer runs without a space are data, e.g. base64. */
+/** Longer runs without a space are data such as base64. */
 const data = /\S{81,}/g;
 
 /**
- * Removes everything from a message that quotes the request. `request` has to be the result of `readRequestText` or
+ * Removes all quotes of the request from a message. `request` has to be the result of `readRequestText` or
  * `collapseSpace`.
  */
 export function removeEchoes(text: string, request: string): string {
@@ -31,7 +28,7 @@ export function removeEchoes(text: string, request: string): string {
 }
 
 const closingQuotes: Readonly<Record<string, string>> = { '“': '”', '‘': '’', '«': '»', '「': '」' };
-/** Matches an opening quotation mark. A mark directly after a letter or digit is an apostrophe, so it doesn't match. */
+/** Matches an opening quotation mark. After a letter or digit, it's an apostrophe. */
 const opening = /(?<![\p{L}\p{N}])["'`“‘«「]/gu;
 
 function removeQuotes(text: string, request: string): string {
@@ -44,8 +41,8 @@ function removeQuotes(text: string, request: string): string {
     const quoted = text.slice(start, end ?? text.length);
     const isRemoved =
       quoted.length > maxQuotedLength || quoted.includes(placeholder) || isEchoed(quoted, request) || hasPair(quoted, request);
-    // There's no closing quote, so this is either not a quote or the message was cut off. If we can't tell that it's
-    // from the request, go on behind the mark.
+    // Without a closing quote, the message has no quote here or was cut off. Unless the text is in the request, go on
+    // after the quotation mark.
     if (end === null && !isRemoved) continue;
     chunks.push(text.slice(at, start), isRemoved ? placeholder : quoted);
     at = end ?? text.length;
@@ -57,8 +54,8 @@ function removeQuotes(text: string, request: string): string {
 const minPairLength = 6;
 
 /**
- * Returns true if two consecutive words of a quote are in the request. The vendor may have shortened the quote, so it
- * doesn't have to match as a whole.
+ * Returns true if two consecutive words of a quote are in the request. The vendor may have shortened the quote, so we
+ * don't compare all of it.
  */
 function hasPair(quoted: string, request: string): boolean {
   const words = quoted.split(' ');
@@ -81,18 +78,18 @@ const delimiters = /([:：;,，。=(){}<>|]|\.{3}|(?<!\[)…)/;
 const segmentCore = /[^\s"'`“”‘’«»「」](?:.*[^\s"'`“”‘’«»「」])?/su;
 
 /**
- * In messages such as `Invalid value: <text>`, the vendor quotes without quotation marks. If everything between two
- * delimiters comes from the request, we remove it.
+ * Messages such as `Invalid value: <text>` quote without quotation marks. Removes segments between delimiters that come
+ * from the request.
  */
 function removeSegments(text: string, request: string): string {
   const [first = '', ...rest] = text.split(delimiters);
   return first + rest.map((segment) => segment.replace(segmentCore, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
 }
 
-/** Matches runs of characters that are neither white space nor punctuation, in any script. */
+/** Matches words in any script, without white space and punctuation. */
 const words = /[^\s!-,./:-@[-^`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20]+/g;
 
-/** Removes runs of words that also appear in the request. */
+/** Removes runs of words that are also in the request. */
 function removeRuns(text: string, request: string): string {
   const found = [...text.matchAll(words)].map(({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
   const isQuoted = found.map(({ word }) => word.length >= quotedWordLength && isEchoed(word, request));
@@ -111,15 +108,10 @@ function removeRuns(text: string, request: string): string {
   return chunks.join('');
 }
 
-/**
- * A text that appears this often in the request isn't just the name of something, so we don't have to look at the rest.
- */
+/** A text that occurs this often in the request isn't just a name, so skip the rest. */
 const maxOccurrences = 50;
 
-/**
- * Returns true if the text appears in the request. It doesn't count if it's only the name of a property, or the value
- * of `model` or `role`.
- */
+/** Returns true if the text is in the request, other than as a property name or as the value of `model` or `role`. */
 function isEchoed(text: string, request: string): boolean {
   if (!/[\p{L}]|\d{5}/u.test(text) || text.length < 2) return false;
   let count = 0;
@@ -134,16 +126,13 @@ function isEchoed(text: string, request: string): boolean {
   return false;
 }
 
-/**
- * If the texts in a request are longer than this, we don't compare error messages with it, because that would take too
- * long.
- */
+/** We don't compare error messages with longer requests, because that would take too long. */
 const maxRequestLength = 256 * 1_024;
 const readTexts = new WeakMap<Buffer, string>();
 
 /**
- * Returns a request body's text, or null if it's too long. Base64 data is left out. Tool arguments are JSON inside of a
- * string, so we unescape the text twice.
+ * Returns the text of a request body, or null if it's too long. Leaves out base64 data. Unescapes twice, because tool
+ * arguments are JSON inside of a string.
  */
 export function readRequestText(body: Buffer): string | null {
   const known = readTexts.get(body);
@@ -159,8 +148,8 @@ const minDataBytes = 4_096;
 const quote = 0x22;
 
 /**
- * Removes long strings. If the first 4 KiB are printable ASCII without a space, it's data such as base64. Searching for
- * quotes is fast, because Node does this in native code.
+ * Removes long strings whose first 4 KiB are printable ASCII without a space, because that's data such as base64.
+ * Searching for quotes is fast, because Node does it in native code.
  */
 function omitData(body: Buffer): Buffer {
   const kept: Buffer[] = [];

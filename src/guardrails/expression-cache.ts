@@ -6,21 +6,21 @@
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 
-/** How large an expression's automaton can become. If that isn't enough for a text, RE2 uses a slower engine. */
+/**
+ * The maximum size of an expression's automaton. If that isn't enough for a text, RE2 falls back to a slower engine.
+ */
 const maxAutomatonBytes = 512 * 1024;
-/** How much heap memory an instruction of a compiled expression takes (measured). */
+/** Heap memory per instruction of a compiled expression (measured). */
 const instructionBytes = 200;
-/** How much heap memory each end of a character range takes in a compiled expression (measured). */
+/** Heap memory per end of a character range in a compiled expression (measured). */
 const rangeBytes = 16;
 
 export interface ExpressionCache {
-  /** Throws RE2's error if the expression is invalid. */
   test(expression: string, text: string): boolean;
-  /** Returns how much memory the cache uses for expressions and their automata. This is an estimate. */
   bytes(): number;
 }
 
-/** `maxBytes` limits the estimated size. The heap can actually use up to twice as much. */
+/** `maxBytes` limits the estimated size. The actual heap usage can be twice as much. */
 export function createExpressionCache(maxBytes: number): ExpressionCache {
   const cache = new LRUCache<string, CompiledExpression>({ maxSize: maxBytes });
   return {
@@ -40,9 +40,9 @@ export function createExpressionCache(maxBytes: number): ExpressionCache {
 
 interface CompiledExpression {
   readonly re2: RE2JS;
-  /** The size of the expression without its automaton, which is empty at first and grows with the text that we read. */
+  /** The size without the automaton, which grows with the text that the expression has read. */
   readonly bytes: number;
-  /** The size that we last reported to the cache, or 0 if the expression has never been cached. */
+  /** The size that the cache currently counts. 0 if the expression was never cached. */
   countedBytes: number;
 }
 
@@ -55,7 +55,6 @@ function compileExpression(expression: string): CompiledExpression {
   return { re2, bytes, countedBytes: 0 };
 }
 
-/** Estimates the heap size of a compiled expression before it has read any text. */
 function programBytes(re2: RE2JS): number {
   return 4_096 + instructionBytes * re2.programSize() + rangeBytes * re2.re2().dfa.numClasses;
 }

@@ -4,32 +4,28 @@
  */
 
 /**
- * Matches tag characters, which encode ASCII text invisibly. In a sequence that starts with a black flag and ends with
- * a cancel tag they're legitimate, because they select the flag of a region (Unicode emoji).
+ * Matches tag characters, which encode ASCII text invisibly. Only the flags of regions use them legitimately, in a
+ * sequence of a black flag, tags and a cancel tag (Unicode emoji).
  */
 const tags = /[\u{e0001}-\u{e007f}]/u;
 const regionFlags = /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{2,7}\u{e007f}/gu;
-/**
- * A character has at most one selector. Several of them in a row make no sense, unless somebody encodes hidden bytes
- * with them.
- */
+/** A character has at most one variation selector. Several of them in a row could encode hidden bytes. */
 const selectorRun = /[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]{2}/u;
 /**
- * There's no good reason to write a direction override, so we always report it. Embeddings and isolates are normal in
- * right-to-left text.
+ * Direction overrides have no legitimate use. Embeddings and isolates are normal in right-to-left text, so we allow
+ * those.
  */
 const override = /[\u202d\u202e]/;
 const embedding = /[\u202a\u202b\u2066-\u2068]/;
 const rightToLeft = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
 /**
- * Zero-width characters inside of a word. We only look at these scripts, because others need such characters to join
- * letters.
+ * Matches zero-width characters inside a word. Other scripts need these characters to join letters, so they aren't
+ * included.
  */
 const splitWord =
   /(?<=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])[\u200b-\u200d\u2060-\u2064\ufeff\u180e]+(?=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])/gu;
 /**
- * A text that was copied from a web page can contain one or two words that are split by zero-width characters. That's
- * harmless, so we allow it.
+ * Text that was copied from a web page can contain one or two words split by zero-width characters, which is harmless.
  */
 const maxSplits = 2;
 /** A run of zero-width characters this long could encode hidden text as bits. */

@@ -1,7 +1,7 @@
 /** Normalizes texts in several ways before we compare them with phrases. Each step is a single pass. */
 import { limitMarks } from '../core/combining-marks.ts';
 
-/** Matches zero-width and direction characters, variation selectors and tags. None of them change what a text means. */
+/** Zero-width and direction characters, variation selectors and tags, which don't change the meaning of a text. */
 export const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /**
@@ -22,13 +22,13 @@ export function normalizeText(text: string): string {
 }
 
 /**
- * Characters that are used in place of Latin letters. In each entry, the Latin letter comes first, followed by the
- * digits, signs and letters of other scripts that look like it.
+ * Characters that imitate Latin letters. Each entry begins with the Latin letter, followed by the digits, signs and
+ * letters of other scripts that look like it.
  */
 const imitations = 'a4аӓαɑ@ bвβ cсϲ dԁδ e3еёҽεѐ gԍɡց hһнհ i1іїιıɩɪ!| jјȷ kкκ lӏ mм nηɴո o0оӧοσօ pрρ qԛ rгʀ s5ѕꜱ$ t7тτ uμυս vѵν wԝω xхχ yу';
 const imitatedLetters = new Map(imitations.split(' ').flatMap(([letter = '', ...signs]) => signs.map((sign) => [sign, letter] as const)));
 
-/** Matches words that may contain lookalikes. We only replace lookalikes in words that also contain Latin letters. */
+/** Matches words that may contain lookalikes. They're only replaced in words that also contain Latin letters. */
 const mixedWord = /[\p{L}\d@$!|]+/gu;
 
 export function foldLookalikes(text: string): string {
@@ -38,7 +38,7 @@ export function foldLookalikes(text: string): string {
   });
 }
 
-/** Removes Markdown markers and HTML tags. Replaces signs between letters with a space. */
+/** Removes Markdown markers and HTML tags, and replaces signs between letters with a space. */
 export function joinMarked(text: string): string {
   return text
     .replace(/<\/?[a-z][^<>]{0,100}>/g, '')
@@ -48,8 +48,7 @@ export function joinMarked(text: string): string {
 }
 
 /**
- * Finds text that is spelled with spaces or signs between the letters, and joins the letters again. It takes at least
- * eight letters in a row.
+ * Joins text that is spelled with spaces or signs between the letters, if there are at least eight letters in a row.
  */
 export function joinSpaced(text: string): string[] {
   return Array.from(text.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>

@@ -9,7 +9,7 @@ export interface Phrase {
   readonly pattern: RegExp;
 }
 
-/** The words of a language, as alternatives in a regular expression. For nouns and adjectives, the stem is enough. */
+/** The words of a language, as alternatives of a regular expression. Nouns and adjectives can be stems. */
 interface Language {
   readonly ignore: string;
   readonly previous: string;
@@ -18,7 +18,7 @@ interface Language {
   readonly prompt?: string;
 }
 
-/** It has to be an actual command. It's fine to report something (`we ignore …`) or to forbid it (`never ignore …`). */
+/** Only actual commands count. Reporting something (`we ignore …`) or forbidding it (`never ignore …`) is fine. */
 const notReported =
   '(?<!\\b(?:we|they|he|she|who|which|users?|people|models?|never|not|don.?t|cannot|can.?t|won.?t|didn.?t|doesn.?t|shouldn.?t) (?:(?:often|usually|always|sometimes|also|just|simply) )?)';
 
@@ -118,22 +118,19 @@ const languages: readonly Language[] = [
   { ignore: 'bo qua|phot lo|quen', previous: 'truoc|o tren|ban dau', orders: 'huong dan|chi dan|lenh|quy tac|chi thi' },
 ];
 
-/** A gap between two parts of a phrase. There can be a few other words, but not the end of a sentence. */
+/** Allows a few words between the parts of a phrase, but not the end of a sentence. */
 const gap = '[^.!?\\n。！？]{0,24}?';
-/**
- * A smaller gap, for words that belong together. It has room for the ending of the first word and for one more word.
- */
+/** Allows the ending of the first word and one more word, for words that belong together. */
 const smallGap = '[^.!?\\n。！？]{0,8}?';
 
 /**
- * In Latin script, only match at the start of a word. Other scripts don't allow this, because Chinese has no spaces,
- * and in Arabic the article is attached to the word.
+ * Latin words only match at the start of a word. Chinese has no spaces, and in Arabic the article is attached to the
+ * word.
  */
 function anyOf(words: string): string {
   return /^[^\p{Lo}\p{Script=Cyrillic}]+$/u.test(words) ? `\\b(?:${words})` : `(?:${words})`;
 }
 
-/** Builds the phrases of a language. In some languages, the verb comes last. */
 function toPhrases({ ignore, previous, orders, reveal, prompt }: Language): Phrase[] {
   const [verb, reference, object] = [`${anyOf(ignore)}(?!\\p{Ll})`, anyOf(previous), anyOf(orders)];
   const override = `${verb}${gap}(?:${reference}${smallGap}${object}|${object}${smallGap}${reference})|${reference}${smallGap}${object}${gap}${verb}`;
@@ -167,8 +164,8 @@ export const phrases: readonly Phrase[] = [
 ];
 
 /**
- * Matches commands that were written with spaces between the letters (`i g n o r e …`). These spaces are removed before
- * the text is searched.
+ * Matches commands that were spelled with spaces between the letters (`i g n o r e …`). The text has to be searched
+ * without these spaces.
  */
 export const spacedOut =
   /(?:ignore|disregard|forget|bypass|override).{0,12}(?:previous|prior|above|earlier|system|safety).{0,12}(?:instruction|prompt|rule|guideline)|(?:reveal|show|print|repeat|leak).{0,6}systemprompt/;

@@ -12,7 +12,7 @@ import { type Phrase, phrases, spacedOut } from './injection-phrases.ts';
 
 export type InjectionKind = Phrase['kind'] | 'hidden_characters';
 
-/** Returns the kind of injection. Returns null for ordinary text. */
+/** Returns the kind of prompt injection in a text, or null if there's none. */
 export function findInjection(text: string): InjectionKind | null {
   if (containsHiddenCharacters(text)) return 'hidden_characters';
   const normalized = normalizeText(text);

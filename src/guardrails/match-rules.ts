@@ -15,8 +15,8 @@ import { ignorable } from './injection-forms.ts';
 import { splitText, type TextChunk } from './text-chunks.ts';
 
 /**
- * Asks for rules to be applied to chunks of text. We apply the first rule to all chunks, then the second, and so on.
- * `from` is where the previous request has stopped.
+ * Applies rules to chunks of text, the first rule to all chunks, then the second, and so on. `from` is the position
+ * where the previous request has stopped.
  */
 export interface MatchRequest {
   readonly rules: readonly ContentRule[];
@@ -24,7 +24,7 @@ export interface MatchRequest {
   readonly from: MatchPosition;
 }
 
-/** Where to continue. How long a piece is depends on the rule, so `piece` counts the pieces for this rule. */
+/** Where to continue. `piece` counts the pieces of the current rule, because their length depends on the rule. */
 export interface MatchPosition {
   readonly rule: number;
   readonly piece: number;
@@ -32,11 +32,11 @@ export interface MatchPosition {
 
 export interface MatchResult {
   /**
-   * The indices of the matching rules, in ascending order. If one of them blocks, it's the last one, because we stop
-   * there.
+   * The indices of the matching rules, in ascending order. Matching stops after a rule that blocks, so that's always
+   * the last one.
    */
   readonly matched: readonly number[];
-  /** Where the next request has to start. Null if there's nothing left to do. */
+  /** Where the next request has to continue. Null if all rules have been matched against all chunks. */
   readonly next: MatchPosition | null;
 }
 
@@ -44,11 +44,11 @@ export type Matcher = (request: MatchRequest, limitMs?: number) => MatchResult;
 
 export const firstPosition: MatchPosition = { rule: 0, piece: 0 };
 
-/** Creates a matcher whose cache of compiled expressions is limited to `maxBytes`. */
+/** `maxBytes` limits the matcher's cache of compiled expressions. */
 export function createMatcher(maxBytes: number): Matcher {
   const expressions = createExpressionCache(maxBytes);
 
-  /** Only looks at the clock after a step, so it can exceed `limitMs` by the duration of a step. */
+  /** The clock is only checked after each step, so this can exceed `limitMs` by the duration of a step. */
   return ({ rules, chunks, from }, limitMs = Number.POSITIVE_INFINITY) => {
     const startedAt = performance.now();
     const forms = chunks.flatMap(normalizedForms);
@@ -78,11 +78,11 @@ function matchesRule(expressions: ExpressionCache, { class: ruleClass, expressio
 
 interface ProgramSize {
   readonly instructions: number;
-  /** How many start and end points the character ranges have altogether, e.g. 1,400 for `\p{L}`. */
+  /** The total number of ends of character ranges, e.g. 1,400 for `\p{L}`. */
   readonly bounds: number;
 }
 
-/** We don't cache the program itself, because we only need its size to estimate the cost. */
+/** Only sizes are cached here, because estimating costs doesn't need the compiled program. */
 const programSizes = new LRUCache<string, ProgramSize>({ max: 5_000, memoMethod: measureProgram });
 
 function measureProgram(expression: string): ProgramSize {
@@ -110,8 +110,8 @@ export function compilingCost({ class: ruleClass, expression = '' }: ContentRule
 }
 
 /**
- * We choose the length of a piece so that a step takes about this long. There's a minimum length, though, with which an
- * expression of 1,000 instructions can take 60 ms.
+ * The target duration of a step, which determines the length of a piece. Because pieces have a minimum length, a step
+ * with an expression of 1,000 instructions can take 60 ms.
  */
 const maxStepMicros = 20_000;
 const pieceLengths = { min: 3 * 1024, max: 32 * 1024 };
@@ -124,8 +124,8 @@ function* piecesOf(forms: readonly TextChunk[], rule: ContentRule): Generator<Te
 /** An empty character class, which never matches. */
 const never = '[^\\x00-\\x{10FFFF}]';
 /**
- * Splits an expression into tokens, because we're looking for anchors. A `^` or `$` in quoted text, an escape or a
- * character class isn't an anchor, so these are matched as a whole.
+ * Splits an expression into tokens to find its anchors. A `^` or `$` in quoted text, an escape or a character class
+ * isn't an anchor, so each of these is a single token.
  */
 const tokens = /\\Q[\s\S]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\S]|\[:\^?\w+:\]|[^\]\\])*\]|[\^$]/g;
 
@@ -144,9 +144,9 @@ function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): s
 }
 
 /**
- * Returns the text as it is and, if that's different, as it looks to a human. For this we normalize full-width letters
- * and digits, dashes and spaces, and remove zero-width characters. We also remove control characters and lone
- * surrogates, because some parsers drop them.
+ * Returns the text and, if it's different, a normalized form that corresponds to what a human sees: full-width letters
+ * and digits, dashes and spaces are replaced, and zero-width characters removed. Control characters and lone surrogates
+ * are removed as well, because some parsers drop them.
  */
 function normalizedForms(chunk: TextChunk): readonly TextChunk[] {
   const { text } = chunk;

@@ -16,38 +16,37 @@ export interface RuleWork {
   readonly project: string;
   readonly rules: readonly ContentRule[];
   readonly texts: readonly string[];
-  /** Aborting the signal stops the work and rejects with the signal's reason. */
+  /** Aborting this stops the work, and `run` rejects with the signal's reason. */
   readonly signal: AbortSignal | undefined;
 }
 
 export interface RuleOutcome {
-  /** The rules that matched before we stopped, which we do as soon as a rule blocks. */
+  /** The matching rules. Matching stops as soon as a rule blocks. */
   readonly matched: ReadonlySet<ContentRule>;
-  /** Why we stopped early. Null if all rules were applied to all texts. */
+  /** Why matching stopped early. Null if all rules were applied to all texts. */
   readonly stopped: string | null;
-  /** The error if the thread broke. We don't log it here, so the caller should. */
+  /** The error that broke the thread. Logging it is up to the caller. */
   readonly cause?: unknown;
 }
 
 export interface RuleQueue {
   /**
-   * Evaluates rules in the thread. Rejects with `budget_unavailable` if the project already has too much work waiting.
+   * Matches rules in the thread. Rejects with `budget_unavailable` if the project already has too much work waiting.
    */
   run(work: RuleWork): Promise<RuleOutcome>;
 }
 
 export interface RuleQueueOptions {
   readonly thread: RuleThread;
-  /** How much CPU time all rules of a call can use together. */
+  /** The CPU time limit for all rules of a call. */
   readonly maxCallMs: number;
   readonly maxWaitingCalls: number;
   readonly maxWaitingCharacters: number;
 }
 
-/** The default limits. `maxWaitingCharacters` is enough for two request bodies of the maximum size. */
+/** `maxWaitingCharacters` is enough for two request bodies of the maximum size. */
 const defaults = { maxCallMs: 10_000, maxWaitingCalls: 1_000, maxWaitingCharacters: 64 * 1024 * 1024 };
 
-/** How many characters we send to the thread at once. */
 const batchLength = 32 * 1024;
 
 interface Task extends Pick<RuleWork, 'rules'> {
@@ -55,7 +54,7 @@ interface Task extends Pick<RuleWork, 'rules'> {
   readonly batches: Iterator<readonly TextChunk[]>;
   readonly matched: Set<ContentRule>;
   readonly outcome: PromiseWithResolvers<RuleOutcome>;
-  /** What's left of the current batch, or null if we have to get the next one. */
+  /** The rest of the current batch. Null if the next one hasn't been fetched yet. */
   batch: Batch | null;
   usedMicros: number;
   isEnded: boolean;
@@ -63,14 +62,13 @@ interface Task extends Pick<RuleWork, 'rules'> {
 
 interface Batch {
   readonly chunks: readonly TextChunk[];
-  /** The rules that didn't match in an earlier batch. */
   readonly rules: readonly ContentRule[];
   readonly from: MatchPosition;
 }
 
 interface Share {
   readonly tasks: Task[];
-  /** The project's virtual time in terms of fair queueing. The lowest value goes first. */
+  /** The project's virtual time for fair queueing. The lowest one goes first. */
   usedMicros: number;
 }
 
@@ -78,8 +76,8 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
   const { thread = createRuleThread(), maxCallMs, maxWaitingCalls, maxWaitingCharacters } = { ...defaults, ...options };
   const shares = new Map<string, Share>();
   /**
-   * The virtual time of the project that we've served last. A project that was idle starts from here, because it could
-   * otherwise save up turns.
+   * The virtual time of the project that was served last. Projects that were idle start from here, so that they can't
+   * save up turns.
    */
   let virtualMicros = 0;
   let isRunning = false;
@@ -91,7 +89,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     isRunning = false;
   };
 
-  /** Picks the project whose turn it is. If nobody has any work left, all projects start from zero again. */
+  /** Picks the project with the lowest virtual time. If no project has work left, all of them start from zero again. */
   const nextProject = (): [string, Share] | null => {
     let next: [string, Share] | null = null;
     for (const entry of shares) if (entry[1].tasks.length > 0 && (next === null || entry[1].usedMicros < next[1].usedMicros)) next = entry;
@@ -99,10 +97,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     return next;
   };
 
-  /**
-   * Gives a project one turn with its oldest task. If that isn't enough to finish the task, it goes to the back of the
-   * project's queue.
-   */
+  /** Gives a project one turn with its oldest task. An unfinished task goes to the back of the project's queue. */
   const serveProject = async (share: Share): Promise<void> => {
     virtualMicros = share.usedMicros;
     const task = share.tasks.shift();
@@ -112,7 +107,6 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     }
   };
 
-  /** Does one turn's work on a task. Returns the processor time that it took, in microseconds. */
   const advance = async (task: Task): Promise<number> => {
     const batch = task.batch ?? nextBatch(task);
     if (batch === null) {
@@ -132,8 +126,8 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
       else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of CPU time`);
       return cpuMicros;
     } catch (cause) {
-      // The thread only works on one task at a time, so it must be this one that broke it. A new thread continues with
-      // the others.
+      // The thread works on one task at a time, so this one must have broken it. A new thread continues with the
+      // others.
       settle(task, 'needs too much memory or time', cause);
       return maxCallMs * 1_000;
     }

@@ -12,19 +12,19 @@ export interface ThreadResult extends MatchResult {
 
 export interface RuleThreadOptions {
   readonly maxHeapMb: number;
-  /** How long a request to the thread can take. Most take less than a tenth of a second. */
+  /** The time limit for a request to the thread. Most take less than a tenth of a second. */
   readonly maxMs: number;
 }
 
 export interface RuleThread {
   /**
-   * Evaluates rules in the thread, which only handles one request at a time. Rejects if it runs out of memory or takes
-   * too long.
+   * Matches rules in the thread, which handles one request at a time. Rejects if it runs out of memory or takes too
+   * long.
    */
   match(request: MatchRequest): Promise<ThreadResult>;
 }
 
-/** The default limits. `rule-worker.ts` caches compiled expressions up to a quarter of this heap. */
+/** `rule-worker.ts` caches compiled expressions up to a quarter of this heap. */
 const defaults: RuleThreadOptions = { maxHeapMb: 192, maxMs: 10_000 };
 
 export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {

@@ -1,10 +1,10 @@
-/** Runs in the worker thread that `rule-thread.ts` starts. */
+/** The code that runs in the worker thread for content rules (see `rule-thread.ts`). */
 import { parentPort } from 'node:worker_threads';
 import { createMatcher, type MatchRequest } from './match-rules.ts';
 import type { ThreadResult } from './rule-thread.ts';
 
 const maxExpressionBytes = 48 * 1024 * 1024;
-/** How long a turn of a project lasts. We always finish the current step, so it can take a little longer. */
+/** The duration of a turn. The current step is always finished, so it can take a little longer. */
 const turnMs = 20;
 
 const match = createMatcher(maxExpressionBytes);

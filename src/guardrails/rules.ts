@@ -8,62 +8,55 @@ import type { ContentRule, RuleClass } from './content-rule.ts';
 import { compilingCost, createMatcher, firstPosition, matchingCost } from './match-rules.ts';
 import { createRuleQueue, type RuleOutcome } from './rule-queue.ts';
 
-/** A project's rules for the input or for the output. */
+/** The content rules of a project for either input or output. */
 export interface PlaceRules {
   readonly rules: readonly ContentRule[];
-  /** True if any of the rules blocks. */
+  /** True if any of the rules can block a call. */
   readonly blocks: boolean;
-  /** How long all rules together can take per character, in microseconds. */
+  /** The cost of all rules together, in microseconds per character. */
   readonly cost: number;
   /**
-   * How long it takes to compile all expressions, in microseconds. This can happen for any text, because other projects
-   * may have evicted the expressions from the cache.
+   * The time to compile all expressions, in microseconds. This can be necessary for any text, because other projects
+   * may have evicted them from the cache.
    */
   readonly compilingCost: number;
-  /** A hash of the rules. */
   readonly revision: string;
 }
 
-/**
- * The compiled rules of a project. If there are none for the input or for the output, that part is null, and its texts
- * needn't be evaluated.
- */
+/** The compiled rules of a project. `null` means that there are no rules for the input or the output. */
 export interface CompiledRules {
   readonly input: PlaceRules | null;
   readonly output: PlaceRules | null;
 }
 
 export interface RuleVerdict {
-  /** The class of the first rule that blocks the text, if any. */
+  /** The class of the first rule that blocks the text. */
   readonly blockedBy: RuleClass | null;
-  /** The classes of rules that matched but only observe. */
+  /** Classes of rules that matched but don't block, because their action is `observe`. */
   readonly observed: readonly RuleClass[];
-  /** All rules that we've seen match. As soon as a rule blocks, we stop looking for more. */
+  /** All matching rules that were found before a rule blocked. */
   readonly matched: readonly ContentRule[];
   /**
-   * Set if we had to stop before all texts were evaluated. Contains the reason and the class of the slowest rule, and
-   * the error if the thread broke.
+   * Set if we had to stop early. Contains the reason, the class of the slowest rule, and the error if the thread broke.
    */
   readonly unfinished: { readonly class: RuleClass; readonly reason: string; readonly cause: unknown } | null;
 }
 
 export interface Evaluation {
-  /** The project that uses the thread. Projects share the thread's time fairly. */
+  /** The project whose share of the thread's time is used. */
   readonly project: string;
-  /** Aborting this stops the evaluation, even inside the thread, and makes it reject with the signal's reason. */
+  /** Aborting this stops the evaluation, even in the thread, and rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Rules can block the event loop for this long. If they'd take longer, we use the thread, where each turn costs another
- * 0.1 ms.
+ * How long rules may block the event loop. If they'd take longer, we use the thread, where each turn costs another 0.1
+ * ms.
  */
 const maxInlineMicros = 2_000;
-/** The memory limit for compiled expressions that we evaluate on the event loop. */
+/** The memory limit for compiled expressions on the main thread. */
 const maxInlineBytes = 16 * 1024 * 1024;
-/**
- * Characters that normalization can turn into up to 18 others. With one of these, even a short text can be expensive.
- */
+/** Normalization can turn one of these characters into up to 18 others, so that even a short text can be expensive. */
 const expanding = /[\u3200-\u33ff\ufb50-\ufdff\u{1f100}-\u{1f2ff}]/u;
 
 const matchInline = createMatcher(maxInlineBytes);
@@ -94,8 +87,8 @@ const passed = createLruCache<true>(100_000);
 const minRememberedLength = 64;
 
 /**
- * Returns the key under which we remember a text, or null if we shouldn't remember it. That's the case for malformed
- * texts, because different ones become the same text in UTF-8, and a rule might only match one of them.
+ * Returns a cache key, or null for malformed texts. Different ones become the same text in UTF-8, and a rule might only
+ * match one of them.
  */
 function keyOf(text: string, project: string, revision: string): string | null {
   if (text.length < minRememberedLength || !text.isWellFormed()) return null;
@@ -103,8 +96,8 @@ function keyOf(text: string, project: string, revision: string): string | null {
 }
 
 /**
- * Evaluates all texts. If a rule matches several times, it's still reported once. Rejects with `budget_unavailable` if
- * the project already has too much work waiting for the thread.
+ * Evaluates all texts, and reports each matching rule once. Rejects with `budget_unavailable` if the project already
+ * has too much work waiting for the thread.
  */
 export async function evaluateTexts(
   { rules, cost, compilingCost: setup, revision }: PlaceRules,
@@ -142,7 +135,7 @@ function toVerdict(rules: readonly ContentRule[], { matched, stopped, cause }: R
   };
 }
 
-/** The project should change its slowest rule first, so that's the one we report. */
+/** Reports the slowest rule, because that's the one that the project should change first. */
 function toUnfinished(rules: readonly ContentRule[], reason: string, cause: unknown): RuleVerdict['unfinished'] {
   const [slowest] = rules.toSorted((a, b) => matchingCost(b) - matchingCost(a));
   return slowest ? { class: slowest.class, reason, cause } : null;

@@ -6,19 +6,16 @@
 
 export interface TextChunk {
   readonly text: string;
-  /** True for the first chunk of a text. Only there can `^` match the start. */
+  /** True for the first chunk of a text, the only one in which `^` can match the start. */
   readonly isStart: boolean;
   readonly isEnd: boolean;
 }
 
 const overlap = 1024;
-/** A chunk may be shortened by this many characters, so that it ends at a space. */
+/** A chunk may be up to this many characters shorter, so that it ends at a space. */
 const maxShift = 256;
 
-/**
- * Splits a long text into chunks that overlap. With a `length` of 2,000 or less, a chunk might consist of nothing but
- * the overlap with the previous one.
- */
+/** With a `length` of 2,000 or less, a chunk might consist of nothing but the overlap with the previous one. */
 export function* splitText(whole: TextChunk, length: number): Generator<TextChunk> {
   const { text } = whole;
   if (text.length <= length) return yield whole;
@@ -31,13 +28,11 @@ export function* splitText(whole: TextChunk, length: number): Generator<TextChun
   }
 }
 
-/** Matches the characters of tokens and base64. */
 const tokenCharacter = /[\w.+/=-]/;
 
 /**
- * Moves the edge of a chunk back, so that it doesn't split a number (half of it could match as a different number). We
- * prefer a line break, and then any other white space. If there is neither, the edge goes to the start of the token,
- * unless the token is longer than `maxToken`.
+ * Moves the edge of a chunk back to a line break, other white space, or the start of a token that's no longer than
+ * `maxToken`. If we split a number, half of it could match as a different number.
  */
 function breakBefore(text: string, position: number, maxToken = 0): number {
   let space = -1;
